@@ -1,0 +1,55 @@
+import tseslint from 'typescript-eslint';
+
+const undiciHoles = {
+  name: 'undici',
+  importNames: ['fetch', 'request', 'stream', 'pipeline', 'install'],
+  message: 'nock cannot see these: use globalThis.fetch with { dispatcher } in upstream/client.ts.',
+};
+
+const BROWSER_GLOBALS = [
+  'AbortController',
+  'TextDecoderStream',
+  'URL',
+  'document',
+  'fetch',
+  'getSelection',
+  'location',
+  'performance',
+  'setInterval',
+];
+
+export default tseslint.config(
+  { ignores: ['dist', 'dist-bench', 'coverage'] },
+  ...tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: {
+        project: ['./test/tsconfig.json'],
+        tsconfigRootDir: new URL('..', import.meta.url).pathname,
+      },
+    },
+    rules: {
+      'max-lines': ['error', { max: 250 }],
+      'max-lines-per-function': ['error', { max: 60, skipComments: true }],
+      complexity: ['error', 10],
+      'no-restricted-imports': ['error', { paths: [undiciHoles] }],
+      'no-console': 'error',
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/consistent-type-imports': 'error',
+    },
+  },
+  {
+    // Scripts of the status page: they run in a browser, as they stand.
+    files: ['src/**/*.js'],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: { globals: Object.fromEntries(BROWSER_GLOBALS.map((name) => [name, 'readonly'])) },
+    rules: { 'no-undef': 'error' },
+  },
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      'max-lines-per-function': 'off',
+      '@typescript-eslint/no-non-null-assertion': 'off',
+    },
+  },
+);

@@ -1,0 +1,28 @@
+// Numbers as people read them: a number and, where it has one, its unit.
+
+export const counted = (count) => count.toLocaleString('en');
+export const rate = (perSecond) => counted(perSecond < 100 ? perSecond : Math.round(perSecond));
+/** Cut, not rounded: 100 % means all. */
+export const percent = (part) => (part === null ? ['–'] : [String(Math.floor(part * 1000) / 10), '%']);
+export const time = (ms) => {
+  if (ms === null) return ['–'];
+  return ms < 1000 ? [String(ms), 'ms'] : [(ms / 1000).toPrecision(3), 's'];
+};
+export const bytes = (size) => {
+  const power = Math.min(3, Math.max(1, Math.floor(Math.log2(size || 1) / 10)));
+  const amount = size / 1024 ** power;
+  return [
+    amount < 10 && amount > 0 ? amount.toFixed(1) : amount.toFixed(0),
+    ['KiB', 'MiB', 'GiB'][power - 1],
+  ];
+};
+export const span = (seconds) => {
+  const [days, hours, minutes] = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60].map(
+    Math.floor,
+  );
+  if (days > 0) return `${days} d ${hours} h`;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+};
+export const many = (count, one, more = `${one}s`) => `${counted(count)} ${count === 1 ? one : more}`;
+export const joined = (parts, between = ' ') => parts.join(between);

@@ -1,0 +1,140 @@
+// Makes each part once and hands it to the next. Nothing happens on import.
+import type { RequestListener } from 'node:http';
+import { type Member, createOperations } from './admin/operations.js';
+import type { Cache } from './cache/cache.js';
+import type { Config } from './config/schema.js';
+import type { Outcome } from './handle/outcome.js';
+import { createActivity } from './observe/activity.js';
+import type { Logger } from './observe/logger.js';
+import type { Metrics } from './observe/metrics.js';
+import { type EventLoop, watchEventLoop } from './observe/event-loop.js';
+import { type Readiness, createReadiness } from './observe/readiness.js';
+import { type Agents, createAgents } from './upstream/agent.js';
+import { type GateUse, createGate } from './upstream/gate.js';
+import { makeAdmin } from './wiring/admin.js';
+import { makeCache } from './wiring/cache.js';
+import { makeHandler } from './wiring/http.js';
+import { makeMember } from './wiring/member.js';
+import { type Parts, type Peers, newInstance } from './wiring/parts.js';
+import { makeTracing } from './wiring/tracing.js';
+import { gateOptions, makeResolver, makeUpstream, shareUpstream } from './wiring/resolver.js';
+
+export interface AppDeps {
+  config: Config;
+  /** Text of the PEM file `upstream.caFile`. */
+  ca?: string;
+  /** Text of the PEM file `redis.caFile`. */
+  redisCa?: string;
+  logger: Logger;
+  metrics: Metrics;
+  now?: () => number;
+  /** The other workers of this machine, when there are any. */
+  peers?: Peers;
+  /** What tells this proxy from others in `Via`; all workers of a machine share it. */
+  instance?: string;
+}
+
+export interface App {
+  /** Answers the public listener. */
+  handler: RequestListener;
+  /** Answers the operator's listener. */
+  admin: RequestListener;
+  /** Says on the admin listener whether requests should come here. */
+  readiness: Readiness;
+  /** To be called when the other workers are heard: what was kept before may have missed a write. */
+  joined: () => void;
+  /** Does here what another worker did there (a line of the cache). */
+  hear: (line: string) => void;
+  /** Asks the upstream for all workers who wait for the same key. */
+  load: (key: string, handle: string) => Promise<Outcome>;
+  /** What this process does and tells for its operator. */
+  member: Member;
+  /** Brings those keys into effect that may change while it runs; the others have to be as they were. */
+  reload: (config: Config) => void;
+  close: () => Promise<void>;
+}
+
+/** @throws Error when the configuration names no upstream */
+export function createApp(deps: AppDeps): App {
+  const { url: upstreamUrl } = deps.config.upstream;
+  if (upstreamUrl === null) throw new Error('upstream.url is not set');
+  const pseudonym = `handle-resolver-proxy-${deps.instance ?? newInstance()}`;
+  const now = deps.now ?? Date.now;
+  const activity = createActivity(now);
+  const tracing = makeTracing(deps.config, deps.logger, now);
+  const traced = tracing && { tracer: tracing.tracer };
+  const parts: Parts = { ...deps, now, activity, upstreamUrl, pseudonym, ...traced };
+  const { peers } = parts;
+  const agents = makeAgents(parts);
+  const cache: Cache = makeCache(parts, {
+    onForgotten(key) {
+      resolver.letGo(key);
+    },
+    onSwept(prefix) {
+      resolver.letGoAll(prefix);
+    },
+  });
+  const client = makeUpstream(parts, agents);
+  const upstream = shareUpstream(parts, { cache, upstream: client });
+  const gate = createGate(gateOptions(parts, 'passed'));
+  const resolver = makeResolver(parts, { cache, upstream });
+  parts.metrics.onCollect(() => cache.memory.usage());
+  const uses = (): [read: GateUse, passed: GateUse] => [client.use(), gate.use()];
+  measureUse(parts, uses);
+  const readiness = createReadiness();
+  const eventLoop = makeEventLoop(parts, readiness);
+  const member = makeMember(parts, { cache, resolver, eventLoop, uses });
+  const operations = createOperations(() => [member], now);
+  const { handler, remake, flush } = makeHandler(parts, { resolver, cache, agents, gate });
+  return {
+    handler,
+    admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
+    readiness,
+    joined() {
+      cache.joined();
+      cache.memory.sweep({ prefix: '', isSoft: false });
+      resolver.letGoAll('');
+    },
+    hear: cache.hear,
+    load: (key, handle) => upstream.load(key, handle),
+    member,
+    reload(config) {
+      if (config.log.level !== parts.config.log.level) parts.logger.level = config.log.level;
+      parts.config = config;
+      remake();
+    },
+    async close() {
+      // That connections are cut now is no failure of the upstream for other workers.
+      peers?.leave();
+      flush();
+      eventLoop.close();
+      activity.close();
+      await Promise.all([cache.close(), agents.close()]);
+      await tracing?.close();
+    },
+  };
+}
+
+function makeAgents({ config, upstreamUrl, ca }: Parts): Agents {
+  const { connections, fingerprint } = config.upstream;
+  return createAgents({ url: upstreamUrl, connections, ca, fingerprint: fingerprint ?? undefined });
+}
+
+function measureUse({ metrics }: Parts, uses: () => [read: GateUse, passed: GateUse]): void {
+  metrics.onCollectUse(() => {
+    const [read, passed] = uses();
+    return [
+      { kind: 'read', ...read },
+      { kind: 'passed', ...passed },
+    ];
+  });
+}
+
+/** A process that is busy with itself should get less, not more. */
+function makeEventLoop({ config, metrics }: Parts, readiness: Readiness): EventLoop {
+  const eventLoop = watchEventLoop();
+  const mostMs = config.admin.maxEventLoopDelay;
+  metrics.onCollectDelay(eventLoop.delayMs);
+  readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
+  return eventLoop;
+}

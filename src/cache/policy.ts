@@ -1,0 +1,87 @@
+// The rules of the cache, without any doing: how long an answer lives, and what an entry is good for now.
+import type { Bytes } from '../handle/bytes.js';
+import type { Answer } from '../handle/outcome.js';
+import type { Ttl } from '../handle/value.js';
+import type { Entry } from './entry.js';
+
+/** How long answers may live; all in milliseconds, as configured under `cache`. */
+export interface LifetimeBounds {
+  found: { minTtl: number; maxTtl: number };
+  notFound: { ttl: number };
+  staleIfError: number;
+  /** Most for what a mirror said: it may not know yet what the primary knows. */
+  mirrorMaxTtl?: number;
+}
+
+/**
+ * Makes the entry of an answer. Its life counts from `askedAt`, when the question was sent: the
+ * record may have changed at any time after that.
+ */
+export function makeEntry(answer: Answer, askedAt: number, bounds: LifetimeBounds): Entry {
+  const mostMs = answer.isFromMirror ? (bounds.mirrorMaxTtl ?? Infinity) : Infinity;
+  const staleAt = askedAt + Math.min(lifetime(answer, askedAt, bounds), mostMs);
+  return {
+    kind: answer.kind,
+    values: answer.kind === 'found' ? answer.values : ('' as Bytes),
+    message: answer.kind === 'not-found' ? (answer.message ?? '') : '',
+    cachedAt: askedAt,
+    staleAt,
+    deleteAt: staleAt + (isNoNews(answer) ? 0 : bounds.staleIfError),
+  };
+}
+
+/** A mirror that does not know a handle may lag behind; nothing stands in for longer than it does. */
+const isNoNews = ({ kind, isFromMirror }: Answer): boolean => kind !== 'found' && isFromMirror === true;
+
+/**
+ * A life of nothing: asked for together it is shared, but it is not kept. A life that was over before the
+ * answer arrived is another matter: such an entry can still stand in for a failing upstream.
+ */
+export function isWorthKeeping(entry: Entry, now: number): boolean {
+  return entry.staleAt > entry.cachedAt && entry.deleteAt > now;
+}
+
+/** Design decisions 4 and 5: the smallest TTL of the public values within bounds, or the not-found time. */
+function lifetime(answer: Answer, askedAt: number, { found, notFound }: LifetimeBounds): number {
+  if (answer.kind !== 'found') return notFound.ttl;
+  const smallest = Math.min(...answer.ttls.map((ttl) => remaining(ttl, askedAt)));
+  if (smallest <= 0) return 0;
+  return Math.min(Math.max(smallest, found.minTtl), found.maxTtl);
+}
+
+/** A relative TTL counts from the load; an absolute one until its date, and a date nobody can read is over. */
+function remaining(ttl: Ttl, askedAt: number): number {
+  if (typeof ttl === 'number') return ttl * 1000;
+  const until = Date.parse(ttl);
+  return Number.isNaN(until) ? 0 : until - askedAt;
+}
+
+/** What was asked so short a time before may be newer than what a mirror says now. */
+export function isNewerThanMirror(
+  entry: Entry,
+  askedAt: number,
+  { mirrorMaxTtl = 0 }: LifetimeBounds,
+): boolean {
+  return askedAt - entry.cachedAt < mirrorMaxTtl;
+}
+
+/** What an entry is good for: answering, standing in for a failing upstream, or nothing. */
+export type Use = 'fresh' | 'stale' | 'none';
+
+/**
+ * Judges an entry. Times far in the future come from a clock that was wrong or from damage, and an
+ * entry from before `trustedSince` may have missed an invalidation: neither counts as fresh.
+ */
+export function judge(entry: Entry | undefined, now: number, trustedSince = 0): Use {
+  if (entry === undefined || now >= entry.deleteAt) return 'none';
+  return now < entry.staleAt && entry.cachedAt >= trustedSince ? 'fresh' : 'stale';
+}
+
+/** Refresh ahead: less than a tenth of the life is left, and it was asked for often enough (0 = never). */
+export function isDueForRefresh(
+  entry: Entry,
+  { now, hits, minHits }: { now: number; hits: number; minHits: number },
+): boolean {
+  if (minHits === 0 || hits < minHits) return false;
+  return entry.staleAt - now < (entry.staleAt - entry.cachedAt) / 10;
+}

@@ -1,0 +1,210 @@
+// The connections to Redis, and what is known of their health. Redis is a helper, never a need.
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { untilDeadline } from './deadline.js';
+import { RedisBeat } from './redis-beat.js';
+import { type RedisConnections, type RedisPlace, openRedis } from './redis-connections.js';
+
+export interface RedisLinkOptions extends RedisPlace {
+  keyPrefix: string;
+  commandTimeoutMs: number;
+  /** Called when Redis was lost and when it is back and every message is heard again. */
+  onState?: (state: 'up' | 'lost') => void;
+  /** Called when every message from before was heard, each second. */
+  onProof?: () => void;
+  onError?: (command: string) => void;
+  /** Called with each reason once, until Redis is there again. */
+  onTrouble?: (reason: string) => void;
+  /** Runs when Redis can be asked again and before it is. */
+  beforeUp?: () => Promise<void>;
+  /** Runs again and again while Redis is there. */
+  whileUp?: () => Promise<void>;
+}
+
+const MOST_REASONS = 10;
+const MOST_REASON_LENGTH = 200;
+/** How often a sign of life is asked for. */
+const HEARTBEAT_MS = 1000;
+/** So many failed signs of life in a row make us look for the masters anew. */
+const PATIENCE = 3;
+/** Keys that were owed may be many: settling them gets more time than a command. */
+const SETTLE_TIMEOUT_MS = 30_000;
+
+/**
+ * Runs commands with a hard time limit and stops asking while Redis does not answer, so that a
+ * frozen Redis costs one time limit and not one per request. Messages are heard on a connection of
+ * their own; only when every master answers and what is said there is heard does the link count as
+ * up. A cluster of which one master is away is away: what is written meanwhile could not be told.
+ */
+export class RedisLink {
+  readonly commands: Redis;
+  readonly #connections: RedisConnections;
+  readonly #options: RedisLinkOptions;
+  readonly #channel: string;
+  readonly #beat: RedisBeat;
+  readonly #onMessage: (message: string) => void;
+  readonly #instance = randomUUID();
+  readonly #heartbeat: NodeJS.Timeout;
+  #messages: Redis;
+  #up = false;
+  #isClosed = false;
+  #isChecking = false;
+  #failedBeats = 0;
+  readonly #reasons = new Set<string>();
+
+  constructor(options: RedisLinkOptions, onMessage: (message: string) => void) {
+    this.#options = options;
+    this.#onMessage = onMessage;
+    this.#channel = `${options.keyPrefix}forget`;
+    this.#beat = new RedisBeat(options.keyPrefix);
+    this.#connections = openRedis(options);
+    this.commands = this.#connections.commands;
+    this.#watch(this.commands);
+    this.#messages = this.#listen();
+    this.#heartbeat = setInterval(() => void this.#check(), HEARTBEAT_MS);
+    this.#heartbeat.unref();
+  }
+
+  isUp(): boolean {
+    return this.#up;
+  }
+
+  /** Channel and text that tell the other instances; what an instance says itself it does not hear. */
+  announcement(message: string): [channel: string, text: string] {
+    return [this.#channel, `${this.#instance} ${message}`];
+  }
+
+  /** Runs a command; trouble is undefined and a counter, never an exception. */
+  async run<T>(name: string, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
+    if (!this.#up) return undefined;
+    try {
+      // ioredis starts its own time limit only when it sends, and it sends one automatic pipeline at a
+      // time: a command behind a stuck one would wait for twice the limit.
+      return await this.#inTime(command(this.commands));
+    } catch (error) {
+      this.#options.onError?.(name);
+      if (!isAboutThisCommand(error)) this.lose();
+      return undefined;
+    }
+  }
+
+  /** What Redis holds is not to be believed until it was found anew. */
+  lose(): void {
+    if (!this.#up) return;
+    this.#up = false;
+    this.#options.onState?.('lost');
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
+    const quitting = Promise.allSettled([this.commands.quit(), this.#messages.quit()]);
+    await untilDeadline(quitting, HEARTBEAT_MS, late).catch(() => undefined);
+    this.commands.disconnect();
+    this.#messages.disconnect();
+  }
+
+  #listen(): Redis {
+    const messages = this.#connections.openMessages();
+    this.#watch(messages);
+    messages.on('message', (channel, message: string) => {
+      if (channel === this.#beat.channel) this.#beat.hear(message);
+      else if (!message.startsWith(this.#instance)) {
+        this.#onMessage(message.slice(this.#instance.length + 1));
+      }
+    });
+    return messages;
+  }
+
+  #watch(connection: Redis): void {
+    connection.on('error', (error: unknown) => {
+      this.#options.onError?.('connect');
+      this.#complain(error);
+    });
+    connection.on('close', () => {
+      this.lose();
+    });
+    connection.on('ready', () => void this.#check());
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    try {
+      await this.#findOut();
+      this.#failedBeats = 0;
+    } catch (error) {
+      this.#options.onError?.('heartbeat');
+      this.lose();
+      if (isAnswer(error)) this.#complain(error);
+      this.#failedBeats++;
+      if (this.#failedBeats % PATIENCE === 0 || this.#hasEnded()) this.#lookAgain();
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  async #findOut(): Promise<void> {
+    const wasUp = this.#up;
+    if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, this.#beat.channel));
+    await this.#prove();
+    if (wasUp) await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
+    else await untilDeadline(this.#options.beforeUp?.() ?? Promise.resolve(), SETTLE_TIMEOUT_MS, late);
+    if (wasUp || this.#messages.status !== 'ready') return;
+    this.#up = true;
+    this.#reasons.clear();
+    this.#options.onState?.('up');
+  }
+
+  async #prove(): Promise<void> {
+    const tooLate = new AbortController();
+    const proved = this.#beat.prove(this.#connections.masters(), tooLate.signal);
+    await this.#inTime(proved).finally(() => {
+      tooLate.abort();
+    });
+    this.#options.onProof?.();
+  }
+
+  /** A Redis that is never there would else be tried for ever without a word why. */
+  #complain(error: unknown): void {
+    const reason = reasonOf(error);
+    if (this.#up || this.#reasons.size >= MOST_REASONS || this.#reasons.has(reason)) return;
+    this.#reasons.add(reason);
+    this.#options.onTrouble?.(reason);
+  }
+
+  #inTime<T>(promise: Promise<T>): Promise<T> {
+    return untilDeadline(promise, this.#options.commandTimeoutMs, late);
+  }
+
+  #hasEnded(): boolean {
+    return [this.commands, this.#messages].some(({ status }) => status === 'end');
+  }
+
+  #lookAgain(): void {
+    if (this.#isClosed) return;
+    this.#connections.lookAgain();
+    this.#messages.removeAllListeners();
+    this.#messages.on('error', () => undefined);
+    this.#messages.disconnect();
+    this.#messages = this.#listen();
+  }
+}
+
+const late = (): Error => new Error('Redis did not answer in time');
+
+/** Redis is there, but full, or holds something else under this key, or takes no writes. */
+const isAboutThisCommand = (error: unknown): boolean =>
+  error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
+
+/** Redis itself said no, such as NOPERM or CLUSTERDOWN. */
+const isAnswer = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
+
+/** What went wrong, without what was sent: a Redis that does not know AUTH quotes the password. */
+function reasonOf(error: unknown): string {
+  const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
+  if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
+  // Where a name has several addresses node has a code only (AggregateError).
+  const said = message === '' ? (code ?? 'unknown') : message;
+  return said.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MOST_REASON_LENGTH);
+}

@@ -1,0 +1,79 @@
+// A handle's text: read from a raw request path, written into a path, folded for comparison.
+
+/** Native protocol constant: a handle has at most this many UTF-8 bytes (hdllib Common.java). */
+export const MAX_HANDLE_BYTES = 2048;
+
+export type ParsedHandle =
+  { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
+
+/**
+ * Reads the handle from the part of a raw request path after `/api/handles/`. Decoded once, as bytes
+ * that are read as UTF-8 (bad sequences become U+FFFD, recording "invalid UTF-8 percent bytes");
+ * `+`, `;`, `//`, dots and a trailing slash are parts of the handle.
+ *
+ * @example parseHandle('21.T1%2Fa+b/') // { ok: true, handle: '21.T1/a+b/' }
+ */
+export function parseHandle(rawPath: string): ParsedHandle {
+  if (rawPath === '') return { ok: false, problem: 'empty' };
+  const bytes = percentDecode(rawPath);
+  if (bytes === undefined) return { ok: false, problem: 'bad-escape' };
+  if (bytes.includes(0)) return { ok: false, problem: 'null-byte' };
+  if (bytes.length > MAX_HANDLE_BYTES) return { ok: false, problem: 'too-long' };
+  return { ok: true, handle: bytes.toString('utf8') };
+}
+
+/** The bytes a percent-encoded text stands for, or undefined when an escape is broken. */
+function percentDecode(raw: string): Buffer | undefined {
+  if (!raw.includes('%')) return Buffer.from(raw, 'latin1');
+  const bytes = Buffer.allocUnsafe(raw.length);
+  let length = 0;
+  for (let at = 0; at < raw.length; at++) {
+    if (raw[at] !== '%') {
+      length = bytes.writeUInt8(raw.charCodeAt(at) & 0xff, length);
+      continue;
+    }
+    const hex = raw.slice(at + 1, at + 3);
+    if (!/^[0-9a-f]{2}$/i.test(hex)) return undefined;
+    length = bytes.writeUInt8(parseInt(hex, 16), length);
+    at += 2;
+  }
+  return bytes.subarray(0, length);
+}
+
+/**
+ * Writes a handle as a URL path. Everything a URL parser could read as syntax is escaped. Dot segments
+ * and doubled slashes are parts of a handle, but WHATWG URL and http-proxy fold them away: a handle
+ * that has any gets its slashes as `%2F`, which is the same to a server (recording "%2F slash"). Half a
+ * surrogate pair, which JSON can hold and UTF-8 cannot, becomes U+FFFD.
+ */
+export function handleToPath(handle: string): string {
+  const encoded = encodeURIComponent(Buffer.from(handle).toString());
+  return isFoldedByUrlParsers(handle) ? encoded : encoded.replaceAll('%2F', '/');
+}
+
+const isFoldedByUrlParsers = (handle: string): boolean => /(^|\/)(\.{0,2}\/|\.{1,2}$)/.test(handle);
+
+/**
+ * Folds a handle for comparison. The prefix and everything under `0.NA/` and the like ignore ASCII
+ * case always, the suffix unless the server is case-sensitive; letters beyond ASCII are never folded
+ * (recording "unicode suffix upper-cased").
+ */
+export function foldHandle(handle: string, caseSensitive: boolean): string {
+  if (!caseSensitive) return upperAscii(handle);
+  const slash = handle.indexOf('/');
+  const isGlobal = slash === -1 || handle.startsWith('0.');
+  return isGlobal ? upperAscii(handle) : upperAscii(handle.slice(0, slash)) + handle.slice(slash);
+}
+
+/**
+ * What a record is kept under. A prefix alone names the record of its handle under `0.NA/` (recording
+ * "resolve: prefix only"): a write by one of the names has to be seen by the other.
+ */
+export function recordKey(handle: string, caseSensitive: boolean): string {
+  return foldHandle(handle.includes('/') ? handle : `0.NA/${handle}`, caseSensitive);
+}
+
+/** Upper-cases `a` to `z` and nothing else. */
+export function upperAscii(text: string): string {
+  return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+}

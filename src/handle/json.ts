@@ -1,0 +1,90 @@
+// JSON as a Handle server writes it (Gson without HTML escaping), and slices of JSON text as it stands.
+
+/** Gson escapes the two line separators that JSON allows bare; JSON.stringify does not. */
+const asGson = (json: string): string => json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+
+/** Writes a value on one line, byte for byte as a Handle server does. */
+export function writeJson(value: unknown): string {
+  return asGson(JSON.stringify(value));
+}
+
+/** Rewrites JSON text with two-space indent, as the server does for `pretty`. */
+export function prettyJson(json: string): string {
+  return asGson(JSON.stringify(JSON.parse(json), null, 2));
+}
+
+/** The elements of a JSON array, each as the text it is written with. The array must be valid JSON. */
+export function sliceElements(json: string): string[] {
+  const elements: string[] = [];
+  let at = skipSpace(json, json.indexOf('[') + 1);
+  while (at < json.length && json[at] !== ']') {
+    const end = endOfValue(json, at);
+    elements.push(json.slice(at, end));
+    at = skipSeparator(json, end);
+  }
+  return elements;
+}
+
+/** One member of a JSON object as the text it is written with; the last one if the name repeats. */
+export function sliceMember(json: string, name: string): string | undefined {
+  let found: string | undefined;
+  let at = skipSpace(json, json.indexOf('{') + 1);
+  while (at < json.length && json[at] !== '}') {
+    const nameEnd = endOfString(json, at);
+    const start = skipSpace(json, json.indexOf(':', nameEnd) + 1);
+    const end = endOfValue(json, start);
+    if (JSON.parse(json.slice(at, nameEnd)) === name) found = json.slice(start, end);
+    at = skipSeparator(json, end);
+  }
+  return found;
+}
+
+function endOfValue(json: string, start: number): number {
+  if (json[start] === '"') return endOfString(json, start);
+  if (json[start] === '{' || json[start] === '[') return endOfNested(json, start);
+  let at = start;
+  while (at < json.length && !',]} \n\r\t'.includes(json[at] ?? '')) at++;
+  return at;
+}
+
+// Codes of the characters that structure JSON.
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = [0x5b, 0x7b];
+const CLOSING = [0x5d, 0x7d];
+
+function endOfNested(json: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(json, at) - 1;
+    else if (OPENING.includes(code)) depth++;
+    else if (CLOSING.includes(code) && --depth === 0) return at + 1;
+  }
+  return json.length;
+}
+
+/** Strings are most of a record: `indexOf` looks through them many bytes at a time. */
+function endOfString(json: string, start: number): number {
+  let end = json.indexOf('"', start + 1);
+  while (end !== -1 && isEscaped(json, end)) end = json.indexOf('"', end + 1);
+  return end === -1 ? json.length + 1 : end + 1;
+}
+
+/** Behind an odd number of backslashes; there is a quote before them. */
+function isEscaped(json: string, at: number): boolean {
+  let before = at - 1;
+  while (json.charCodeAt(before) === BACKSLASH) before--;
+  return (at - before) % 2 === 0;
+}
+
+function skipSpace(json: string, start: number): number {
+  let at = start;
+  while (at < json.length && ' \n\r\t'.includes(json[at] ?? '')) at++;
+  return at;
+}
+
+function skipSeparator(json: string, start: number): number {
+  const at = skipSpace(json, start);
+  return json[at] === ',' ? skipSpace(json, at + 1) : at;
+}

@@ -1,0 +1,49 @@
+// Answers as the JSON a Handle server writes, property order included.
+import type { Entry } from '../cache/entry.js';
+import { prettyJson, writeJson } from '../handle/json.js';
+import { selectValues } from '../handle/record.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { Selection } from '../handle/value.js';
+import type { Format } from './question.js';
+
+/** Spelled as the recorded server (Jetty 9) spells it. */
+export const JSON_TYPE = 'application/json;charset=utf-8';
+const JSONP_TYPE = 'application/javascript;charset=utf-8';
+
+export interface Body {
+  status: number;
+  json: string;
+}
+
+/** Answers a question from an entry. `handle` is echoed as this caller spelled it. */
+export function bodyOfEntry(entry: Entry, handle: string, selection: Selection): Body {
+  if (entry.kind === 'not-found') {
+    return {
+      status: 404,
+      json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) }, handle),
+    };
+  }
+  const values = entry.kind === 'found' ? selectValues(entry.values, selection) : undefined;
+  if (values === undefined) {
+    return {
+      status: 200,
+      json: bodyOfMembers({ responseCode: RESPONSE_CODE.valuesNotFound, values: [] }, handle),
+    };
+  }
+  const json = `{"responseCode":${RESPONSE_CODE.success},"handle":${writeJson(handle)},"values":${values}}`;
+  return { status: 200, json };
+}
+
+/** On everything but success the handle comes last (api: envelope order), or not at all. */
+export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
+  return writeJson(handle === undefined ? members : { ...members, handle });
+}
+
+/** The bytes to send: indented when `pretty`, wrapped as JSONP with a callback, with their type. */
+export function render(json: string, { pretty, callback }: Format): { contentType: string; bytes: Buffer } {
+  const text = pretty ? prettyJson(json) : json;
+  if (callback === undefined) return { contentType: JSON_TYPE, bytes: Buffer.from(text) };
+  return { contentType: JSONP_TYPE, bytes: Buffer.from(`${callback}(${text});`) };
+}
+
+const messageOf = ({ message }: Entry): { message?: string } => (message === '' ? {} : { message });

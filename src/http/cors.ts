@@ -1,0 +1,65 @@
+// Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
+import type { NextFunction, Request, Response } from 'express';
+
+// Recording "OPTIONS preflight GET".
+const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
+const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
+const MAX_AGE_SECONDS = 86_400;
+
+/** Response headers that scripts may read unasked (Fetch standard), and those of CORS itself. */
+const NOT_EXPOSED =
+  /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
+
+/** Echoes any Origin; credentials are never allowed, so nothing of a browser's own is at risk. */
+export function cors(req: Request, res: Response, next: NextFunction): void {
+  const { origin } = req.headers;
+  if (origin !== undefined) res.setHeader('Access-Control-Allow-Origin', origin);
+  next();
+}
+
+/** Lets scripts read the headers that a reply carries. To be called when all are set. */
+export function exposeHeaders(res: Response): void {
+  if (!res.hasHeader('Access-Control-Allow-Origin')) return;
+  const names = res.getHeaderNames().filter((name) => !NOT_EXPOSED.test(name));
+  const titled = names.map((name) =>
+    name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()).replace('Etag', 'ETag'),
+  );
+  res.setHeader('Access-Control-Expose-Headers', [...new Set([...titled, 'Content-Length'])].join(','));
+}
+
+/** OPTIONS: what may be asked, or a preflight. */
+export function answerOptions(req: Request, res: Response): void {
+  if (isPreflight(req)) {
+    answerPreflight(req, res);
+    return;
+  }
+  res.setHeader('Allow', 'GET, HEAD, POST, PUT, DELETE, OPTIONS');
+  endEmpty(res);
+}
+
+export const isPreflight = ({ headers }: Request): boolean =>
+  headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+
+/** One that asks for something not allowed gets 200 without any CORS header. `more` headers are allowed too. */
+export function answerPreflight(req: Request, res: Response, more: readonly string[] = []): void {
+  const method = req.headers['access-control-request-method'] ?? '';
+  const allowed = [...HEADERS, ...more];
+  const asked = (req.headers['access-control-request-headers'] ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
+  const known = new Set(['', ...allowed.map((name) => name.toLowerCase())]);
+  if (METHODS.includes(method) && asked.every((name) => known.has(name))) {
+    res.setHeader('Access-Control-Max-Age', String(MAX_AGE_SECONDS));
+    res.setHeader('Access-Control-Allow-Methods', METHODS.join(','));
+    res.setHeader('Access-Control-Allow-Headers', allowed.join(','));
+  } else {
+    res.removeHeader('Access-Control-Allow-Origin');
+  }
+  endEmpty(res);
+}
+
+function endEmpty(res: Response): void {
+  res.setHeader('Vary', 'Origin');
+  res.setHeader('Content-Length', '0');
+  res.status(200).end();
+}

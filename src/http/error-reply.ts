@@ -1,0 +1,55 @@
+// The one place where a failure becomes a reply of the record interface.
+import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
+import { ServiceError } from '../errors.js';
+import { bodyOfMembers } from './body.js';
+import { contextOf } from './context.js';
+import { sendReply } from './reply.js';
+
+export interface ErrorReplyDeps {
+  /** Told of failures that are nobody's fault but ours. */
+  onUnexpected: (error: unknown) => void;
+}
+
+/** `{"responseCode":2,"message":…,"handle":…}`; a bad request (code 4) names no handle, as the server does. */
+export function createErrorReply({ onUnexpected }: ErrorReplyDeps): ErrorRequestHandler {
+  return async function errorReply(
+    error: unknown,
+    req: Request,
+    res: Response,
+    next: NextFunction,
+  ): Promise<void> {
+    const failure = asServiceError(error, onUnexpected);
+    if (res.headersSent) {
+      next(failure);
+      return;
+    }
+    const context = contextOf(res);
+    context.result = failure.status >= 500 ? 'error' : 'invalid';
+    await sendReply(req, res, { ...replyOf(failure, context.handle), gzipMinBytes: Infinity });
+  };
+}
+
+function replyOf(
+  failure: ServiceError,
+  handle: string | undefined,
+): { status: number; json: string; headers: Record<string, string> } {
+  const answer = failure.upstreamAnswer;
+  const retryAfter = answer?.retryAfter ?? failure.retryAfterSeconds?.toString();
+  const headers = {
+    'Cache-Control': 'no-store',
+    ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+  };
+  if (answer) {
+    const named = answer.namesHandle ? handle : undefined;
+    return { status: answer.status, json: bodyOfMembers(answer.members, named), headers };
+  }
+  const named = failure.responseCode === 2 ? handle : undefined;
+  const members = { responseCode: failure.responseCode, message: failure.message };
+  return { status: failure.status, json: bodyOfMembers(members, named), headers };
+}
+
+function asServiceError(error: unknown, onUnexpected: (error: unknown) => void): ServiceError {
+  if (error instanceof ServiceError) return error;
+  onUnexpected(error);
+  return new ServiceError('INTERNAL', { cause: error });
+}

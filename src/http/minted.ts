@@ -1,0 +1,33 @@
+// The name a server minted, read from its answer.
+import type { IncomingMessage } from 'node:http';
+import { ServiceError } from '../errors.js';
+
+/** A Handle server answers a write in a few hundred bytes; more than this is not looked into. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+
+/** @throws ServiceError when the answer breaks off or is far too long */
+export async function readWhole(answer: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_ANSWER_BYTES) throw new RangeError('the answer to a write is too long');
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'it broke off or is too long', cause });
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The `handle` of an answer, also inside JSONP; undefined when there is none. */
+export function mintedHandle(body: Buffer): string | undefined {
+  const json = /\{[^]*\}/.exec(body.toString('utf8'))?.[0] ?? '';
+  try {
+    const { handle } = JSON.parse(json) as { handle?: unknown };
+    return typeof handle === 'string' ? handle : undefined;
+  } catch {
+    return undefined;
+  }
+}

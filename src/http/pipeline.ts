@@ -1,0 +1,91 @@
+// The order of the steps a request takes. The order is important, and this is its only place.
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
+import type { ServiceError } from '../errors.js';
+import { answerOptions, cors } from './cors.js';
+import { createErrorReply } from './error-reply.js';
+import { readFormat, readParameters } from './question.js';
+import { createRefusals, unknownEndpoint } from './refusals.js';
+import { type AnsweredRequest, type RequestTrace, createRequestLog } from './request-log.js';
+import { readTarget } from './target.js';
+
+export interface PipelineDeps {
+  maxRequestLineBytes: number;
+  refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
+  onAnswered: (request: AnsweredRequest) => void;
+  currentTrace?: (() => RequestTrace | undefined) | undefined;
+  onUnexpected: (error: unknown) => void;
+  pseudonym: string;
+  resolveRoute: RequestHandler;
+  writeRoute: RequestHandler;
+  deletionGuard: RequestHandler;
+  /** Everything else a Handle server offers under `/api`. */
+  passThrough: RequestHandler;
+  /** The reverse look-up service, where one is configured. */
+  reverseLookup?: RequestHandler;
+  /** Redirects and pages for every path that is not of an API, where they are turned on. */
+  redirect?: { routes: RequestHandler[]; errorReply: ErrorRequestHandler };
+  /** The description of the interface. */
+  openApi: RequestHandler;
+  /** ePIC v2, where it is turned on. */
+  v2?: { route: RequestHandler; errorReply: ErrorRequestHandler };
+  /** Proxies whose `X-Forwarded-…` headers are believed, as Express writes them. */
+  trustedProxies: readonly string[];
+}
+
+// Regular expressions without groups: Express decodes nothing, and a broken escape reaches our own parser.
+const NAMED_HANDLE = /^\/api\/handles\/[^?]/;
+const OTHER_ENDPOINTS = /^\/api\/(?:handles|sessions|site|prefixes|verifications)(?:\/|$)/;
+const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
+
+/** What a browser asks for: all but the API, however its name is written, and the reverse look-up. */
+const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
+/** No handle: those have a slash between prefix and suffix. */
+const OPENAPI = /^\/openapi(?:\.json)?$/;
+const V2 = /^\/api\/v2(?=\/|$)/;
+const HANDLES = /^\/api\/handles(?:\/|$)/;
+
+export function createPipeline(deps: PipelineDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', deps.trustedProxies);
+  app.use(setContext); // everything below reads the target from here, undecoded
+  app.use(createRequestLog(deps.onAnswered, deps.currentTrace)); // sees every request, also those refused next
+  app.use(cors); // errors carry the CORS headers too
+  app.use(createRefusals(deps)); // before any route looks at the request
+  if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
+  app.options(/.*/, answerOptions); // answered here: the same for every path
+  app.get(HANDLES, deps.resolveRoute); // GET and HEAD
+  app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without asking the upstream
+  app.put(NAMED_HANDLE, deps.writeRoute);
+  app.delete(NAMED_HANDLE, deps.writeRoute);
+  app.post(NAMED_HANDLE, deps.writeRoute); // asks like GET, but may write as far as we know
+  app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
+  if (deps.reverseLookup) app.get(REVERSE_LOOKUP, deps.reverseLookup);
+  app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
+  if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
+  app.use(unknownEndpoint); // whatever is left
+  if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
+  if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
+  app.use(createErrorReply(deps)); // the one place for failures, so the last
+  return app;
+}
+
+function setContext(req: Request, res: Response, next: NextFunction): void {
+  const target = readTarget(req.url);
+  const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
+  Object.assign(res.locals, {
+    family,
+    target,
+    format: readFormat(readParameters(target.query)),
+    result: 'local',
+  });
+  next();
+}

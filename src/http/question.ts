@@ -1,0 +1,69 @@
+// The query parameters of the record interface, read as a Handle server reads them.
+import { ServiceError } from '../errors.js';
+import type { Selection } from '../handle/value.js';
+
+/** How the JSON is to be written. */
+export interface Format {
+  pretty: boolean;
+  /** Name of the JSONP function, cleaned; may be empty. */
+  callback?: string;
+}
+
+export interface Question extends Selection {
+  authoritative: boolean;
+  /** False only when the caller asked for values the public may not read. */
+  publicOnly: boolean;
+}
+
+/** The query as form data: `+` is a space, names may repeat, and a flag may stand alone. */
+export function readParameters(query: string): URLSearchParams {
+  return new URLSearchParams(query);
+}
+
+export function readFormat(parameters: URLSearchParams): Format {
+  const callback = parameters.get('callback');
+  const pretty = readFlag(parameters.get('pretty'));
+  return callback === null ? { pretty } : { pretty, callback: cleanCallback(callback) };
+}
+
+/**
+ * Reads what is asked. `cert` and `doNotRefer` are accepted and change nothing that JSON shows
+ * (recordings "cert=true", "doNotRefer=true"); unknown parameters are ignored.
+ *
+ * @throws ServiceError BAD_PARAMETER for an index that is not an integer
+ */
+export function readQuestion(parameters: URLSearchParams): Question {
+  const publicOnly = parameters.get('publicOnly');
+  return {
+    indexes: parameters.getAll('index').map(readIndex),
+    types: parameters.getAll('type'),
+    authoritative: readFlag(parameters.get('auth')),
+    publicOnly: publicOnly === null || readFlag(publicOnly),
+  };
+}
+
+/** Absent is false; bare, `yes` and `true` are true; everything else is false (recording "pretty=false"). */
+function readFlag(value: string | null): boolean {
+  return value !== null && ['', 'yes', 'true'].includes(value.toLowerCase());
+}
+
+/** A Java int: a sign and 32 bits (recordings "index=+1", "index=abc", "index=1,2"). */
+function readIndex(value: string): number {
+  const index = Number(value);
+  if (!/^[+-]?\d+$/.test(value) || index > 0x7fffffff || index < -0x80000000) {
+    throw new ServiceError('BAD_PARAMETER', {
+      detail: `index has to be a whole number, not ${JSON.stringify(value)}`,
+    });
+  }
+  return index;
+}
+
+/** Characters that cannot stand in a name become `_` (recording "callback with bad characters"). */
+function cleanCallback(name: string): string {
+  return name.replace(/[^]/g, (char, at: number) => (isNameCharacter(char, at) ? char : '_'));
+}
+
+const isNameCharacter = (char: string, at: number): boolean =>
+  /[A-Za-z_$]/.test(char) ||
+  (at > 0 && /\d/.test(char)) ||
+  (char >= '\u00A0' && char !== '\u2028' && char !== '\u2029');

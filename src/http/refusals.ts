@@ -1,0 +1,40 @@
+// Requests that go no further: request lines over the limit, methods that are refused or unknown.
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../errors.js';
+import { contextOf } from './context.js';
+
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
+
+/** TRACE would echo credentials back to scripts (RFC 9110 §9.3.8); other methods are 501 as on the server. */
+export interface RefusalDeps {
+  maxRequestLineBytes: number;
+  /** Our own name in `Via`. */
+  pseudonym: string;
+  /** Why a request goes no further although nothing is wrong with it. */
+  refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
+}
+
+export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: RefusalDeps): RequestHandler {
+  return function refusals(req: Request, _res: Response, next: NextFunction): void {
+    if (req.method.length + req.url.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+      throw new ServiceError('REQUEST_LINE_TOO_LONG', {
+        detail: `at most ${maxRequestLineBytes} bytes are read`,
+      });
+    }
+    // Our own name coming back: the upstream address leads here (RFC 9110 §7.6.3).
+    if (req.headers.via?.includes(pseudonym)) throw new ServiceError('LOOP_DETECTED');
+    const refusal = refusalOf?.(req);
+    if (refusal) throw refusal;
+    if (req.method === 'TRACE') throw new ServiceError('METHOD_REFUSED', { detail: 'TRACE' });
+    if (!KNOWN_METHODS.has(req.method)) {
+      throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${req.method}` });
+    }
+    next();
+  };
+}
+
+/** A path that nobody answers (recording "unknown: GET /api/foo"). */
+export function unknownEndpoint(req: Request, res: Response): void {
+  const { path } = contextOf(res).target;
+  throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${req.method} ${path}` });
+}

@@ -1,0 +1,107 @@
+// Which representation a caller gets: its ETag, and whether it is compressed.
+import { hash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { VARY } from './cache-headers.js';
+
+export type Encoding = 'identity' | 'gzip';
+
+/** The bytes of an answer in one encoding, and the headers that belong to them as names and values. */
+export interface Representation {
+  encoding: Encoding;
+  /** False when the answer is too short to be compressed for anybody. */
+  isWorthGzip: boolean;
+  /** Encoded as `encoding` says. */
+  body: Buffer;
+  etag: string | undefined;
+  /** Vary and ETag, which a 304 carries too (RFC 9110 §15.4.5). */
+  common: string[];
+  /** Content-Encoding, Content-Type and Content-Length. */
+  ofBody: string[];
+}
+
+export interface Content {
+  bytes: Buffer;
+  contentType: string;
+  /** Only a complete answer can be revalidated. */
+  hasEtag: boolean;
+}
+
+/** Makes the representation a caller with this Accept-Encoding gets. */
+export async function represent(
+  content: Content,
+  { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
+): Promise<Representation> {
+  const { bytes } = content;
+  if (bytes.length < gzipMinBytes || !acceptsGzip(acceptEncoding))
+    return representPlain(content, gzipMinBytes);
+  return describe(content, { encoding: 'gzip', isWorthGzip: true, body: await compress(bytes) });
+}
+
+/** Makes the representation of a caller who wants no compression. */
+export function representPlain(content: Content, gzipMinBytes: number): Representation {
+  const { bytes: body } = content;
+  return describe(content, { encoding: 'identity', isWorthGzip: body.length >= gzipMinBytes, body });
+}
+
+function describe(
+  { bytes, contentType, hasEtag }: Content,
+  { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
+): Representation {
+  const etag = hasEtag ? etagOf(bytes, encoding) : undefined;
+  return {
+    encoding,
+    isWorthGzip,
+    body,
+    etag,
+    common: ['Vary', VARY, ...(etag === undefined ? [] : ['ETag', etag])],
+    ofBody: [
+      ...(encoding === 'gzip' ? ['Content-Encoding', 'gzip'] : []),
+      'Content-Type',
+      contentType,
+      'Content-Length',
+      String(body.length),
+    ],
+  };
+}
+
+const compress = promisify(gzip);
+
+/** A strong ETag of the bytes before encoding; the gzip form is another representation (RFC 9110 §8.8.3.3). */
+export function etagOf(bytes: Buffer, encoding: Encoding): string {
+  const digest = hash('sha256', bytes, 'base64url').slice(0, 22);
+  return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
+}
+
+/** If-None-Match compares weakly: `*` or any tag of the list (RFC 9110 §13.1.2). */
+export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
+}
+
+/** Few spellings of Accept-Encoding are in use; each is read once. */
+const verdicts = new Map<string, boolean>();
+const MAX_VERDICTS = 1000;
+
+/** True when gzip is accepted, and not less than no encoding at all (RFC 9110 §12.5.3). */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false;
+  let verdict = verdicts.get(acceptEncoding);
+  if (verdict === undefined) {
+    verdict = prefersGzip(acceptEncoding);
+    if (verdicts.size >= MAX_VERDICTS) verdicts.clear();
+    verdicts.set(acceptEncoding, verdict);
+  }
+  return verdict;
+}
+
+function prefersGzip(acceptEncoding: string): boolean {
+  const weights = new Map<string, number>();
+  for (const part of acceptEncoding.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((piece) => piece.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    weights.set(name, weight === undefined ? 1 : Number(weight));
+  }
+  const gzipWeight = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
+  return gzipWeight > 0 && gzipWeight >= (weights.get('identity') ?? 0);
+}

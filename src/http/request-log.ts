@@ -1,0 +1,56 @@
+// Tells what became of each request, once, when it is over.
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { type Result, contextOf } from './context.js';
+
+export interface AnsweredRequest {
+  family: 'record' | 'v2' | 'redirect';
+  method: string;
+  handle: string | undefined;
+  path: string;
+  status: number;
+  result: Result;
+  ms: number;
+  /** Where requests are traced. */
+  traceId?: string;
+}
+
+/** The trace a request belongs to, which learns what became of it. */
+export interface RequestTrace {
+  readonly traceId: string;
+  describe: (attributes: Record<string, string | number>) => void;
+}
+
+/** `onAnswered` gets no header and no query: credentials cannot slip into a log that never sees them. */
+export function createRequestLog(
+  onAnswered: (request: AnsweredRequest) => void,
+  currentTrace: () => RequestTrace | undefined = () => undefined,
+): RequestHandler {
+  return function requestLog(req: Request, res: Response, next: NextFunction): void {
+    const startedAt = performance.now();
+    const trace = currentTrace();
+    res.once('close', () => {
+      const { family, target, handle, result } = contextOf(res);
+      const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      trace?.describe({
+        'url.path': shownPath(target.path),
+        'handle_proxy.family': family,
+        'handle_proxy.result': result,
+        ...(handle !== undefined && { 'handle_proxy.handle': handle }),
+      });
+      onAnswered({
+        family,
+        method: req.method,
+        handle,
+        path: shownPath(target.path),
+        status: res.statusCode,
+        result,
+        ms,
+        ...(trace && { traceId: trace.traceId }),
+      });
+    });
+    next();
+  };
+}
+
+/** A session is named by `this`; who writes its id there instead has written a credential. */
+const shownPath = (path: string): string => path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');

@@ -1,0 +1,121 @@
+// The document as a page to read, with a form for every call that only reads.
+import { type Html, html } from '../redirect/html.js';
+import type { Page } from '../redirect/layout.js';
+import type { OpenApiDocument } from './document.js';
+import type { Method, Operation, Parameter, ResponseObject } from './parts.js';
+
+const METHODS: readonly Method[] = ['get', 'put', 'post', 'delete'];
+/** Whoever reads the admin listener's part is not on that listener, so it cannot be tried from here. */
+const isTriable = ({ tags }: Operation, method: Method): boolean =>
+  method === 'get' && !tags.includes('Admin');
+
+export function documentPage({ info, tags, paths }: OpenApiDocument): Page {
+  const entries = Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      return operation === undefined ? [] : [{ path, method, operation }];
+    }),
+  );
+  return {
+    title: 'API',
+    main: html`<h1>API</h1>
+      <p>
+        ${info.summary} Version ${info.version}. For programs the same is
+        <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).
+      </p>
+      ${tags.map(
+        ({ name, description }) =>
+          html`<h2>${name}</h2>
+            <p class="quiet">${description}</p>
+            ${entries.filter(({ operation }) => operation.tags.includes(name)).map(show)}`,
+      )}`,
+  };
+}
+
+interface Entry {
+  path: string;
+  method: Method;
+  operation: Operation;
+}
+
+function show({ path, method, operation }: Entry): Html {
+  const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+  const examples = Object.entries(requestBody?.content ?? {});
+  return html`<section id="${operationId}">
+    <h3><code>${method.toUpperCase()} ${path}</code></h3>
+    <p>${summary}. ${description === undefined ? undefined : withCode(description)}</p>
+    ${isTriable(operation, method) ? tryForm(operation) : undefined}
+    <details>
+      <summary>Parameters and answers</summary>
+      ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(showParameter)}</dl>`}
+      ${examples.map(
+        ([type, { example }]) =>
+          html`<p>${requestBody?.description}, as <code>${type}</code>, such as</p>
+            <pre>${JSON.stringify(example, undefined, 2)}</pre>`,
+      )}
+      <dl>${Object.entries(responses).map(showResponse)}</dl>
+    </details>
+  </section>`;
+}
+
+/** What stands between backticks in the document is code. */
+const withCode = (words: string): Html =>
+  html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+
+const showParameter = ({ name, in: place, description }: Parameter): Html =>
+  html`<dt><code>${name}</code> (${place})</dt>
+    <dd>${withCode(description)}</dd>`;
+
+const showResponse = ([status, { description }]: [string, ResponseObject]): Html =>
+  html`<dt>${status === 'default' ? 'other' : status}</dt>
+    <dd>${withCode(description)}</dd>`;
+
+function tryForm({ operationId, parameters = [] }: Operation): Html {
+  const fields = parameters.filter(({ in: place }) => place !== 'header');
+  return html`<form action="/openapi" method="get">
+    <input type="hidden" name="try" value="${operationId}" />
+    ${fields.map(({ name, in: place, required, example }) => {
+      const id = `${operationId}-${place}-${name}`;
+      const field = `${place}.${name}`;
+      return required === true
+        ? html`<label for="${id}">${name}</label>
+            <input id="${id}" name="${field}" value="${example}" required autocomplete="off" />`
+        : undefined;
+    })}
+    <button class="button main">Try it</button>
+    ${optionalFields(operationId, fields)}
+  </form>`;
+}
+
+function optionalFields(operationId: string, fields: readonly Parameter[]): Html | undefined {
+  const optional = fields.filter(({ required }) => required !== true);
+  if (optional.length === 0) return undefined;
+  return html`<details>
+    <summary>More</summary>
+    ${optional.map(({ name, in: place }) => {
+      const id = `${operationId}-${place}-${name}`;
+      return html`<label class="quiet" for="${id}">${name}</label>
+        <input id="${id}" name="${place}.${name}" autocomplete="off" />`;
+    })}
+  </details>`;
+}
+
+/**
+ * Where a form leads: the path of the call it names, filled in. Never to another host, as nothing
+ * that is filled in can begin an authority.
+ */
+export function triedTarget({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
+  const wanted = given.get('try');
+  const found = Object.entries(paths).find(([, item]) => item.get?.operationId === wanted);
+  if (found === undefined) return undefined;
+  const [template, { get }] = found;
+  if (get === undefined || !isTriable(get, 'get')) return undefined;
+  const path = template.replace(/\{(\w+)\}/g, (_all, name: string) =>
+    encodeURIComponent(given.get(`path.${name}`) ?? ''),
+  );
+  const query = new URLSearchParams();
+  for (const { name } of get.parameters?.filter(({ in: place }) => place === 'query') ?? []) {
+    for (const value of given.getAll(`query.${name}`)) if (value !== '') query.append(name, value);
+  }
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}

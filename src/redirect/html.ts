@@ -1,0 +1,23 @@
+// HTML as a tagged template: whatever is put in is escaped, unless it is HTML already.
+
+export class Html {
+  constructor(readonly text: string) {}
+}
+
+export type Part = Html | string | number | undefined | readonly Part[];
+
+/** @example html`<p>${'<b>'}</p>` // <p>&lt;b&gt;</p> */
+export function html(texts: TemplateStringsArray, ...parts: Part[]): Html {
+  return new Html(texts.reduce((whole, text, at) => whole + write(parts[at - 1]) + text));
+}
+
+/** Escapes text for elements and quoted attributes, of HTML and of XML. */
+export const escapeText = (text: string): string =>
+  text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+
+function write(part: Part): string {
+  if (part === undefined) return '';
+  if (part instanceof Html) return part.text;
+  if (typeof part === 'object') return part.map(write).join('');
+  return escapeText(String(part));
+}

@@ -1,0 +1,20 @@
+// The values of an entry, read for what they say.
+import type { Entry } from '../cache/entry.js';
+import { toText } from '../handle/bytes.js';
+import { upperAscii } from '../handle/handle.js';
+import type { HandleValue } from '../handle/value.js';
+
+/** The public values in the order of the record. */
+export function valuesOf({ kind, values }: Entry): HandleValue[] {
+  return kind === 'found' ? (JSON.parse(toText(values)) as HandleValue[]) : [];
+}
+
+/** The data of a value when they are text. */
+export function textOf({ data }: HandleValue): string | undefined {
+  const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
+  return format === 'string' && typeof value === 'string' ? value : undefined;
+}
+
+/** Types are compared without regard to case: ePIC data are full of `url` and `10320/LOC`. */
+export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
+  types.includes(upperAscii(type));

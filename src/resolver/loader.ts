@@ -1,0 +1,116 @@
+// One load: look in the shared tier, ask the upstream when that does not help, keep what it says.
+import type { Entry } from '../cache/entry.js';
+import {
+  type LifetimeBounds,
+  type Use,
+  isNewerThanMirror,
+  isWorthKeeping,
+  judge,
+  makeEntry,
+} from '../cache/policy.js';
+import type { Resting } from '../cache/resting.js';
+import type { Looked, Store } from '../cache/store.js';
+import type { Outcome } from '../handle/outcome.js';
+import type { Load } from './flight.js';
+import type { Resolution } from './resolution.js';
+
+export interface LoaderDeps<Ticket> {
+  store: Store<Ticket>;
+  upstream: {
+    resolve: (question: { handle: string; authoritative: boolean }) => Promise<Outcome>;
+    letGo?: (key: string) => void;
+    letGoAll?: (prefix: string) => void;
+  };
+  resting: Resting;
+  lifetimes: LifetimeBounds;
+  now: () => number;
+  /** Entries from before this moment (ms) may have missed an invalidation. */
+  trustedSince: () => number;
+}
+
+export interface Task {
+  key: string;
+  handle: string;
+  authoritative: boolean;
+  /** Refresh ahead: what is kept is fresh, but something newer than this is wanted (ms). */
+  newerThan: number;
+}
+
+export class Loader<Ticket> {
+  readonly #deps: LoaderDeps<Ticket>;
+
+  constructor(deps: LoaderDeps<Ticket>) {
+    this.#deps = deps;
+  }
+
+  start(task: Task): Load<Resolution, Entry | undefined> {
+    const looked = Promise.resolve(this.#deps.store.get(task.key));
+    const answer = looked.then(
+      (kept) => this.#answerFromKept(task, kept.entry) ?? this.#askUpstream(task, kept),
+    );
+    // Whoever was served a stale entry does not wait for it: its failure is nobody's then.
+    answer.catch(() => undefined);
+    return { startedAt: this.#deps.now(), standIn: looked.then(({ entry }) => entry), answer };
+  }
+
+  /** What an entry is good for now. */
+  use(entry: Entry | undefined): Use {
+    return judge(entry, this.#deps.now(), this.#deps.trustedSince());
+  }
+
+  #answerFromKept(task: Task, entry: Entry | undefined): Resolution | undefined {
+    if (task.authoritative || entry === undefined) return undefined;
+    const use = this.use(entry);
+    if (use === 'fresh' && entry.cachedAt > task.newerThan) {
+      return { kind: 'entry', entry, from: 'redis', collapsed: false };
+    }
+    if (use === 'stale' && this.#deps.resting.isResting(task.key)) {
+      return { kind: 'entry', entry, from: 'memory', collapsed: false, stale: 'resting' };
+    }
+    return undefined;
+  }
+
+  async #askUpstream(task: Task, kept: Looked<Ticket>): Promise<Resolution> {
+    const askedAt = this.#deps.now();
+    const outcome = await this.#outcomeOf(task);
+    if (outcome.isFromMirror && kept.entry && this.#isBetter(kept.entry, askedAt)) {
+      this.#deps.resting.failed(task.key);
+      return { kind: 'entry', entry: kept.entry, from: 'memory', collapsed: false, stale: 'error' };
+    }
+    if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
+    const entry = makeEntry(outcome, askedAt, this.#deps.lifetimes);
+    const keeping = this.#keep(task, entry, kept);
+    // Who asked on purpose shall not find the older record at the next question, wherever that is answered.
+    if (task.authoritative) await keeping;
+    return { kind: 'entry', entry, from: 'upstream', collapsed: false };
+  }
+
+  /** Than what a mirror says. */
+  #isBetter(entry: Entry, askedAt: number): boolean {
+    return this.use(entry) === 'stale' && isNewerThanMirror(entry, askedAt, this.#deps.lifetimes);
+  }
+
+  async #outcomeOf({ key, handle, authoritative }: Task): Promise<Outcome> {
+    try {
+      const outcome = await this.#deps.upstream.resolve({ handle, authoritative });
+      this.#deps.resting.succeeded(key);
+      return outcome;
+    } catch (failure) {
+      this.#deps.resting.failed(key);
+      throw failure;
+    }
+  }
+
+  /** An authoritative "not found" evicts (HDLProxy serves the deleted record again); so does a TTL of 0. */
+  async #keep(
+    { key, authoritative }: Task,
+    entry: Entry,
+    { entry: kept, ticket }: Looked<Ticket>,
+  ): Promise<void> {
+    const { store, now } = this.#deps;
+    const isKept = isWorthKeeping(entry, now()) && !(authoritative && entry.kind !== 'found');
+    if (isKept && authoritative) await store.replace(key, entry, ticket);
+    else if (isKept) await store.set(key, entry, ticket);
+    else if (authoritative || kept !== undefined) await store.forget(key);
+  }
+}

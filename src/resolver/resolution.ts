@@ -1,0 +1,19 @@
+// What the resolver answers with.
+import type { Entry } from '../cache/entry.js';
+import type { Refused } from '../handle/outcome.js';
+
+/** Why a stale entry was answered: the load failed, is late, or was not tried again so soon. */
+export type StaleReason = 'error' | 'late' | 'resting';
+
+export interface FromEntry {
+  kind: 'entry';
+  entry: Entry;
+  /** Where the entry was: kept here, kept by another instance, or just asked of the upstream. */
+  from: 'memory' | 'redis' | 'upstream';
+  /** True when this caller joined a load that another caller had started. */
+  collapsed: boolean;
+  stale?: StaleReason;
+}
+
+/** An entry, or the server's refusal. Failures are thrown as ServiceError. */
+export type Resolution = FromEntry | { kind: 'refused'; refused: Refused };

@@ -1,0 +1,163 @@
+// The use case in words: answer a handle from the cache or the upstream, and forget a handle.
+import type { Entry } from '../cache/entry.js';
+import { isDueForRefresh } from '../cache/policy.js';
+import type { Fence } from '../cache/store.js';
+import { foldHandle, recordKey } from '../handle/handle.js';
+import { Flight, type Load } from './flight.js';
+import { Loader, type LoaderDeps, type Task } from './loader.js';
+import type { FromEntry, Resolution, StaleReason } from './resolution.js';
+
+export interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
+  /** The memory tier, asked first and without waiting. */
+  memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
+  /** How often an entry must have been asked for to be refreshed ahead; 0 = never. */
+  refreshAheadMinHits: number;
+  /** How long a reader waits for the upstream when a stale entry could be answered (ms). */
+  staleAfterMs: number;
+  caseSensitive: boolean;
+}
+
+/** One handle, or all that begin with the prefix; an empty one is every handle. */
+export type PurgeTarget = { handle: string } | { prefix: string };
+
+export class Resolver<Ticket> {
+  readonly #deps: ResolverDeps<Ticket>;
+  readonly #loader: Loader<Ticket>;
+  readonly #flight = new Flight<Resolution, Entry | undefined>();
+
+  constructor(deps: ResolverDeps<Ticket>) {
+    this.#deps = deps;
+    this.#loader = new Loader(deps);
+  }
+
+  /**
+   * Answers a handle. `authoritative` asks the upstream always, and keeps what it says.
+   *
+   * @throws ServiceError when the upstream fails and nothing may stand in
+   */
+  async resolve(handle: string, { authoritative }: { authoritative: boolean }): Promise<Resolution> {
+    const key = this.keyOf(handle);
+    const entry = authoritative ? undefined : this.#deps.memory.peek(key);
+    if (entry && this.#loader.use(entry) === 'fresh') {
+      this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
+      return { kind: 'entry', entry, from: 'memory', collapsed: false };
+    }
+    const { load, collapsed } = this.#join({ key, handle, authoritative, newerThan: 0 });
+    const resolution = authoritative ? await load.answer : await this.#answerInTime(entry, load);
+    return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
+  }
+
+  /** Forgets a handle in every tier; what is on its way reaches those who asked before, and is not kept. */
+  async forget(handle: string): Promise<void> {
+    const key = this.keyOf(handle);
+    this.letGo(key);
+    await this.#deps.store.forget(key);
+  }
+
+  /** As the operator wishes: forgets what is kept, or lets it stand in only; what is on its way is not kept. */
+  async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
+    if ('handle' in target) {
+      const key = this.keyOf(target.handle);
+      this.letGo(key);
+      await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
+      this.letGo(key);
+      return;
+    }
+    for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
+      this.letGoAll(prefix);
+      await this.#deps.store.sweep({ prefix, isSoft });
+      this.letGoAll(prefix);
+    }
+  }
+
+  /** Announces a write of the handle: nothing loaded before or during it is kept. */
+  async fence(handle: string): Promise<Fence> {
+    const key = this.keyOf(handle);
+    const fence = await this.#deps.store.fence(key);
+    const lower = async (how: keyof Fence): Promise<void> => {
+      this.letGo(key);
+      await fence[how]();
+    };
+    this.letGo(key);
+    return {
+      changed: () => lower('changed'),
+      unchanged: () => lower('unchanged'),
+      unknown: () => lower('unknown'),
+    };
+  }
+
+  /** Lets go of loads on their way, after another instance said that the key was forgotten. */
+  letGo(key: string): void {
+    this.#flight.forget(key);
+    this.#flight.forget(authoritativeKey(key));
+    this.#deps.upstream.letGo?.(key);
+  }
+
+  /** The same for all keys that begin so. */
+  letGoAll(prefix: string): void {
+    this.#flight.forgetWhere((key) => key.startsWith(prefix) || key.startsWith(authoritativeKey(prefix)));
+    this.#deps.upstream.letGoAll?.(prefix);
+  }
+
+  /** The key a handle is kept under. */
+  keyOf(handle: string): string {
+    return recordKey(handle, this.#deps.caseSensitive);
+  }
+
+  /** An authoritative question never joins an ordinary load: that one may have begun before a change. */
+  #join(task: Task): { load: Load<Resolution, Entry | undefined>; collapsed: boolean } {
+    const key = task.authoritative ? authoritativeKey(task.key) : task.key;
+    const start = (): Load<Resolution, Entry | undefined> => this.#loader.start(task);
+    return this.#flight.join(key, { start, since: this.#deps.trustedSince() });
+  }
+
+  /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
+  async #answerInTime(
+    entry: Entry | undefined,
+    load: Load<Resolution, Entry | undefined>,
+  ): Promise<Resolution> {
+    const standIn = this.#loader.use(entry) === 'stale' ? entry : await load.standIn;
+    if (standIn === undefined || this.#loader.use(standIn) !== 'stale') return load.answer;
+    const stale = (reason: StaleReason): FromEntry => {
+      return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
+    };
+    const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
+    const late = startTimer(waitMs, () => stale('late'));
+    const answered = load.answer.catch(() => stale('error'));
+    return Promise.race([answered, late.done]).finally(late.cancel);
+  }
+
+  /** Design decision 7: nobody waits for it, and nobody gets stale data meanwhile. */
+  #refreshAhead(entry: Entry, task: Task): void {
+    const { memory, now, refreshAheadMinHits: minHits, resting } = this.#deps;
+    const isDue = isDueForRefresh(entry, { now: now(), hits: memory.hits(task.key), minHits });
+    if (isDue && !resting.isResting(task.key)) this.#join(task);
+  }
+}
+
+/** A prefix alone is kept under `0.NA/`, so a text without a slash may be the beginning of such a name. */
+function keyPrefixes(text: string, caseSensitive: boolean): string[] {
+  const folded = foldHandle(text, caseSensitive);
+  return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];
+}
+
+/** Keys are folded to upper case up to the suffix, so a word in lower case in front cannot be one. */
+const authoritativeKey = (key: string): string => `auth ${key}`;
+
+function startTimer<T>(waitMs: number, value: () => T): { done: Promise<T>; cancel: () => void } {
+  let timer: NodeJS.Timeout | undefined;
+  const done = new Promise<T>((resolve) => {
+    timer = setTimeout(
+      () => {
+        resolve(value());
+      },
+      Math.max(0, waitMs),
+    );
+  });
+  return {
+    done,
+    cancel: () => {
+      clearTimeout(timer);
+    },
+  };
+}

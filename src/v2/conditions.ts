@@ -1,0 +1,44 @@
+// Holds a request to its preconditions.
+import type { Request } from 'express';
+import { ServiceError } from '../errors.js';
+import type { HandleValue } from '../handle/value.js';
+import { etagOf, lastModified } from './etag.js';
+import { type Verdict, evaluatePreconditions } from './preconditions.js';
+
+/**
+ * Judges the conditions against what the caller sees; `values` undefined: there is no such handle.
+ *
+ * @throws ServiceError V2_CONDITION_FAILED
+ */
+export function demandConditions(
+  { method, headers }: Request,
+  values: readonly HandleValue[] | undefined,
+): Exclude<Verdict, 'failed'> {
+  const state =
+    values === undefined
+      ? { method, exists: false }
+      : { method, exists: true, etag: etagOf(values), lastModified: lastModified(values) };
+  const verdict = evaluatePreconditions(headers, state);
+  if (verdict !== 'failed') return verdict;
+  throw new ServiceError('V2_CONDITION_FAILED', { detail: describe(headers, state.etag) });
+}
+
+/** Whether the request depends on what is there. */
+export const isConditional = ({ headers }: Request): boolean =>
+  headers['if-match'] !== undefined ||
+  headers['if-none-match'] !== undefined ||
+  headers['if-unmodified-since'] !== undefined;
+
+/** Only where nothing is: that the server can see by itself, in one step with the write. */
+export const isCreateOnly = ({ headers }: Request): boolean =>
+  headers['if-none-match']?.trim() === '*' &&
+  headers['if-match'] === undefined &&
+  headers['if-unmodified-since'] === undefined;
+
+function describe(headers: Request['headers'], etag: string | undefined): string {
+  const named = ['if-match', 'if-none-match', 'if-unmodified-since']
+    .filter((name) => headers[name] !== undefined)
+    .map((name) => `${name}: ${String(headers[name])}`);
+  const state = etag === undefined ? 'the handle does not exist' : `the handle exists with the ETag ${etag}`;
+  return `${named.join(', ')}, but ${state}`;
+}

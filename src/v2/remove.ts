@@ -1,0 +1,35 @@
+// DELETE of a handle: refused unless deletion is on, as on the record interface.
+import { ServiceError } from '../errors.js';
+import { contextOf } from '../http/context.js';
+import { demandConditions, isConditional } from './conditions.js';
+import type { Call, V2Deps } from './deps.js';
+import { readAs } from './record.js';
+import { PRIVATE, send } from './send.js';
+import type { HandleTarget } from './target.js';
+import { runFenced } from './write.js';
+
+type Remove = (call: Call, target: HandleTarget) => Promise<void>;
+
+/** In this order: a handle that does not exist is 412 or 404, before it may be 403. */
+export function createRemove(deps: V2Deps): Remove {
+  return async function remove(call, { handle }) {
+    const { req, res, login } = call;
+    contextOf(res).result = 'write';
+    await deps.lock(handle, async () => {
+      const mayDelete = deps.mayDelete(handle);
+      if (isConditional(req) || !mayDelete) await demandPresence(deps, call, handle);
+      if (!mayDelete) {
+        throw new ServiceError('V2_NO_DELETE', { detail: 'the operator of this service has turned it off' });
+      }
+      const { authorization } = login;
+      await runFenced(deps, handle, [() => deps.records.remove(handle, { authorization })]);
+    });
+    send(res, { status: 204, headers: PRIVATE });
+  };
+}
+
+async function demandPresence({ records }: V2Deps, { req, login }: Call, handle: string): Promise<void> {
+  const record = await readAs(records, login, { handle, authoritative: true });
+  demandConditions(req, record?.values);
+  if (record === undefined) throw new ServiceError('V2_NOT_FOUND');
+}

@@ -1,0 +1,169 @@
+// Makes the public listener's handler: the hot path before the pipeline of Express.
+import type { RequestListener } from 'node:http';
+import type { Cache } from '../cache/cache.js';
+import { createDeletionGuard } from '../http/deletion.js';
+import { createTrust } from '../http/client-address.js';
+import { type HotPath, type HotPathDeps, createHotPath } from '../http/hot-path.js';
+import { type PipelineDeps, createPipeline } from '../http/pipeline.js';
+import { type ResolveDeps, createResolveRoute } from '../http/resolve.js';
+import { createWriteRoute } from '../http/write.js';
+import { type RateLimit, createRateLimit } from '../http/rate-limit.js';
+import { type HitLog, createHitLog } from '../observe/hit-log.js';
+import type { Resolution } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Agents } from '../upstream/agent.js';
+import type { Gate } from '../upstream/gate.js';
+import type { Parts } from './parts.js';
+import { makeOpenApi } from './openapi.js';
+import { type Passing, makePassing } from './passing.js';
+import { makeRedirect } from './redirect.js';
+import { makeV2 } from './v2.js';
+
+export interface HandlerParts {
+  resolver: Resolver<unknown>;
+  cache: Cache;
+  agents: Agents;
+  /** For requests that are passed on. */
+  gate: Gate;
+}
+
+export interface Handler {
+  handler: RequestListener;
+  /** Makes anew what a reload may change; requests under way end as they began. */
+  remake: () => void;
+  /** Writes the log lines that are held back. */
+  flush: () => void;
+}
+
+/** What a reload leaves alone. */
+interface LastingParts extends HandlerParts, Passing {
+  countHit: HotPathDeps['onAnswered'];
+}
+
+export function makeHandler(parts: Parts, made: HandlerParts): Handler {
+  const hits = createHitLog(parts.logger, parts.now);
+  const lasting = { ...made, ...makePassing(parts, made), countHit: makeHitCounter(parts, hits) };
+  let listener = makeListener(parts, lasting);
+  return {
+    handler: (req, res) => {
+      listener(req, res);
+    },
+    remake() {
+      listener = makeListener(parts, lasting);
+    },
+    flush: hits.flush,
+  };
+}
+
+function makeListener(parts: Parts, made: LastingParts): RequestListener {
+  const hotPath = parts.config.http.hotPath.enabled ? makeHotPath(parts, made) : undefined;
+  const rateLimit = makeRateLimit(parts, made.cache);
+  const onHit: ResolveDeps['onHit'] = (hit) => hotPath?.offer(hit);
+  const pipeline = makePipeline(parts, { ...made, onHit, refusalOf: rateLimit?.refusalOf });
+  const handler: RequestListener = (req, res) => {
+    // One too many is refused by the pipeline, hit or not.
+    if (rateLimit?.refusalOf(req) !== undefined || !hotPath?.answer(req, res)) pipeline(req, res);
+  };
+  const whole = rateLimit?.before(handler) ?? handler;
+  return parts.tracer?.around(whole) ?? whole;
+}
+
+function makeRateLimit({ config, metrics }: Parts, cache: Cache): RateLimit | undefined {
+  const { rateLimit, trustedProxies } = config.http;
+  if (rateLimit.perMinute === 0) return undefined;
+  return createRateLimit({
+    perMinute: rateLimit.perMinute,
+    count: cache.count,
+    trusts: createTrust(trustedProxies ?? []),
+    onLimited: () => {
+      metrics.rateLimited();
+    },
+  });
+}
+
+function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): HotPathDeps['onAnswered'] {
+  const counts = new Map<number, number>();
+  metrics.beforeCollect(() => {
+    for (const [status, count] of counts) {
+      // The record interface never redirects.
+      const family = status === 301 || status === 302 ? 'redirect' : 'record';
+      metrics.requestAnswered({ family, result: 'hit', status, count });
+    }
+    counts.clear();
+  });
+  return function countHit(answered) {
+    counts.set(answered.status, (counts.get(answered.status) ?? 0) + 1);
+    activity.hit(answered.handle);
+    hits.log(answered);
+  };
+}
+
+function makeHotPath({ config, now }: Parts, { resolver, cache, countHit }: LastingParts): HotPath {
+  const { maxEntries, maxBytes } = config.http.hotPath;
+  return createHotPath({
+    bounds: { maxEntries, maxBytes },
+    memory: cache.memory,
+    keyOf: (handle) => resolver.keyOf(handle),
+    clientMaxAgeMs: config.http.clientMaxAge,
+    gzipMinBytes: config.http.gzipMinBytes,
+    now,
+    trustedSince: cache.trustedSince,
+    onAnswered: countHit,
+  });
+}
+
+function makePipeline(
+  parts: Parts,
+  { onHit, refusalOf, ...made }: LastingParts & Pick<ResolveDeps, 'onHit'> & Pick<PipelineDeps, 'refusalOf'>,
+): RequestListener {
+  const { config, logger, metrics, activity, pseudonym } = parts;
+  const { resolver, passThrough, withBody, forward, reverse } = made;
+  const resolve = (handle: string, options: { authoritative: boolean }): Promise<Resolution> =>
+    resolver.resolve(handle, options);
+  const { allowedFor } = config.deletion;
+  const rules = { ...config.deletion, allowedFor: allowedFor?.split(',') ?? [] };
+  return createPipeline({
+    maxRequestLineBytes: config.http.maxRequestLine,
+    pseudonym,
+    refusalOf,
+    passThrough,
+    resolveRoute: makeResolveRoute(parts, { resolve, passThrough, onHit }),
+    deletionGuard: createDeletionGuard({ rules, resolve }),
+    writeRoute: createWriteRoute({
+      fence: (handle) => resolver.fence(handle),
+      forget: (handle) => resolver.forget(handle),
+      withBody,
+      forward,
+    }),
+    openApi: makeOpenApi(parts),
+    ...(reverse && { reverseLookup: reverse.passThrough }),
+    ...(config.v2.enabled && { v2: makeV2(parts, made) }),
+    ...(config.redirect.enabled && { redirect: makeRedirect(parts, { resolver, onHit }) }),
+    trustedProxies: config.http.trustedProxies ?? [],
+    currentTrace: parts.tracer?.current,
+    onAnswered(request) {
+      metrics.requestAnswered(request);
+      activity.answered(request);
+      if (request.status >= 500) activity.failed(`${request.status} for ${request.handle ?? request.path}`);
+      logger.info(request, 'request');
+    },
+    onUnexpected(error) {
+      logger.error({ err: error }, 'unexpected error');
+    },
+  });
+}
+
+function makeResolveRoute(
+  { config, metrics, now }: Parts,
+  routes: Pick<ResolveDeps, 'resolve' | 'passThrough' | 'onHit'>,
+): PipelineDeps['resolveRoute'] {
+  return createResolveRoute({
+    ...routes,
+    clientMaxAgeMs: config.http.clientMaxAge,
+    gzipMinBytes: config.http.gzipMinBytes,
+    onStale: (reason) => {
+      metrics.staleAnswered(reason);
+    },
+    now,
+  });
+}

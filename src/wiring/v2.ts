@@ -1,0 +1,66 @@
+// Makes ePIC v2: the second interface, on the same cache, resolver and connections.
+import type { Cache } from '../cache/cache.js';
+import type { Config } from '../config/schema.js';
+import { allowsDeletion } from '../http/deletion.js';
+import type { WithBody } from '../http/request-body.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Agents } from '../upstream/agent.js';
+import type { Gate } from '../upstream/gate.js';
+import { createRecordClient } from '../upstream/record-client.js';
+import type { ReverseLookup } from '../upstream/reverse-lookup.js';
+import type { V2Settings } from '../v2/deps.js';
+import { type V2Routes, createV2Routes } from '../v2/routes.js';
+import type { Parts } from './parts.js';
+
+export interface V2Parts {
+  resolver: Resolver<unknown>;
+  cache: Cache;
+  agents: Agents;
+  /** For requests that are passed on. */
+  gate: Gate;
+  withBody: WithBody;
+  reverse?: { lookup: ReverseLookup };
+}
+
+export function makeV2(
+  parts: Parts,
+  { resolver, cache, agents, gate, withBody, reverse }: V2Parts,
+): V2Routes {
+  const { config, logger, metrics, now, upstreamUrl: url, pseudonym } = parts;
+  const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
+  const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
+  const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
+  return createV2Routes({
+    settings: settingsOf(config),
+    withBody,
+    records: createRecordClient({ url, pseudonym, caseSensitive, gate, ...limits, ...agents }),
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    fence: (handle) => resolver.fence(handle),
+    lock: (handle, work) => cache.lock(resolver.keyOf(handle), work),
+    unclaimed: cache.unclaimed,
+    mayDelete: (handle) => allowsDeletion(rules, 'handle', handle),
+    ...(reverse && { reverseLookup: reverse.lookup }),
+    onStale: (reason) => {
+      metrics.staleAnswered(reason);
+    },
+    onUnexpected(error) {
+      logger.error({ err: error }, 'unexpected error');
+    },
+    now,
+  });
+}
+
+function settingsOf({ v2, http }: Config): V2Settings {
+  const { anonymousRead, realm, publicUrl, admin, search } = v2;
+  return {
+    anonymousRead,
+    realm,
+    publicUrl,
+    prefixes: v2.prefixes ?? [],
+    identities: new Map(v2.identities ?? []),
+    admin,
+    search,
+    maxBodyBytes: http.maxBodySize,
+    clientMaxAgeMs: http.clientMaxAge,
+  };
+}

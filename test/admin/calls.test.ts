@@ -1,0 +1,114 @@
+// What an operator can ask and change at run time, beside purging.
+import request from 'supertest';
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
+import { startProxy } from '../support/proxy.js';
+
+useNock();
+
+test('a look into the cache tells what is kept, how old it is and how long it lives', async () => {
+  mockUpstream();
+  const proxy = await startProxy();
+  const look = async (): Promise<unknown> =>
+    (await request(proxy.app.admin).get('/cache').query({ handle: HANDLE }).expect(200)).body as unknown;
+  expect(await look()).toEqual({ handle: HANDLE, cached: false, copies: [] });
+  await proxy.ask(PATH);
+  proxy.pass(10_000);
+  await proxy.ask(PATH);
+  await proxy.ask(PATH);
+  const copy = { tier: 'memory', pid: process.pid, kind: 'found', use: 'fresh', hits: 2 };
+  expect(await look()).toMatchObject({
+    cached: true,
+    copies: [{ ...copy, ageSeconds: 10, lifeLeftSeconds: 3590, standInLeftSeconds: 89_990 }],
+  });
+  proxy.pass(3_600_000);
+  expect(await look()).toMatchObject({ copies: [{ use: 'stale', lifeLeftSeconds: 0, hits: 2 }] });
+});
+
+test('the statistics say what was asked, what it was answered from, and what is asked for most', async () => {
+  const upstream = mockUpstream((target) =>
+    target.includes('none') ? notFound(`${HANDLE}-none`) : recordOrFail(target),
+  );
+  const proxy = await startProxy();
+  for (let times = 0; times < 5; times++) await proxy.ask(PATH);
+  await proxy.ask(`${PATH}-none`);
+  await proxy.ask(`${PATH}-broken`);
+  proxy.pass(1000);
+  const { body } = (await request(proxy.app.admin).get('/stats').expect(200)) as { body: object };
+  expect(upstream.asked).toBeGreaterThanOrEqual(3);
+  expect(body).toMatchObject({
+    requests: { total: 7, byResult: { hit: 4, miss: 2, error: 1 }, hitRatio: 0.6667 },
+    upstream: { failures: 1, running: 0, waiting: 0, servers: [{ breaker: 'closed' }] },
+    redis: { state: 'unused' },
+    logLevel: 'silent',
+    workers: [{ pid: process.pid }],
+  });
+  expect(body).toHaveProperty('topHandles.0', { name: HANDLE, count: 5 });
+  expect(body).toHaveProperty('topMisses', [
+    { name: HANDLE, count: 1 },
+    { name: `${HANDLE}-none`, count: 1 },
+  ]);
+  expect(JSON.stringify(body)).toContain('UPSTREAM_FAILED');
+  expect(body).toHaveProperty('history.length', 60);
+});
+
+const recordOrFail = (target: string) =>
+  target.includes('broken')
+    ? { status: 500, body: { responseCode: 2, message: 'broken' } }
+    : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
+
+test('the log level is changed at run time', async () => {
+  const proxy = await startProxy();
+  const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
+  expect(answer.body).toEqual({ level: 'fatal' });
+  expect((await request(proxy.app.admin).get('/stats')).body).toMatchObject({ logLevel: 'fatal' });
+});
+
+test.each<[what: string, body: string | object]>([
+  ['nothing', {}],
+  ['no JSON', '{"handle":'],
+  ['a text', '"all"'],
+  ['an empty handle', { handle: '' }],
+  ['an empty prefix, which would be everything', { prefix: '' }],
+  ['an empty list', { handles: [] }],
+  ['a list that is too long', { handles: Array.from({ length: 10_001 }, () => 'a') }],
+  ['all: false', { all: false }],
+  ['two kinds at once', { all: true, handle: '21.T1/a' }],
+  ['soft as a text', { handle: '21.T1/a', soft: 'true' }],
+  ['a handle that is too long', { handle: '21.T1/'.padEnd(2049, 'x') }],
+])('a purge of %s is refused, and purges nothing', async (_what, body) => {
+  const upstream = mockUpstream();
+  const proxy = await startProxy();
+  await proxy.ask(PATH);
+  const answer = await request(proxy.app.admin)
+    .post('/purge')
+    .set('Content-Type', 'application/json')
+    .send(body)
+    .expect(400);
+  expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY', status: 400 });
+  await proxy.ask(PATH);
+  expect(upstream.asked).toBe(1);
+});
+
+test('a body that is too large is refused', async () => {
+  const proxy = await startProxy();
+  const handles = [`21.T1/${'x'.repeat(5_000_000)}`];
+  const answer = await request(proxy.app.admin).post('/purge').send({ handles }).expect(413);
+  expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
+});
+
+test('JSON is read whatever the type says, as from `curl -d`', async () => {
+  const proxy = await startProxy();
+  await request(proxy.app.admin)
+    .post('/purge')
+    .set('Content-Type', 'application/x-www-form-urlencoded')
+    .send('{"all":true}')
+    .expect(200);
+});
+
+test.each(['/cache', '/cache?handle='])('%s names what is missing', async (path) => {
+  const proxy = await startProxy();
+  const { body } = (await request(proxy.app.admin).get(path).expect(400)) as { body: unknown };
+  expect(body).toMatchObject({ code: 'BAD_PARAMETER' });
+});

@@ -1,0 +1,219 @@
+// The status page and its stream, over the real app on a real socket.
+import { once } from 'node:events';
+import { type RequestListener, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { createAdminApp } from '../../src/admin/app.js';
+import type { Stats } from '../../src/admin/operations.js';
+import { MOST_WATCHERS } from '../../src/admin/status/events.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { createReadiness } from '../../src/observe/readiness.js';
+import { noOperations } from '../support/admin.js';
+import { ask } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+const TOKEN = 'a-token-of-the-operator';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function listen(listener: RequestListener): Promise<{ url: string; close: () => void }> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  onTestFinished(close);
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+/** The admin listener alone, with statistics that count how often they were asked for. */
+async function listenAlone(stats = vi.fn(() => Promise.resolve({} as Stats))) {
+  const onUnexpected = vi.fn();
+  const app = createAdminApp({
+    tokenCheck: (_req, _res, next) => {
+      next();
+    },
+    metrics: createMetrics(),
+    readiness: createReadiness(),
+    operations: { ...noOperations, stats },
+    onUnexpected,
+  });
+  return { ...(await listen(app)), stats, onUnexpected };
+}
+
+/** Reads the stream; `next` gives one message, or undefined at its end. */
+async function watch(url: string, headers: Record<string, string> = {}) {
+  const leaving = new AbortController();
+  onTestFinished(() => {
+    leaving.abort();
+  });
+  const { body, status, headers: told } = await fetch(`${url}/events`, { headers, signal: leaving.signal });
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  const next = async (): Promise<Stats | undefined> => {
+    for (;;) {
+      const end = rest.indexOf('\n\n');
+      if (end >= 0) {
+        const message = rest.slice(0, end);
+        rest = rest.slice(end + 2);
+        return JSON.parse(message.replace(/^data: /, '')) as Stats;
+      }
+      const read = await reader?.read().catch(() => undefined);
+      if (read?.value === undefined) return undefined;
+      rest += read.value;
+    }
+  };
+  return {
+    status,
+    headers: told,
+    next,
+    leave: () => {
+      leaving.abort();
+    },
+  };
+}
+
+/** The seconds of the stream pass by hand; everything else keeps its time. */
+const holdTheStream = (): void => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+};
+
+test('the page holds no figures and loads nothing but what this listener has', async () => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  await proxy.ask(PATH);
+  const { url } = await listen(proxy.app.admin);
+  const page = await ask(url, '/');
+  expect(page.status).toBe(200);
+  expect(page.headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+  });
+  expect(page.text).not.toContain('21.T11998');
+  const policy = String(page.headers['content-security-policy']);
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).not.toMatch(/unsafe|https?:|\*/);
+  expect(page.text, 'nothing inline').not.toMatch(/<style|style=|<script>|\son\w+=/);
+  const loaded = [...page.text.matchAll(/(?:src|href)="(status\/[^"]+)"/g)].map(([, name]) => name ?? '');
+  expect(loaded).toEqual(['status/look.css', 'status/main.js']);
+  expect((await ask(url, '/status/look.css')).headers['content-type']).toContain('text/css');
+});
+
+test('every script that the page imports is there, and nothing else of the folder', async () => {
+  const { url } = await listenAlone();
+  const seen = new Set<string>();
+  const visit = async (name: string): Promise<void> => {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const { status, headers, text } = await ask(url, `/status/${name}`);
+    expect(status, name).toBe(200);
+    expect(headers['content-type']).toContain('javascript');
+    for (const [, other = ''] of text.matchAll(/from '\.\/([^']+)'/g)) await visit(other);
+  };
+  await visit('main.js');
+  expect(seen.size).toBeGreaterThan(3);
+  for (const name of ['page.ts', '..%2Fpage.ts', '..%2F..%2Fapp.ts', 'constructor']) {
+    expect((await ask(url, `/status/${name}`)).status, name).toBe(404);
+  }
+});
+
+test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
+  'with a token, %s is for those who send it in a header, and a browser is told how',
+  async (path) => {
+    const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
+    const { url } = await listen(proxy.app.admin);
+    const refused = await fetch(url + path);
+    expect(refused.status).toBe(401);
+    // A browser reads a line of its own for each scheme, and asks for a password only when it knows one.
+    const { rawHeaders } = await ask(url, path);
+    expect(rawHeaders.filter((_, at) => rawHeaders[at - 1] === 'WWW-Authenticate')).toEqual([
+      'Basic realm="admin"',
+      'Bearer realm="admin"',
+    ]);
+    const headers = { Authorization: `Basic ${Buffer.from(`operator:${TOKEN}`).toString('base64')}` };
+    const leaving = new AbortController();
+    const answered = await fetch(url + path, { headers, signal: leaving.signal });
+    expect(answered.status).toBe(200);
+    leaving.abort();
+  },
+);
+
+test('the stream gives the statistics at once, and then each second as they are by then', async () => {
+  holdTheStream();
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  const { url } = await listen(proxy.app.admin);
+  const { headers, next } = await watch(url);
+  expect(headers.get('content-type')).toContain('text/event-stream');
+  expect(await next()).toMatchObject({ requests: { total: 0, hitRatioLastMinute: null } });
+  for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(await next()).toMatchObject({ requests: { total: 4, perSecond: 0 } });
+  proxy.pass(1000);
+  await vi.advanceTimersByTimeAsync(1000);
+  const second = await next();
+  expect(second).toMatchObject({ requests: { total: 4, perSecond: 0.4, hitRatioLastMinute: 0.75 } });
+  expect(second?.history.at(-1)).toMatchObject({ answers: 4, upstreamAnswers: 1 });
+  const stats = JSON.parse((await ask(url, '/stats')).text) as object;
+  expect(Object.keys(second ?? {})).toEqual(Object.keys(stats));
+});
+
+test('all who watch share one look at the statistics, and nobody looks when nobody watches', async () => {
+  holdTheStream();
+  const { url, stats } = await listenAlone();
+  const watching = [await watch(url), await watch(url), await watch(url)];
+  for (const { next } of watching) await next();
+  expect(stats).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(1000);
+  for (const { next } of watching) await next();
+  expect(stats).toHaveBeenCalledTimes(2);
+  for (const { leave } of watching) leave();
+  await expect.poll(() => vi.getTimerCount()).toBe(0);
+  expect((await watch(url)).status).toBe(200);
+  await expect.poll(() => stats.mock.calls.length).toBe(3);
+});
+
+test('so many may watch; one more is told so, until somebody leaves', async () => {
+  const { url } = await listenAlone();
+  const watching = [];
+  for (let count = 0; count < MOST_WATCHERS; count++) watching.push(await watch(url));
+  const refused = await ask(url, '/events');
+  expect(refused.status).toBe(503);
+  expect(JSON.parse(refused.text)).toMatchObject({ code: 'ADMIN_BUSY' });
+  watching[0]?.leave();
+  await expect.poll(async () => (await watch(url)).status).toBe(200);
+});
+
+test('a HEAD is answered, and no stream is begun for it', async () => {
+  holdTheStream();
+  const { url, stats } = await listenAlone();
+  const answer = await ask(url, '/events', { method: 'HEAD' });
+  expect(answer.headers['content-type']).toContain('text/event-stream');
+  expect(vi.getTimerCount()).toBe(0);
+  expect(stats).not.toHaveBeenCalled();
+});
+
+test('statistics that cannot be had end the stream, and the log is told', async () => {
+  const failure = new Error('secret');
+  const stats = vi.fn(() => Promise.reject(failure));
+  const { url, onUnexpected } = await listenAlone(stats);
+  expect(await (await watch(url)).next()).toBeUndefined();
+  expect(onUnexpected).toHaveBeenCalledWith(failure);
+});
+
+test('a listener that closes ends its streams, and what they cost', async () => {
+  holdTheStream();
+  const { url, close } = await listenAlone();
+  const { next } = await watch(url);
+  await next();
+  close();
+  expect(await next()).toBeUndefined();
+  expect(vi.getTimerCount()).toBe(0);
+});

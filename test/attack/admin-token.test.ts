@@ -1,0 +1,129 @@
+// The admin listener tells strangers nothing: neither callers without the token nor pages in a browser.
+import request from 'supertest';
+import { describe, expect, it, test } from 'vitest';
+import { createAdminApp } from '../../src/admin/app.js';
+import { createTokenCheck } from '../../src/admin/token.js';
+import { isLoopback } from '../../src/config/loopback.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { createReadiness } from '../../src/observe/readiness.js';
+import { noOperations } from '../support/admin.js';
+import { configFrom, problemsFrom } from '../support/load-config.js';
+
+const TOKEN = 'correct-horse-battery:staple';
+const admin = (token: string | null) =>
+  request(
+    createAdminApp({
+      tokenCheck: createTokenCheck({ token, isLoopback }),
+      metrics: createMetrics(),
+      readiness: createReadiness(),
+      operations: noOperations,
+    }),
+  );
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+
+describe('with a token', () => {
+  it.each([undefined, '', TOKEN, 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`])(
+    'answers %j with 401 and says how to ask',
+    async (authorization) => {
+      for (const path of ['/metrics', '/stats', '/nothing', '/healthz/', '/metrics/../healthz']) {
+        const asked = admin(TOKEN).get(path);
+        const answer = await (authorization === undefined ? asked : asked.set({ authorization }));
+        expect(answer.status, path).toBe(401);
+        expect(answer.headers['www-authenticate']).toContain('Bearer');
+        expect(answer.headers['content-type']).toContain('application/problem+json');
+        expect(answer.text).not.toContain(TOKEN);
+        expect(answer.text).not.toMatch(/uptime|handle_proxy/);
+      }
+    },
+  );
+
+  it.each(['admin:wrong', TOKEN, `x${TOKEN}:`, `:${TOKEN}x`])('answers Basic %s with 401', async (text) => {
+    await admin(TOKEN)
+      .get('/stats')
+      .set({ authorization: basic(text) })
+      .expect(401);
+  });
+
+  it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, basic(`admin:${TOKEN}`), basic(`:${TOKEN}`)])(
+    'answers who sends it (%#)',
+    async (authorization) => {
+      await admin(TOKEN).get('/stats').set({ authorization, host: 'proxy.example:9090' }).expect(200);
+    },
+  );
+
+  it.each(['/healthz', '/readyz'])('lets a probe ask %s', async (path) => {
+    await admin(TOKEN).get(path).set({ host: '10.1.2.3:9090' }).expect(200);
+    await admin(TOKEN).head(path).expect(200);
+    await admin(TOKEN).post(path).expect(401);
+  });
+
+  it('does not act for a page of another place that uses the password a browser remembers', async () => {
+    const authorization = `Bearer ${TOKEN}`;
+    const ours = { authorization, host: 'proxy.example:9090' };
+    await admin(TOKEN)
+      .post('/stats')
+      .set({ ...ours, origin: 'https://evil.example' })
+      .expect(403);
+    await admin(TOKEN)
+      .get('/stats')
+      .set({ ...ours, 'sec-fetch-site': 'cross-site' })
+      .expect(403);
+    await admin(TOKEN)
+      .get('/stats')
+      .set({ ...ours, origin: 'http://proxy.example:9090' })
+      .expect(200);
+    await admin(TOKEN)
+      .get('/stats')
+      .set({ ...ours, origin: 'https://proxy.example:9090' })
+      .expect(200);
+  });
+});
+
+describe('without a token', () => {
+  it.each(['127.0.0.1:9090', 'localhost:9090', 'LOCALHOST', '[::1]:9090', '127.1.2.3'])(
+    'answers callers of %s',
+    async (host) => {
+      await admin(null).get('/stats').set({ host }).expect(200);
+    },
+  );
+
+  it.each(['evil.example:9090', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1', 'a b', ''])(
+    'does not answer a page that calls this machine %j (DNS rebinding)',
+    async (host) => {
+      const answer = await admin(null).get('/stats').set({ host });
+      expect(answer.status).toBe(403);
+      expect(answer.text).not.toContain('entries');
+    },
+  );
+
+  it.each([{ origin: 'https://evil.example' }, { origin: 'null' }, { 'sec-fetch-site': 'cross-site' }])(
+    'does not act for a page that sends %j',
+    async (headers) => {
+      await admin(null)
+        .get('/stats')
+        .set({ host: '127.0.0.1:9090', ...headers })
+        .expect(403);
+    },
+  );
+});
+
+describe('a listener that others can reach', () => {
+  test.each(['0.0.0.0', '::', '10.0.0.1', 'proxy.example', '127.0.0.1.example', '2001:db8::1'])(
+    'at %s is refused without a token',
+    (host) => {
+      expect(problemsFrom({ env: { ADMIN_HOST: host } })).toEqual([
+        expect.stringMatching(
+          /^  admin\.host \(variable ADMIN_HOST\): .* set admin\.token, or give a loopback/,
+        ),
+      ]);
+    },
+  );
+
+  test.each(['0.0.0.0', '::', 'proxy.example'])('at %s is taken with one', (host) => {
+    expect(configFrom({ env: { ADMIN_HOST: host, ADMIN_TOKEN: TOKEN } }).admin.host).toBe(host);
+  });
+
+  test.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1'])('is not one at %s', (host) => {
+    expect(configFrom({ env: { ADMIN_HOST: host } }).admin.token).toBeNull();
+  });
+});

@@ -1,0 +1,161 @@
+// Secrets, sent in every possible place, are looked for in every place where none may be.
+import '../support/real-sockets.js';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { textValue } from '../../src/demo/seed.js';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS } from '../support/demo-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+
+// A process and a Redis are started.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
+
+const demo = await startDemoServer();
+const PASSWORD = 'canary-password';
+const SESSION = 'canary-session';
+const PRIVATE = 'canary-private';
+const SECRETS = [PASSWORD, SESSION, PRIVATE];
+/** As they stand in a Basic header, wherever in its groups of three bytes they begin. */
+const encoded = (secret: string): string[] =>
+  [0, 1, 2].map((skip) =>
+    Buffer.from(`${' '.repeat(skip)}${secret}`)
+      .toString('base64')
+      .slice(4, -4),
+  );
+const FORBIDDEN = SECRETS.flatMap((secret) => [secret, ...encoded(secret)]);
+const HANDLE = '21.T11998/page';
+const PUBLIC = '21.T11998/half-private';
+
+const CREDENTIALS = [
+  { Authorization: basic('300:21.T11998/USER01', PASSWORD) },
+  { Authorization: `Handle sessionId="${SESSION}"` },
+  { Authorization: `Handle version="0", sessionId="${SESSION}", signature="${PASSWORD}", id="x"` },
+  { Authorization: `Bearer ${PASSWORD}` },
+  { Authorization: PASSWORD },
+  { Cookie: `session=${SESSION}; password=${PASSWORD}` },
+  { 'X-Api-Key': PASSWORD, 'X-Auth-Token': SESSION, 'Proxy-Authorization': `Basic ${PASSWORD}` },
+  { Referer: `https://user:${PASSWORD}@example.org/?s=${SESSION}`, 'User-Agent': SESSION },
+  { Host: `user:${PASSWORD}@proxy.example`, Origin: `https://${PASSWORD}.example` },
+  {
+    'X-Forwarded-For': SESSION,
+    Forwarded: `for=${PASSWORD}`,
+    Via: `1.1 ${SESSION}`,
+    'X-Request-Id': PASSWORD,
+  },
+];
+
+const privateValue = { ...textValue(7, 'SECRET', PRIVATE), permissions: '1100' };
+
+const targets = [
+  `/api/handles/${HANDLE}`,
+  `/api/handles/${PUBLIC}`,
+  `/api/handles/${HANDLE}?password=${PASSWORD}&sessionId=${SESSION}`,
+  `/api/handles/${HANDLE}?index=${PASSWORD}`,
+  `/api/handles/${HANDLE}?auth=true&${SESSION}`,
+  `/api/handles/${PUBLIC}?publicOnly=false&type=${PRIVATE}`,
+  `/api/handles?prefix=21.T11998&token=${SESSION}`,
+  `/api/sessions/this?sessionId=${SESSION}`,
+  `/api/sessions/${SESSION}`,
+  `/api/v2/handles/${PUBLIC}?key=${PASSWORD}`,
+  `/api/v2/handles/21.T11998/?SECRET=${PRIVATE}`,
+  `/${HANDLE}?noredirect&password=${PASSWORD}`,
+  `/${HANDLE}?urlappend=${SESSION}`,
+  `/api/%zz?${PASSWORD}`,
+  `/api/nothing?${SESSION}`,
+];
+const BODIES = [
+  JSON.stringify([privateValue]),
+  `{"password":"${PASSWORD}","sessionId":"${SESSION}"`,
+  `sessionId=${SESSION}&password=${PASSWORD}&value=${PRIVATE}`,
+];
+
+const linesWith = (secrets: readonly string[], text: string): string[] =>
+  text.split('\n').filter((line) => secrets.some((secret) => line.includes(secret)));
+
+describeWithRedis('a secret', () => {
+  let redis: RedisServer;
+  let proxy: BuiltProxy;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  async function sendEverywhere(): Promise<string[]> {
+    const errors: string[] = [];
+    const send = async (target: string, method: string, headers: Record<string, string>, body?: string) => {
+      const given = { method, headers: { ...headers }, ...(body !== undefined && { body }) };
+      const answer = await ask(proxy.url, target, given).catch(() => undefined);
+      if (answer === undefined) return;
+      const own = answer.text.replaceAll(new RegExp(`/api/\\S*`, 'g'), '');
+      if (answer.status >= 400) errors.push(`${method} ${target}: ${answer.status} ${own}`);
+    };
+    for (const headers of CREDENTIALS) {
+      for (const target of targets) await send(target, 'GET', headers);
+    }
+    for (const body of BODIES) {
+      for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain']) {
+        const headers = { ...CREDENTIALS[0], 'Content-Type': type };
+        for (const target of [`/api/handles/${HANDLE}`, '/api/sessions', `/api/v2/handles/${HANDLE}`]) {
+          for (const method of ['PUT', 'POST', 'DELETE']) await send(target, method, headers, body);
+        }
+      }
+    }
+    return errors;
+  }
+
+  test('is in no log, no metric, no Redis, no error and no statistic', async () => {
+    demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
+    proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      REDIS_URL: redis.url,
+      LOG_LEVEL: 'trace',
+      V2_ANONYMOUS_READ: 'true',
+    });
+    await expect.poll(proxy.output).toContain('redis is connected');
+    const errors = await sendEverywhere();
+    // Once more while nothing behind the proxy answers: failures may say more than answers.
+    demo.fail('reset');
+    errors.push(...(await sendEverywhere()));
+    demo.heal();
+    await ask(proxy.url, `/api/handles/${PUBLIC}`, { headers: { Accept: 'application/json' } });
+    const client = new Redis(redis.url);
+    const keys = await client.keys('*');
+    const values = await Promise.all(keys.map((key) => client.dumpBuffer(key)));
+    client.disconnect();
+    const metrics = (await ask(proxy.adminUrl, '/metrics')).text;
+    const stats = (await ask(proxy.adminUrl, '/stats')).text;
+    const seen = await ask(proxy.url, `/api/handles/${PUBLIC}`);
+    await proxy.stop();
+    const places = {
+      log: proxy.output(),
+      metrics,
+      stats,
+      'keys of Redis': keys.join('\n'),
+      'values of Redis': values.map((value) => value.toString('latin1')).join('\n'),
+      'what another reader gets': seen.text + JSON.stringify(seen.headers),
+    };
+    for (const [place, text] of Object.entries(places)) {
+      expect(text.length, place).toBeGreaterThan(10);
+      expect(linesWith(FORBIDDEN, text), place).toEqual([]);
+    }
+    expect(keys.length).toBeGreaterThan(1);
+    expect(errors.length).toBeGreaterThan(100);
+    for (const error of errors) {
+      const [asked = '', said = ''] = error.split(/: (?=\d)/);
+      // What stood in the path or as an index the caller may read again; nothing else.
+      const isQuoted = asked.includes('/sessions/') || asked.includes('index=');
+      if (!isQuoted) expect(linesWith(FORBIDDEN, said), asked).toEqual([]);
+    }
+  });
+
+  test('is what the right caller gets all the same', async () => {
+    demo.put(PUBLIC, [textValue(1, 'URL', 'https://example.org/public'), privateValue]);
+    proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    const path = `/api/handles/${PUBLIC}?publicOnly=false`;
+    const answer = await ask(proxy.url, path, { headers: WRITE_HEADERS });
+    expect(answer.headers['cache-control']).toContain('no-store');
+    expect((await ask(proxy.url, `/api/handles/${PUBLIC}`)).text).not.toContain(PRIVATE);
+  });
+});

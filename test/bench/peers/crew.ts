@@ -1,0 +1,34 @@
+// Servers that are started for one workload, and what is said when one of them is missing.
+import { Missing } from '../children.js';
+import type { Peer } from './peer.js';
+
+export class Crew {
+  readonly #started: Peer[] = [];
+  readonly #say: (line: string) => void;
+
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
+
+  /** What is started here ends with the workload. */
+  async start<T extends Peer>(starting: Promise<T>): Promise<T> {
+    const peer = await starting;
+    this.#started.push(peer);
+    return peer;
+  }
+
+  /** The bench goes on without a program that is not installed. */
+  async startIfInstalled<T extends Peer>(begin: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.start(begin());
+    } catch (error) {
+      if (!(error instanceof Missing)) throw error;
+      this.#say(`  left out: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#started.splice(0).map((peer) => peer.stop()));
+  }
+}

@@ -1,0 +1,75 @@
+// nginx as a URL cache before the upstream: one worker, one load per key, stale, credentials never cached.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { demandInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { type Peer, peerOf } from './peer.js';
+
+/** @throws Missing when there is no nginx */
+export async function startNginx(upstreamUrl: string): Promise<Peer> {
+  demandInstalled('nginx');
+  const folder = scratchFolder();
+  const port = await freePort();
+  const file = join(folder, 'nginx.conf');
+  writeFileSync(file, configuration({ folder, port, upstream: new URL(upstreamUrl).host }));
+  const command = ['nginx', '-p', folder, '-e', join(folder, 'error.log'), '-c', file];
+  const child = start(command, { place: 'server' });
+  const url = `http://127.0.0.1:${port}`;
+  await untilAnswers(`${url}/`, child);
+  return peerOf('nginx', url, child);
+}
+
+interface Where {
+  folder: string;
+  port: number;
+  upstream: string;
+}
+
+/** Workers of a root process may not see a folder that belongs to root alone. */
+const user = process.getuid?.() === 0 ? 'user root;' : '';
+
+const configuration = ({ folder, port, upstream }: Where): string => `
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+${user}
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log error;
+events { worker_connections 8192; }
+http {
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_timeout 65s;
+  keepalive_requests 1000000000;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/temp;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  proxy_cache_path ${folder}/cache levels=1:2 keys_zone=handles:128m max_size=1g inactive=2h use_temp_path=off;
+  open_file_cache max=8000 inactive=60s;
+  upstream handle_server {
+    server ${upstream};
+    keepalive 64;
+    keepalive_requests 1000000000;
+  }
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    location = / { return 200; }
+    location / {
+      proxy_pass http://handle_server;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_cache handles;
+      proxy_cache_key $request_uri;
+      proxy_cache_lock on;
+      proxy_cache_use_stale error timeout updating http_500 http_502 http_503 http_504;
+      proxy_cache_background_update on;
+      proxy_cache_valid 200 302 1h;
+      proxy_cache_valid 404 30s;
+      proxy_cache_bypass $arg_auth $http_authorization;
+      proxy_no_cache $arg_auth $http_authorization;
+    }
+  }
+}
+`;

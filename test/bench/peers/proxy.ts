@@ -1,0 +1,54 @@
+// Starts the built proxy.
+import { fileURLToPath } from 'node:url';
+import { freePort, start, untilAnswers } from '../children.js';
+import type { Place } from '../cores.js';
+import { OURS, type Peer, peerOf } from './peer.js';
+
+export interface Proxy extends Peer {
+  adminUrl: string;
+}
+
+export interface ProxyOptions {
+  upstreamUrl: string;
+  name?: string;
+  place?: Place;
+  /** As in the configuration manual. */
+  env?: Record<string, string>;
+}
+
+/** From dist-bench/test/bench/peers to what `npm run build` made. */
+const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+
+/** Like its peers it writes no access log, and gets 1 GiB: this one in two halves. */
+const ENV = {
+  HOST: '127.0.0.1',
+  SERVER_WORKERS: '1',
+  LOG_LEVEL: 'warn',
+  CACHE_MAX_BYTES: '512MiB',
+  HTTP_HOT_PATH_MAX_BYTES: '512MiB',
+  HTTP_HOT_PATH_MAX_ENTRIES: '1000000',
+  NODE_ENV: 'production',
+};
+
+export async function startProxy({
+  upstreamUrl,
+  name = OURS,
+  place = 'server',
+  env = {},
+}: ProxyOptions): Promise<Proxy> {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const child = start([process.execPath, PROGRAM], {
+    place,
+    env: { ...ENV, UPSTREAM_URL: upstreamUrl, PORT: String(port), ADMIN_PORT: String(adminPort), ...env },
+  });
+  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  await untilAnswers(`${adminUrl}/readyz`, child);
+  return { ...peerOf(name, `http://127.0.0.1:${port}`, child), adminUrl };
+}
+
+/** How often Redis failed or was too slow; then a proxy goes on by itself for a while. */
+export async function redisErrorsOf({ adminUrl }: Proxy): Promise<number> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text();
+  const counts = [...text.matchAll(/^handle_proxy_redis_errors_total\{.*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}

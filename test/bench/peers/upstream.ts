@@ -1,0 +1,30 @@
+// Starts the Handle server that everything asks.
+import { fileURLToPath } from 'node:url';
+import { freePort, start, untilAnswers } from '../children.js';
+import { type Peer, peerOf } from './peer.js';
+
+export interface Upstream extends Peer {
+  port: number;
+  /** An order such as `delay=500`; answers with a number. */
+  tell: (order: string) => Promise<number>;
+  /** How many requests came in so far. */
+  asked: () => Promise<number>;
+}
+
+const PROGRAM = fileURLToPath(new URL('../programs/upstream.js', import.meta.url));
+
+/** `demo` keeps `count` records; `bare` answers for any handle, as fast as it can. */
+export async function startUpstream(kind: 'demo' | 'bare', count = 0): Promise<Upstream> {
+  const [port, controlPort] = [await freePort(), await freePort()];
+  const command = [process.execPath, PROGRAM, String(port), String(controlPort), kind, String(count)];
+  const child = start(command, { place: 'upstream' });
+  const control = `http://127.0.0.1:${controlPort}/?`;
+  await untilAnswers(control, child);
+  const tell = async (order: string): Promise<number> => Number(await (await fetch(control + order)).text());
+  return {
+    ...peerOf('the upstream itself', `http://127.0.0.1:${port}`, child),
+    port,
+    tell,
+    asked: () => tell(''),
+  };
+}

@@ -1,0 +1,36 @@
+// Varnish as a URL cache before the upstream, on one core: credentials and auth=true pass.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { demandInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { type Peer, peerOf } from './peer.js';
+
+/** Its defaults are for many cores: two pools of a hundred threads would get in each other's way on one. */
+const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];
+
+/** @throws Missing when there is no varnishd */
+export async function startVarnish(upstreamUrl: string): Promise<Peer> {
+  demandInstalled('varnishd');
+  const folder = scratchFolder();
+  const port = await freePort();
+  const file = join(folder, 'handles.vcl');
+  writeFileSync(file, rules(new URL(upstreamUrl).port));
+  const address = `127.0.0.1:${port}`;
+  const storage = ['-s', 'malloc,1G'];
+  const where = ['-n', join(folder, 'work'), '-f', file, '-a', address];
+  const child = start(['varnishd', '-F', ...where, ...storage, ...THREADS], { place: 'server' });
+  const url = `http://${address}`;
+  await untilAnswers(`${url}/`, child);
+  return peerOf('Varnish', url, child);
+}
+
+const rules = (upstreamPort: string): string => `vcl 4.1;
+backend handle_server { .host = "127.0.0.1"; .port = "${upstreamPort}"; }
+sub vcl_recv {
+  if (req.url == "/") { return (synth(200)); }
+  if (req.http.Authorization || req.url ~ "[?&]auth=") { return (pass); }
+}
+sub vcl_backend_response {
+  if (beresp.status == 200 || beresp.status == 302) { set beresp.ttl = 1h; set beresp.grace = 24h; }
+  else if (beresp.status == 404) { set beresp.ttl = 30s; }
+}
+`;

@@ -1,0 +1,115 @@
+// How much is done, read from the command line; without options all of it, with `--quick` a little of it.
+import { parseArgs } from 'node:util';
+
+export const WORKLOADS = [
+  'hot',
+  'zipf',
+  'redirect',
+  'mixed',
+  'herd',
+  'miss',
+  'write',
+  'workers',
+  'memory',
+] as const;
+
+export type WorkloadName = (typeof WORKLOADS)[number];
+
+export interface Plan {
+  quick: boolean;
+  workloads: readonly WorkloadName[];
+  rounds: number;
+  /** How long a peer is driven in a round. */
+  seconds: number;
+  /** How many handles the Zipf loads choose from. */
+  handles: number;
+  /** Requests drawn for a Zipf load before it begins again. */
+  length: number;
+  /** Callers of the herd. */
+  callers: number;
+  /** Different handles asked for in one round of `miss`. */
+  misses: number;
+  /** Records of `memory`. */
+  records: number;
+  /** Upstream requests a second in `mixed`. */
+  capacityPerSecond: number;
+  json: string;
+}
+
+const FULL = {
+  rounds: 5,
+  seconds: 5,
+  handles: 100_000,
+  length: 400_000,
+  callers: 1000,
+  misses: 5000,
+  records: 1_000_000,
+  capacityPerSecond: 1000,
+};
+
+const QUICK: typeof FULL = {
+  rounds: 1,
+  seconds: 1,
+  handles: 500,
+  length: 20_000,
+  callers: 200,
+  misses: 200,
+  records: 5000,
+  capacityPerSecond: 1000,
+};
+
+export const USAGE = `npm run bench -- [options]
+  --quick             a short form: it shows that everything works, its figures mean nothing
+  --workloads LIST    of ${WORKLOADS.join(', ')}
+  --rounds NUMBER     rounds in which the peers take turns (${FULL.rounds})
+  --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
+  --handles NUMBER    handles of zipf, redirect and mixed (${FULL.handles})
+  --records NUMBER    records of the workload memory (${FULL.records})
+  --json FILE         where the figures are written (bench.json)
+`;
+
+/** @throws Error that says what is wrong with the options */
+export function readPlan(args: string[]): Plan | 'help' {
+  const { values } = parseArgs({
+    args,
+    options: {
+      quick: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+      workloads: { type: 'string', default: WORKLOADS.join(',') },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      handles: { type: 'string' },
+      records: { type: 'string' },
+      json: { type: 'string', default: 'bench.json' },
+    },
+  });
+  if (values.help) return 'help';
+  const scale = values.quick ? QUICK : FULL;
+  return {
+    ...scale,
+    quick: values.quick,
+    json: values.json,
+    workloads: values.workloads.split(',').map(readWorkload),
+    rounds: readCount('rounds', values.rounds, { fallback: scale.rounds, most: 50 }),
+    seconds: readCount('seconds', values.seconds, { fallback: scale.seconds, most: 60 }),
+    handles: readCount('handles', values.handles, { fallback: scale.handles, most: 1_000_000 }),
+    records: readCount('records', values.records, { fallback: scale.records, most: 10_000_000 }),
+  };
+}
+
+function readWorkload(name: string): WorkloadName {
+  const known = WORKLOADS.find((workload) => workload === name);
+  if (known === undefined)
+    throw new Error(`--workloads: there is no ${name}; known are ${WORKLOADS.join(', ')}`);
+  return known;
+}
+
+function readCount(
+  name: string,
+  text: string | undefined,
+  { fallback, most }: { fallback: number; most: number },
+): number {
+  const count = text === undefined ? fallback : Number(text);
+  if (Number.isInteger(count) && count >= 1 && count <= most) return count;
+  throw new Error(`--${name} has to be a whole number from 1 to ${most}`);
+}

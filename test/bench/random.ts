@@ -1,0 +1,32 @@
+// Chance that is the same in every run.
+
+/** From 0 to 1. */
+export type Random = () => number;
+
+/** mulberry32: small, fast, good enough, and the same everywhere. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Draws from 1 to `count`, each by 1/rank^0.99. */
+export function createZipf(count: number, random: Random): () => number {
+  const sums = new Float64Array(count);
+  let sum = 0;
+  for (let rank = 1; rank <= count; rank++) sums[rank - 1] = sum += rank ** -0.99;
+  return () => {
+    const wanted = random() * sum;
+    let [low, high] = [0, count - 1];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((sums[middle] ?? 0) < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low + 1;
+  };
+}

@@ -1,0 +1,33 @@
+// The records of the bench: about 600 bytes of JSON each, handles numbered from 1.
+import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../../src/demo/seed.js';
+
+export const PREFIX = DEMO_PREFIX;
+export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWORD}`).toString('base64')}`;
+
+export const nameOf = (number: number): string => `H${String(number).padStart(7, '0')}`;
+
+export const targetOf = (name: string): string => `/api/handles/${PREFIX}/${name}`;
+
+export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
+
+/** The values of a record as a PUT brings them. `version` tells a record from the one that it replaces. */
+export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
+  return [
+    textValue(1, 'URL', `https://repository.example.org/objects/${name}`),
+    textValue(2, 'DESC', `version ${String(version).padStart(9, '0')} of a data set`),
+    textValue(3, 'CHECKSUM', 'sha256:9f86d081884c7d659a2feaa0c55ad015'),
+    adminValue(),
+  ];
+}
+
+/** The whole answer of a Handle server about a record. */
+export function answerOf(name: string): string {
+  const values = valuesOf(name).map((value) => ({
+    ...value,
+    ttl: 86_400,
+    timestamp: '2026-01-01T00:00:00Z',
+  }));
+  return JSON.stringify({ responseCode: 1, handle: `${PREFIX}/${name}`, values });
+}
+
+export const versionIn = (answer: string): number => Number(/version (\d{9})/.exec(answer)?.[1] ?? -1);

@@ -1,0 +1,124 @@
+// What the figures should be, and whether they are.
+import type { WorkloadName } from '../plan.js';
+import { OURS } from '../peers/peer.js';
+import { type Column, type Result, rowOf } from '../results.js';
+import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
+import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
+import { NO_HOT_PATH } from '../workloads/throughput.js';
+import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
+
+interface Goal {
+  workload: WorkloadName;
+  text: string;
+  /** Undefined when a peer was left out. */
+  figure: (figureOf: FigureOf) => number | undefined;
+  least?: number;
+  most?: number;
+}
+
+type FigureOf = (peer: string, column: Column) => number | undefined;
+
+const divided = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? undefined : one / other;
+
+/** How many times as many answers a second as that peer. */
+const timesOf =
+  (peer: string, ours = OURS): Goal['figure'] =>
+  (of) =>
+    divided(of(ours, 'answersPerSecond'), of(peer, 'answersPerSecond'));
+
+const partOfRequests =
+  (peer: string): Goal['figure'] =>
+  (of) =>
+    divided(of(OURS, 'upstreamPer1000'), of(peer, 'upstreamPer1000'));
+
+const speedGoals = (workload: WorkloadName): Goal[] => [
+  { workload, text: 'of a bare node:http listener', figure: timesOf('bare node:http'), least: 0.9 },
+  { workload, text: 'times itself without the hot path', figure: timesOf(NO_HOT_PATH), least: 4 },
+  { workload, text: 'of Varnish', figure: timesOf('Varnish'), least: 1 },
+  { workload, text: 'of nginx', figure: timesOf('nginx'), least: 0.5 },
+];
+
+const mixedGoals = (peer: string): Goal[] => [
+  { workload: 'mixed', text: `times the answers of ${peer}`, figure: timesOf(peer), least: 3 },
+  {
+    workload: 'mixed',
+    text: `of the upstream requests of ${peer}`,
+    figure: partOfRequests(peer),
+    most: 1 / 3,
+  },
+];
+
+const herdGoal = (peer: string, most: number): Goal => ({
+  workload: 'herd',
+  text: `upstream requests (${peer})`,
+  figure: (of) => of(peer, 'upstreamRequests'),
+  most,
+});
+
+const GOALS: readonly Goal[] = [
+  ...speedGoals('hot'),
+  ...speedGoals('zipf'),
+  ...speedGoals('redirect'),
+  ...mixedGoals('nginx'),
+  ...mixedGoals('Varnish'),
+  herdGoal(OURS, 1),
+  herdGoal(WITH_TWO_WORKERS, 1),
+  herdGoal(TWO_INSTANCES, 2),
+  {
+    workload: 'miss',
+    text: 'ms added at the median',
+    figure: (of) => of(OURS, 'addedP50Ms'),
+    most: 1,
+  },
+  ...[OURS, WITH_TWO_WORKERS, TWO_INSTANCES].map((peer): Goal => {
+    return {
+      workload: 'write',
+      text: `old answers (${peer})`,
+      figure: (of) => of(peer, 'oldAnswers'),
+      most: 0,
+    };
+  }),
+  {
+    workload: 'workers',
+    text: 'times one worker, by the CPU an answer takes',
+    figure: (of) =>
+      divided(2 * (of(ONE_WORKER, 'cpuMicroseconds') ?? NaN), of(TWO_WORKERS, 'cpuMicroseconds')),
+    least: 1.7,
+  },
+  { workload: 'memory', text: 'MiB of RSS, full', figure: (of) => of(FULL, 'rssMiB'), most: 1144 },
+  { workload: 'memory', text: 'of its speed when empty', figure: timesOf(EMPTY, FULL), least: 0.95 },
+  ...[FULL, OVERFLOWING].map((peer): Goal => {
+    const figure: Goal['figure'] = (of) => divided(of(peer, 'bytesPerRecord'), of(peer, 'countedPerRecord'));
+    return {
+      workload: 'memory',
+      text: `of what is counted, in RSS beyond an empty process (${peer})`,
+      figure,
+      most: 1.3,
+    };
+  }),
+];
+
+export interface Verdict {
+  workload: WorkloadName;
+  text: string;
+  figure: number;
+  wanted: string;
+  isReached: boolean;
+}
+
+export function judge(results: readonly Result[]): Verdict[] {
+  return GOALS.flatMap(({ workload, text, figure: read, least = -Infinity, most = Infinity }) => {
+    const result = results.find((each) => each.workload === workload);
+    const figure = result && read((peer, column) => rowOf(result, peer)?.median[column]);
+    if (figure === undefined) return [];
+    const wanted = least === -Infinity ? `at most ${round(most)}` : `at least ${round(least)}`;
+    return [{ workload, text, figure, wanted, isReached: figure >= least && figure <= most }];
+  });
+}
+
+const round = (figure: number): string => String(Math.round(figure * 100) / 100);
+
+export function writeVerdict({ workload, text, figure, wanted, isReached }: Verdict): string {
+  return `${isReached ? 'reached    ' : 'NOT REACHED'} ${workload}: ${round(figure)} ${text} (${wanted})`;
+}

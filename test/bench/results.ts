@@ -1,0 +1,69 @@
+// What was measured, and how figures of several rounds become one.
+import type { WorkloadName } from './plan.js';
+import { median } from './statistics.js';
+
+/** Everything a workload may measure; the table shows those that are there, in this order. */
+export const COLUMNS = {
+  answersPerSecond: 'answers/s',
+  p50Ms: 'p50 ms',
+  p99Ms: 'p99 ms',
+  addedP50Ms: 'added p50 ms',
+  addedP99Ms: 'added p99 ms',
+  busyAnswersPerSecond: 'answers/s, 64 callers',
+  upstreamPer1000: 'upstream requests per 1,000',
+  upstreamRequests: 'upstream requests',
+  cpuMicroseconds: 'CPU µs per answer',
+  busiestShare: 'share of the busiest worker',
+  writes: 'writes',
+  oldAnswers: 'old answers after a write',
+  oldForMs: 'old for at most ms',
+  redisErrors: 'Redis late or away',
+  lastMs: 'last answer after ms',
+  rssMiB: 'RSS MiB',
+  boundMiB: 'cache.maxBytes MiB',
+  entries: 'records kept',
+  bytesPerRecord: 'RSS bytes per record',
+  countedPerRecord: 'counted bytes per record',
+  notFound: '404',
+  wrong: 'wrong answers',
+} as const;
+
+export type Column = keyof typeof COLUMNS;
+export type Figures = Partial<Record<Column, number>>;
+
+export interface Row {
+  peer: string;
+  /** The median of the rounds. */
+  median: Figures;
+  rounds: Figures[];
+}
+
+export interface Result {
+  workload: WorkloadName;
+  /** One sentence. */
+  about: string;
+  rows: Row[];
+}
+
+/** Collects the figures of peers that take turns. */
+export class Ledger {
+  readonly #rounds = new Map<string, Figures[]>();
+
+  add(peer: string, figures: Figures): void {
+    this.#rounds.set(peer, [...(this.#rounds.get(peer) ?? []), figures]);
+  }
+
+  rows(): Row[] {
+    return [...this.#rounds].map(([peer, rounds]) => ({ peer, median: medianOf(rounds), rounds }));
+  }
+}
+
+function medianOf(rounds: readonly Figures[]): Figures {
+  const columns = (Object.keys(COLUMNS) as Column[]).filter((column) => rounds[0]?.[column] !== undefined);
+  return Object.fromEntries(
+    columns.map((column) => [column, median(rounds.map((figures) => figures[column] ?? NaN))]),
+  );
+}
+
+export const rowOf = ({ rows }: Result, peer: string): Row | undefined =>
+  rows.find((row) => row.peer === peer);

@@ -1,0 +1,84 @@
+// What is asked, in the order in which it is asked: the same for every peer, and in every run.
+import { type Random, createRandom, createZipf } from './random.js';
+import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
+
+export interface Size {
+  /** How many handles there are. */
+  handles: number;
+  /** How many requests are drawn. */
+  length: number;
+  seed: number;
+}
+
+/** Before a target: it is asked with credentials. */
+export const WITH_CREDENTIALS = '+';
+/** Before a target, a space and a body: it is written. */
+export const WRITTEN = '!';
+
+export const everyHandle = (count: number, from = 1): string[] =>
+  Array.from({ length: count }, (_, at) => targetOf(nameOf(from + at)));
+
+export function zipfTargets({ handles, length, seed }: Size): string[] {
+  const draw = createZipf(handles, createRandom(seed));
+  return Array.from({ length }, () => targetOf(nameOf(draw())));
+}
+
+export function redirectTargets({ handles, length, seed }: Size): string[] {
+  const draw = createZipf(handles, createRandom(seed));
+  return Array.from({ length }, () => redirectTargetOf(nameOf(draw())));
+}
+
+/** One in a hundred is a PUT of the record that is there. */
+export function writingTargets({ handles, length, seed }: Size): string[] {
+  const random = createRandom(seed);
+  const draw = createZipf(handles, random);
+  return Array.from({ length }, () => {
+    const name = nameOf(draw());
+    const target = targetOf(name);
+    return random() < 0.01 ? `${WRITTEN}${target} ${JSON.stringify(valuesOf(name))}` : target;
+  });
+}
+
+/** What resolvers and curators ask for: the address most of all. */
+const FILTERS = [
+  ...['type=URL', 'type=URL', 'type=URL', 'type=URL', 'index=1', 'index=1'],
+  ...[
+    'type=DESC',
+    'type=CHECKSUM',
+    'index=100',
+    'type=URL&type=CHECKSUM',
+    'index=1&index=2',
+    'type=10320/loc',
+  ],
+];
+
+const SPELLINGS: readonly ((name: string) => string)[] = [
+  (name) => `/api/handles/${PREFIX.toLowerCase()}/${name}`,
+  (name) => `/api/handles/${PREFIX}/${name.toLowerCase()}`,
+  (name) => `/api/handles/${PREFIX}%2F${name}`,
+  (name) => `/api/handles/${PREFIX}%2f${name}`,
+  (name) => `/api/handles/${PREFIX}/%48${name.slice(1)}`,
+];
+
+/**
+ * 30 % with a filter, 10 % in another spelling, 5 % of handles that do not exist, 2 % with auth=true, 1 %
+ * with credentials, the rest plain. Unknown handles are asked for again and again, as broken links are.
+ */
+export function mixedTargets({ handles, length, seed }: Size): string[] {
+  const random = createRandom(seed);
+  const draw = createZipf(handles, random);
+  const drawUnknown = createZipf(Math.ceil(handles / 20), random);
+  const one = (): string => {
+    const [percent, name] = [random() * 100, nameOf(draw())];
+    if (percent < 30) return `${targetOf(name)}?${oneOf(FILTERS, random) ?? ''}`;
+    if (percent < 40) return oneOf(SPELLINGS, random)?.(name) ?? '';
+    if (percent < 45) return targetOf(`UNKNOWN${drawUnknown()}`);
+    if (percent < 47) return `${targetOf(name)}?auth=true`;
+    if (percent < 48) return `${WITH_CREDENTIALS}${targetOf(name)}`;
+    return targetOf(name);
+  };
+  return Array.from({ length }, one);
+}
+
+const oneOf = <T>(list: readonly T[], random: Random): T | undefined =>
+  list[Math.floor(random() * list.length)];

@@ -1,0 +1,100 @@
+// memory: what a record costs in RSS, whether the bound in the configuration is one, and whether many slow hits.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
+import { OURS } from '../peers/peer.js';
+import { type Proxy, startProxy } from '../peers/proxy.js';
+import { startUpstream } from '../peers/upstream.js';
+import { rssBytes } from '../proc.js';
+import { answerOf, nameOf, targetOf } from '../records.js';
+import type { Figures, Row } from '../results.js';
+import { everyHandle } from '../targets.js';
+import { takeTurns } from './rounds.js';
+import type { Bench, Workload } from './workload.js';
+
+export const EMPTY = `${OURS}, empty`;
+export const FULL = `${OURS}, full`;
+export const OVERFLOWING = `${OURS}, overflowing`;
+
+const MIB = 1024 ** 2;
+/** A million records are asked for in about four minutes. */
+const MOST_SECONDS = 900;
+const SETTLE_MS = 2000;
+/** So many requests make a process work as one that is being filled. */
+const WORK = 20_000;
+
+export const memory: Workload = async (bench) => {
+  const { plan, crew } = bench;
+  const upstream = await crew.start(startUpstream('bare'));
+  // Room for all; twice as many as fit go into the small one.
+  const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
+  const open = (name: string, maxMiB: number): Promise<Proxy> =>
+    crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
+  const empty = await open(EMPTY, roomMiB);
+  const full = await open(FULL, roomMiB);
+  const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 4)));
+  // A process at work takes more than one that has just begun, whatever it keeps.
+  await driveOnce({ url: empty.url, targets: writeTargets(manyOf(nameOf(1))), mostSeconds: MOST_SECONDS });
+  const emptyBytes = rssBytes(empty.pid);
+  const filled = await fill(bench, full, { count: plan.records, emptyBytes, boundMiB: roomMiB });
+  const spilled = await fill(bench, overflowing, {
+    count: Math.ceil(plan.records / 2),
+    emptyBytes,
+    boundMiB: Math.max(4, Math.ceil(roomMiB / 4)),
+  });
+  const hot = writeTargets([targetOf(nameOf(plan.records))]);
+  const rows = await takeTurns(bench, { peers: [empty, full], targetsOf: () => hot });
+  return {
+    about: `${plan.records} records of ${answerOf(nameOf(1)).length} bytes of JSON, and the hot load with and without them`,
+    rows: [
+      ...rows.map((row) => withFigures(row, row.peer === FULL ? filled : {})),
+      rowOf(OVERFLOWING, spilled),
+    ],
+  };
+};
+
+const manyOf = (name: string): string[] => Array.from({ length: WORK }, () => `${targetOf(name)}?auth=true`);
+
+const rowOf = (peer: string, figures: Figures): Row => ({ peer, median: figures, rounds: [figures] });
+
+const withFigures = (row: Row, figures: Figures): Row => ({ ...row, median: { ...row.median, ...figures } });
+
+interface Filling {
+  count: number;
+  emptyBytes: number;
+  boundMiB: number;
+}
+
+async function fill(
+  { say }: Bench,
+  proxy: Proxy,
+  { count, emptyBytes, boundMiB }: Filling,
+): Promise<Figures> {
+  const targets = everyHandle(count);
+  const file = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);
+  const { badStatus, broken } = await driveOnce({ url: proxy.url, targets: file, mostSeconds: MOST_SECONDS });
+  await sleep(SETTLE_MS);
+  const { entries, bytes } = await foundIn(proxy);
+  const rss = rssBytes(proxy.pid);
+  say(`  ${proxy.name}: ${entries} records in ${Math.round(rss / MIB)} MiB`);
+  return {
+    rssMiB: rss / MIB,
+    boundMiB,
+    entries,
+    bytesPerRecord: (rss - emptyBytes) / entries,
+    countedPerRecord: bytes / entries,
+    wrong: badStatus + broken,
+  };
+}
+
+interface Usage {
+  store: string;
+  entries: number;
+  bytes: number;
+}
+
+async function foundIn({ adminUrl }: Proxy): Promise<Usage> {
+  const { memory: stores } = (await (await fetch(`${adminUrl}/stats`)).json()) as { memory: Usage[] };
+  const found = stores.find(({ store }) => store === 'found');
+  if (found === undefined) throw new Error('the proxy does not say how many records it keeps');
+  return found;
+}

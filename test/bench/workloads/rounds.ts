@@ -1,0 +1,75 @@
+// Peers take turns under the same load, round after round; each round begins with another of them.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Driven, type TargetFile, drive } from '../drive/drive.js';
+import type { Peer } from '../peers/peer.js';
+import type { Upstream } from '../peers/upstream.js';
+import { cpuSeconds } from '../proc.js';
+import { type Figures, Ledger, type Row } from '../results.js';
+import type { Bench } from './workload.js';
+
+export interface Load {
+  peers: readonly Peer[];
+  targetsOf: (round: number) => TargetFile;
+  /** Counted when given. */
+  upstream?: Upstream;
+  /** 404s are part of the load. */
+  hasNotFound?: boolean;
+  more?: (peer: Peer) => Figures;
+}
+
+/** The same things run while another peer is driven: a moment of rest between them. */
+const REST_MS = 100;
+
+export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]> {
+  const ledger = new Ledger();
+  // In the order of the list, whoever is first in the first round.
+  for (let round = 0; round < plan.rounds; round++) {
+    const targets = load.targetsOf(round);
+    for (const peer of rotated(load.peers, round)) {
+      await sleep(REST_MS);
+      const figures = await measure(peer, { ...load, targets, seconds: plan.seconds });
+      ledger.add(peer.name, figures);
+      say(`  round ${round + 1}: ${peer.name} ${Math.round(figures.answersPerSecond ?? 0)} answers/s`);
+    }
+  }
+  return ledger.rows();
+}
+
+function rotated<T>(list: readonly T[], by: number): T[] {
+  const at = by % list.length;
+  return [...list.slice(at), ...list.slice(0, at)];
+}
+
+interface Turn extends Load {
+  targets: TargetFile;
+  seconds: number;
+}
+
+async function measure(
+  peer: Peer,
+  { targets, seconds, upstream, hasNotFound, more }: Turn,
+): Promise<Figures> {
+  const askedBefore = await upstream?.asked();
+  const cpuBefore = cpuSeconds(peer.pid);
+  const driven = await drive({ url: peer.url, targets, seconds });
+  const cpu = cpuSeconds(peer.pid) - cpuBefore;
+  const asked = await upstream?.asked();
+  return {
+    ...figuresOf(driven, hasNotFound === true),
+    cpuMicroseconds: (cpu * 1e6) / driven.answers,
+    ...(asked !== undefined && { upstreamPer1000: ((asked - (askedBefore ?? 0)) * 1000) / driven.answers }),
+    ...more?.(peer),
+  };
+}
+
+function figuresOf(
+  { answers, seconds, p50Ms, p99Ms, badStatus, broken }: Driven,
+  hasNotFound: boolean,
+): Figures {
+  return {
+    answersPerSecond: answers / seconds,
+    p50Ms,
+    p99Ms,
+    ...(hasNotFound ? { notFound: badStatus, wrong: broken } : { wrong: badStatus + broken }),
+  };
+}

@@ -1,0 +1,98 @@
+// hot, zipf and redirect: answers from memory as fast as they go, beside what else could give them.
+import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
+import { startBare } from '../peers/bare.js';
+import { startNginx } from '../peers/nginx.js';
+import type { Peer } from '../peers/peer.js';
+import { startProxy } from '../peers/proxy.js';
+import { type Upstream, startUpstream } from '../peers/upstream.js';
+import { startVarnish } from '../peers/varnish.js';
+import { nameOf, redirectTargetOf, targetOf } from '../records.js';
+import { everyHandle, redirectTargets, zipfTargets } from '../targets.js';
+import { demandRightAnswers } from './check.js';
+import { type Load, takeTurns } from './rounds.js';
+import type { Bench, Workload } from './workload.js';
+
+export const NO_HOT_PATH = 'without its hot path';
+export const LOGGING = 'logging each request';
+
+export const hot: Workload = async (bench) => {
+  const upstream = await bench.crew.start(startUpstream('demo', 10));
+  const peers = await startPeers(bench, upstream);
+  const log = { LOG_LEVEL: 'info' };
+  peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env: log })));
+  const target = targetOf(nameOf(1));
+  for (const peer of peers) await demandRightAnswers(peer, [target], upstream.url);
+  const targets = writeTargets([target]);
+  const rows = await takeTurns(bench, { peers, targetsOf: () => targets, upstream });
+  return { about: 'one handle, 64 connections kept alive', rows };
+};
+
+export const zipf: Workload = async (bench) => {
+  const { handles, length } = bench.plan;
+  const upstream = await bench.crew.start(startUpstream('demo', handles));
+  const peers = await startPeers(bench, upstream);
+  await warm(bench, { peers, upstream, targets: everyHandle(handles) });
+  const targetsOf = eachRound((seed) => zipfTargets({ handles, length, seed }));
+  const rows = await takeTurns(bench, { peers, targetsOf, upstream });
+  return { about: `${handles} handles, Zipf 0.99, all in memory`, rows };
+};
+
+/** A URL cache cannot redirect by itself: it stands before another instance of this proxy. */
+export const redirect: Workload = async (bench) => {
+  const { handles, length } = bench.plan;
+  const demo = await bench.crew.start(startUpstream('demo', handles));
+  const redirecting = await bench.crew.start(startProxy({ upstreamUrl: demo.url, place: 'upstream' }));
+  const peers = await startPeers(bench, { url: demo.url, redirectsUrl: redirecting.url });
+  const targets = everyHandle(handles).map((_, at) => redirectTargetOf(nameOf(at + 1)));
+  await warm(bench, { peers, upstream: redirecting, targets });
+  const targetsOf = eachRound((seed) => redirectTargets({ handles, length, seed }));
+  const rows = await takeTurns(bench, { peers, targetsOf });
+  return { about: `/<handle> to its address: ${handles} handles, Zipf 0.99, all in memory`, rows };
+};
+
+/** A file for each round, made when it is needed: a URL cache must not meet the same requests again. */
+export function eachRound(draw: (seed: number) => string[]): Load['targetsOf'] {
+  return (round) => writeTargets(draw(round + 1));
+}
+
+async function startPeers(
+  { crew }: Bench,
+  { url: upstreamUrl, redirectsUrl = upstreamUrl }: { url: string; redirectsUrl?: string },
+): Promise<Peer[]> {
+  const proxy = await crew.start(startProxy({ upstreamUrl }));
+  const env = { HTTP_HOT_PATH_ENABLED: 'false' };
+  return [
+    proxy,
+    await crew.start(startBare(proxy.url)),
+    await crew.start(startProxy({ upstreamUrl, name: NO_HOT_PATH, env })),
+    await crew.startIfInstalled(() => startNginx(redirectsUrl)),
+    await crew.startIfInstalled(() => startVarnish(redirectsUrl)),
+  ].filter((peer) => peer !== undefined);
+}
+
+interface Warming {
+  peers: readonly Peer[];
+  upstream: Pick<Upstream, 'url'>;
+  targets: readonly string[];
+}
+
+const MOST_SECONDS = 120;
+
+/** Every peer is asked for every handle, twice: the second time this proxy prepares the answer. */
+export async function warm({ say }: Bench, { peers, upstream, targets }: Warming): Promise<void> {
+  const some = [targets[0] ?? '', targets.at(-1) ?? ''];
+  const once = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);
+  for (const peer of peers) {
+    await demandRightAnswers(peer, some, upstream.url);
+    for (let times = 0; times < 2; times++) {
+      const { badStatus, broken } = await driveOnce({
+        url: peer.url,
+        targets: once,
+        mostSeconds: MOST_SECONDS,
+      });
+      if (badStatus + broken > 0)
+        say(`  ${peer.name}: ${badStatus + broken} bad answers while it was filled`);
+    }
+    say(`  ${peer.name} is filled`);
+  }
+}

@@ -1,0 +1,207 @@
+// What people meet in a browser: the look-up field, redirects, the record page and its failures.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDemoServer, type DemoServer } from '../../src/demo/server.js';
+import { textValue } from '../../src/demo/seed.js';
+import { describeInBrowser } from '../support/browser.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+interface World {
+  demo: DemoServer;
+  proxy: Proxy;
+  /** Where the object of `21.T11998/here` is. */
+  objectUrl: string;
+}
+
+async function startWorld(env: Record<string, string> = {}): Promise<World> {
+  const demo = createDemoServer();
+  onTestFinished(() => demo.close());
+  const { url } = await demo.listen(0);
+  const site = createServer((_req, res) => {
+    res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>The object</title>');
+  });
+  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    site.closeAllConnections();
+    site.close();
+  });
+  const objectUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}/object`;
+  demo.put('21.T11998/here', [textValue(1, 'URL', objectUrl)]);
+  return { demo, proxy: await startProxy({ UPSTREAM_URL: url, ...env }), objectUrl };
+}
+
+/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
+const shots = process.env['SHOTS'];
+const shot = (name: string): { path?: string } =>
+  shots === undefined ? {} : { path: `${shots}/${name}.png` };
+
+describeInBrowser('in a browser', (open) => {
+  test('a handle that is looked up leads to its object', async () => {
+    const { proxy, objectUrl } = await startWorld();
+    const { page, complaints, findings } = await open();
+    await page.goto(proxy.url);
+    expect(await findings()).toEqual([]);
+    await page.screenshot(shot('front'));
+    await page.getByLabel('Handle').fill('hdl:21.T11998/here');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(objectUrl);
+    expect(await page.title()).toBe('The object');
+    expect(complaints).toEqual([]);
+  });
+
+  test('an address that is typed leads to its object', async () => {
+    const { proxy, objectUrl } = await startWorld();
+    const { page } = await open();
+    await page.goto(`${proxy.url}/21.T11998/here`);
+    expect(page.url()).toBe(objectUrl);
+  });
+
+  test('the record page shows the values, where they lead, and can be copied from', async () => {
+    const { proxy } = await startWorld();
+    const { page, complaints, findings } = await open({
+      permissions: ['clipboard-read', 'clipboard-write'],
+      viewport: { width: 960, height: 800 },
+    });
+    await page.goto(proxy.url);
+    await page.getByLabel('Handle').fill('21.T11998/DEMO');
+    await page.getByRole('button', { name: 'Show the record' }).click();
+    await page.waitForURL(/21\.T11998\/DEMO\?noredirect/);
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('21.T11998/DEMO');
+    const row = page.getByRole('row', { name: /https:\/\/example\.org\/demo/ });
+    expect(await row.getByRole('link').getAttribute('href')).toBe('https://example.org/demo');
+    await page.screenshot({ ...shot('record'), fullPage: true });
+    await page.getByRole('button', { name: 'Copy handle' }).click();
+    await page.getByText('Copied.').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('21.T11998/DEMO');
+    expect(await findings()).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  test('the authority is asked by a button, and the record is there as JSON', async () => {
+    const { proxy, demo } = await startWorld();
+    const { page } = await open();
+    await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
+    demo.put('21.T11998/DEMO', [textValue(1, 'DESC', 'changed at the server')]);
+    await page.reload();
+    expect(await page.getByText('changed at the server').count()).toBe(0);
+    await page.getByRole('link', { name: 'Ask the authority now' }).click();
+    await page.getByText('changed at the server').waitFor();
+    await page.getByRole('link', { name: 'JSON' }).click();
+    await page.waitForURL(/\/api\/handles\/21\.T11998\/DEMO/);
+    expect(await page.textContent('body')).toContain('changed at the server');
+  });
+
+  test('a dark page is as readable as a light one', async () => {
+    const { proxy } = await startWorld();
+    const { page, findings } = await open({ colorScheme: 'dark' });
+    await page.goto(`${proxy.url}/21.T11998/located?noredirect`);
+    expect(await findings()).toEqual([]);
+    const back = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    expect(back).toBe('rgb(15, 20, 25)');
+    await page.screenshot(shot('record-dark'));
+  });
+
+  test('a phone shows the whole record without scrolling sideways', async () => {
+    const { proxy, demo } = await startWorld();
+    demo.put('21.T11998/wide', [
+      textValue(1, 'URL', `https://example.org/${'long/'.repeat(80)}`),
+      textValue(2, 'X'.repeat(90), 'y'.repeat(500)),
+    ]);
+    const { page, findings } = await open({ viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+    for (const name of ['wide', 'DEMO']) {
+      await page.goto(`${proxy.url}/21.T11998/${name}?noredirect`);
+      const wider = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      expect(wider).toBeLessThanOrEqual(0);
+      expect(await findings()).toEqual([]);
+    }
+    await page.screenshot(shot('phone'));
+  });
+
+  test('a handle that does not exist says so, and offers to look up another', async () => {
+    const { proxy } = await startWorld();
+    const { page, complaints, findings } = await open();
+    const answer = await page.goto(`${proxy.url}/21.T11998/nobody`);
+    expect(answer?.status()).toBe(404);
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('does not exist');
+    expect(await page.getByLabel('Handle').inputValue()).toBe('21.T11998/nobody');
+    expect(await findings()).toEqual([]);
+    // Chromium notes the status of the page itself.
+    expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
+    await page.screenshot(shot('not-found'));
+  });
+
+  test('a stale record says that it is one', async () => {
+    const { proxy, demo } = await startWorld();
+    const { page, findings } = await open();
+    const address = `${proxy.url}/21.T11998/short-lived?noredirect`;
+    await page.goto(address);
+    expect(await page.getByText('does not answer').count()).toBe(0);
+    await demo.close();
+    proxy.pass(600_000);
+    await page.goto(address);
+    expect(await page.getByText('The Handle server does not answer').textContent()).toBeTruthy();
+    expect(await page.getByText('10 minutes ago').count()).toBe(1);
+    expect(await findings()).toEqual([]);
+    await page.screenshot(shot('stale'));
+  });
+
+  test('a script for a target is not followed, and does not run from the page', async () => {
+    const { proxy, demo } = await startWorld();
+    demo.put('21.T11998/script', [
+      textValue(1, 'URL', 'javascript:document.title="run"'),
+      textValue(
+        2,
+        'DESC',
+        '<img src=x onerror="document.title=\'run\'"><script>document.title="run"</script>',
+      ),
+    ]);
+    const { page, complaints, findings } = await open();
+    const answer = await page.goto(`${proxy.url}/21.T11998/script`);
+    expect(answer?.status()).toBe(200);
+    expect(await page.getByRole('alert').textContent()).toContain('not opened');
+    expect(await page.locator('a[href^="javascript"]').count()).toBe(0);
+    expect(await page.title()).toContain('21.T11998/script');
+    expect(await findings()).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  test('everything but copying works without JavaScript', async () => {
+    const { proxy } = await startWorld();
+    const { page } = await open({ javaScriptEnabled: false });
+    await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
+    expect(await page.getByRole('button', { name: 'Copy handle' }).isVisible()).toBe(false);
+    expect(await page.getByRole('row').count()).toBe(6);
+    await page.getByRole('link', { name: 'Ask the authority now' }).click();
+    await page.getByText('asked of the authority').waitFor();
+  });
+
+  test('the name, logo and footer of the operator are shown', async () => {
+    const logo = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')}`;
+    const { proxy } = await startWorld({
+      PAGE_TITLE: 'Example PIDs',
+      PAGE_LOGO_URL: logo,
+      PAGE_FOOTER: 'Run by Example <Library>',
+      PAGE_FOOTER_URL: 'https://example.org/about',
+    });
+    const { page, complaints } = await open();
+    await page.goto(proxy.url);
+    expect(await page.getByRole('banner').textContent()).toContain('Example PIDs');
+    expect(await page.evaluate('document.images[0].naturalWidth')).toBe(9);
+    const footer = page.getByRole('link', { name: 'Run by Example <Library>' });
+    expect(await footer.getAttribute('href')).toBe('https://example.org/about');
+    expect(complaints).toEqual([]);
+  });
+
+  test('the keyboard reaches every control, in the order in which they stand', async () => {
+    const { proxy } = await startWorld();
+    const { page } = await open();
+    await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
+    const reached: string[] = [];
+    for (let presses = 0; presses < 5; presses++) {
+      await page.keyboard.press('Tab');
+      reached.push(await page.evaluate<string>('document.activeElement.textContent.trim()'));
+    }
+    expect(reached).toEqual(['Handle resolver', 'Open', 'Copy handle', 'JSON', 'Ask the authority now']);
+  });
+});

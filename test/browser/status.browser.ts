@@ -1,0 +1,117 @@
+// What an operator sees in a browser: figures that move, words for trouble, and a line that is lost.
+import { once } from 'node:events';
+import { type RequestListener, type Server, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDemoServer } from '../../src/demo/server.js';
+import { ask } from '../support/ask.js';
+import { describeInBrowser } from '../support/browser.js';
+import { startProxy } from '../support/proxy.js';
+
+const TOKEN = 'a-token-of-the-operator';
+const PAGE = '/api/handles/21.T11998/page';
+
+async function listen(listener: RequestListener, port = 0): Promise<{ url: string; close: () => void }> {
+  const server: Server = createServer(listener).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  onTestFinished(close);
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close };
+}
+
+async function startWorld(env: Record<string, string> = {}) {
+  const demo = createDemoServer();
+  onTestFinished(() => demo.close());
+  const { url } = await demo.listen(0);
+  const proxy = await startProxy({ UPSTREAM_URL: url, ...env });
+  return { demo, proxy, admin: await listen(proxy.app.admin) };
+}
+
+/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
+const shots = process.env['SHOTS'];
+const shot = (name: string): { path?: string } =>
+  shots === undefined ? {} : { path: `${shots}/${name}.png` };
+
+describeInBrowser('the status page', (open) => {
+  test('shows figures that move, and nothing that axe, the console or the policy complain of', async () => {
+    const { proxy, admin } = await startWorld();
+    const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
+    await page.goto(admin.url);
+    await page.getByText('All is well').waitFor();
+    for (let times = 0; times < 20; times++) await proxy.ask(PAGE);
+    proxy.pass(1000);
+    await page.getByText('95 %', { exact: true }).waitFor();
+    await page.getByText('20 in 1 s').waitFor();
+    const row = page.getByRole('row', { name: '20 21.T11998/page' });
+    expect(await row.count()).toBe(1);
+    const line = await page.locator('#rate-chart .line').getAttribute('d');
+    await proxy.ask(PAGE);
+    proxy.pass(1000);
+    await page.getByText('21 in 2 s').waitFor();
+    expect(await page.locator('#rate-chart .line').getAttribute('d')).not.toBe(line);
+    expect(await page.title()).toContain('All is well');
+    expect(await findings()).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.screenshot(shot('status'));
+  });
+
+  test('says trouble in words, in dark too, and names the errors', async () => {
+    const { demo, proxy, admin } = await startWorld({ UPSTREAM_BREAKER_FAILURES: '2' });
+    const { page, findings } = await open({ colorScheme: 'dark' });
+    demo.fail('reset');
+    for (const name of ['a', 'b', 'c']) await ask(proxy.url, `/api/handles/21.T11998/${name}`);
+    proxy.pass(1000);
+    await page.goto(admin.url);
+    await page.getByRole('status').getByText('The Handle server fails: what is kept stands in').waitFor();
+    await page.getByText('Resting').waitFor();
+    expect(await page.getByText(/breaker open: 127\.0\.0\.1/).count()).toBe(1);
+    expect(await page.getByRole('row', { name: /its breaker is open/ }).count()).toBe(1);
+    expect(await page.title()).toMatch(/^■ The Handle server fails/);
+    expect(await findings()).toEqual([]);
+    await page.screenshot(shot('status-trouble'));
+  });
+
+  test('a line that is lost is said, and taken up again when the proxy is back', async () => {
+    const { proxy, admin } = await startWorld();
+    const { page, findings } = await open();
+    await page.goto(admin.url);
+    await page.getByText('All is well').waitFor();
+    admin.close();
+    await page.getByRole('status').getByText('Connection lost').waitFor();
+    await page.getByText(/Not connected .* figures are/).waitFor();
+    expect(await findings()).toEqual([]);
+    await page.screenshot(shot('status-lost'));
+    await listen(proxy.app.admin, Number(new URL(admin.url).port));
+    await page.getByText('All is well').waitFor();
+    expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
+  });
+
+  test('a phone shows it all without scrolling sideways, and names are only text', async () => {
+    const { proxy, admin } = await startWorld();
+    const hostile = `<img src=x onerror="document.title='run'">`;
+    await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);
+    await proxy.ask(`/api/handles/21.T11998/${'long'.repeat(60)}`);
+    const { page, complaints, findings } = await open({ viewport: { width: 360, height: 740 } });
+    await page.goto(admin.url);
+    await page.getByRole('cell', { name: hostile }).first().waitFor();
+    const wider = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(wider).toBeLessThanOrEqual(0);
+    expect(await page.title()).toContain('All is well');
+    expect(await findings()).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.screenshot({ ...shot('status-phone'), fullPage: true });
+  });
+
+  test('with a token, the browser asks for it as a password', async () => {
+    const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
+    const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });
+    const answer = await page.goto(admin.url);
+    expect(answer?.status()).toBe(200);
+    await page.getByText('All is well').waitFor();
+    expect(page.url()).toBe(admin.url);
+    expect(complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { type MemoryBounds, type MemoryOptions, MemoryStore } from '../../src/cache/memory-store.js';
+import { Fences } from '../../src/cache/fences.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { NOW, entryOf, storeContract } from '../support/store-contract.js';
+
+const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+function open(
+  more: Partial<MemoryBounds> = {},
+  onEvict: MemoryOptions['onEvict'] = () => undefined,
+): MemoryStore {
+  return new MemoryStore({ bounds: { ...bounds, ...more }, fenceLifeMs: 1000, now: () => NOW, onEvict });
+}
+
+const notFound = entryOf('', { kind: 'not-found', values: toBytes('') });
+
+function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
+  return store.set(key, entry, store.get(key).ticket);
+}
+
+describe('the memory store', () => {
+  storeContract(() => {
+    const store = open();
+    return Promise.resolve({ store, close: () => Promise.resolve() });
+  });
+
+  test('keeps at most so many records, the least recently used leave', () => {
+    const evicted: string[] = [];
+    const store = open({ found: { maxEntries: 2 } }, (which) => evicted.push(which));
+    put(store, 'A');
+    put(store, 'B');
+    store.peek('A');
+    put(store, 'C');
+    expect(['A', 'B', 'C'].map((key) => store.peek(key) !== undefined)).toEqual([true, false, true]);
+    expect(evicted).toEqual(['found']);
+  });
+
+  test('keeps at most so many bytes', () => {
+    const store = open({ maxBytes: 10_000 });
+    for (let at = 0; at < 50; at++) put(store, `KEY${at}`, entryOf('x'.repeat(500)));
+    const [found] = store.usage();
+    expect(found?.bytes).toBeLessThanOrEqual(10_000);
+    expect(found?.entries).toBeGreaterThan(5);
+  });
+
+  test('refuses an entry larger than all of it', () => {
+    const store = open({ maxBytes: 10_000 });
+    expect(put(store, 'BIG', entryOf('x'.repeat(20_000)))).toBe(false);
+  });
+
+  test('loses no record to a flood of unknown names', () => {
+    const store = open({ maxBytes: 100_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } });
+    put(store, 'RECORD');
+    for (let at = 0; at < 10_000; at++) put(store, `UNKNOWN${at}`, notFound);
+    expect(store.peek('RECORD')).toBeDefined();
+    expect(store.usage().map(({ entries }) => entries)).toEqual([1, 10]);
+  });
+
+  test('counts how often an entry was looked at since it was stored', () => {
+    const store = open();
+    put(store, 'A');
+    store.peek('A');
+    store.peek('A');
+    expect(store.hits('A')).toBe(2);
+    put(store, 'A');
+    expect(store.hits('A')).toBe(0);
+  });
+
+  test.each<[string, (store: MemoryStore) => unknown]>([
+    [
+      'forgotten',
+      (store) => {
+        store.forget('A');
+      },
+    ],
+    [
+      'softened',
+      (store) => {
+        store.soften('A');
+      },
+    ],
+    ['fenced', (store) => store.fence('A')],
+    ['replaced', (store) => put(store, 'A', entryOf('new'))],
+    ['found to be missing', (store) => put(store, 'A', notFound)],
+    [
+      'purged with all others',
+      (store) => {
+        store.sweep({ prefix: '', isSoft: false });
+      },
+    ],
+    [
+      'purged by its prefix',
+      (store) => {
+        store.sweep({ prefix: 'A', isSoft: true });
+      },
+    ],
+    [
+      'distrusted',
+      (store) => {
+        store.distrust(NOW);
+      },
+    ],
+    ['evicted', (store) => Array.from({ length: 100 }, (_, at) => put(store, `KEY${at}`))],
+  ])('says by the place it holds what it says by the key, also when that was %s', (_how, change) => {
+    const store = open();
+    put(store, 'A');
+    const held = store.hold('A');
+    if (held === undefined) throw new Error('it is not kept');
+    const before = store.look('A', held);
+    expect(before).toBe(store.peek('A'));
+    change(store);
+    expect(store.look('A', held)).toEqual(store.peek('A'));
+    expect(store.look('A', held)).not.toBe(before);
+  });
+
+  test('keeps what is used by the place it is held at, while others come and go', () => {
+    const store = open({ found: { maxEntries: 100 } });
+    for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
+    const held = store.hold('KEY0');
+    for (let at = 100; at < 1000; at++) {
+      expect(held && store.look('KEY0', held)).toBeDefined();
+      put(store, `KEY${at}`);
+    }
+    expect(store.peek('KEY1')).toBeUndefined();
+  });
+
+  test('forgets everything at once, and stores nothing loaded before', () => {
+    const store = open();
+    put(store, 'A');
+    const { ticket } = store.get('B');
+    store.sweep({ prefix: '', isSoft: false });
+    expect(store.peek('A')).toBeUndefined();
+    expect(store.set('B', entryOf('b'), ticket)).toBe(false);
+  });
+
+  test('takes what it keeps for stale after messages were missed, but keeps it to stand in', () => {
+    const store = open();
+    put(store, 'A');
+    const { ticket } = store.get('B');
+    store.distrust(NOW + 5);
+    expect(store.peek('A')).toEqual(entryOf('A', { staleAt: NOW + 5 }));
+    expect(store.set('B', entryOf('b'), ticket)).toBe(false);
+    put(store, 'A');
+    expect(store.peek('A')).toEqual(entryOf('A'));
+  });
+
+  test('stays fenced by one writer when the fence of another has run out', () => {
+    let now = NOW;
+    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
+    put(store, 'A');
+    store.raise('A', 'killed', NOW + 500);
+    store.raise('A', 'alive', NOW + 1000);
+    now = NOW + 700;
+    expect(put(store, 'A')).toBe(false);
+    expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
+    store.lower('A', 'alive');
+    expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
+    expect(put(store, 'A')).toBe(true);
+  });
+
+  test('does not remember for ever the fences of writers that never said how it ended', () => {
+    let now = NOW;
+    const fences = new Fences();
+    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now, fences });
+    put(store, 'KEY0');
+    for (let at = 0; at < 100; at++) void store.fence(`KEY${at}`).unknown();
+    now = NOW + 1000;
+    for (let at = 0; at < 100; at++) void store.fence(`OTHER${at}`).unchanged();
+    expect(fences.size).toBe(0);
+    expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
+  });
+
+  test('takes what it kept for stale for good when a fence has run out', () => {
+    let now = NOW;
+    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
+    put(store, 'A');
+    store.raise('A', 'killed', NOW + 500);
+    now = NOW + 500;
+    expect(store.peek('A')?.staleAt).toBe(now);
+    now = NOW + 600;
+    expect(store.peek('A')?.staleAt).toBe(NOW + 500);
+  });
+});

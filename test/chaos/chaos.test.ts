@@ -1,0 +1,21 @@
+// A short chaos run, for every change; `npm run chaos` is the long one.
+import '../support/real-sockets.js';
+import { expect, test } from 'vitest';
+import { describeWithRedis } from '../support/redis-server.js';
+import { runChaos } from './run.js';
+
+const { CHAOS_SECONDS: seconds = '15', CHAOS_SEED: seed = '6' } = process.env;
+
+describeWithRedis('while upstream, Redis and proxies fail', () => {
+  test(
+    'no answer is wrong, and what is kept is always answered',
+    { timeout: (Number(seconds) + 60) * 1000 },
+    async () => {
+      const figures = await runChaos({ seconds: Number(seconds), seed: Number(seed) });
+      expect(figures.wrong).toEqual([]);
+      expect(figures.failedOfKept).toBe(0);
+      expect(figures.answers).toBeGreaterThan(100);
+      expect(figures.stale).toBeGreaterThan(0);
+    },
+  );
+});

@@ -1,0 +1,111 @@
+// Looks at every answer: is it right, allowed to be old, about another handle, private, or a failure without need?
+import type { Asked } from '../support/ask.js';
+import type { Ledger } from './ledger.js';
+import { SECRET, numberOf } from './records.js';
+import type { ProxyLife } from './world.js';
+
+export interface Figures {
+  answers: number;
+  fresh: number;
+  stale: number;
+  /** Answers of proxies that had an entry to give, and how many of them were failures. */
+  ofKept: number;
+  failedOfKept: number;
+  /** 5xx where nothing was kept: the upstream was away. */
+  failures: number;
+  /** Connections that broke because their proxy was killed. */
+  broken: number;
+  writes: number;
+  writesOfUnknownEnd: number;
+  wrong: string[];
+}
+
+/** A read of a handle as anybody may make it. */
+export interface Read {
+  handle: string;
+  life: ProxyLife;
+  askedAt: number;
+  sizeBefore: number;
+}
+
+export class Judge {
+  readonly figures: Figures = {
+    answers: 0,
+    fresh: 0,
+    stale: 0,
+    ofKept: 0,
+    failedOfKept: 0,
+    failures: 0,
+    broken: 0,
+    writes: 0,
+    writesOfUnknownEnd: 0,
+    wrong: [],
+  };
+  readonly #ledger: Ledger;
+  /** For each life of a proxy and each handle it has shown: how many changes there were then. */
+  readonly #kept = new Map<string, number>();
+  readonly #from = Date.now();
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  /** What is kept of this handle cannot have been dropped since. */
+  #isKept({ handle, life, sizeBefore }: Read): boolean {
+    return (
+      this.#kept.get(`${life.name} ${handle}`) === sizeBefore && this.#ledger.size(handle) === sizeBefore
+    );
+  }
+
+  answered(read: Read, answer: Asked): void {
+    this.figures.answers++;
+    if (this.#isKept(read)) this.figures.ofKept++;
+    const tell = (what: string): void => {
+      const seconds = ((read.askedAt - this.#from) / 1000).toFixed(1);
+      const seen = `${answer.status}, ${String(answer.headers['cache-status'])}`;
+      this.figures.wrong.push(
+        `${seconds} s, ${read.life.name}, ${read.handle}: ${what} (${seen}) ${answer.text.slice(0, 200)}`,
+      );
+    };
+    if (answer.text.includes(SECRET)) tell('a private value');
+    if (answer.status >= 500) this.#failed(read, tell);
+    else if (answer.status === 200 || answer.status === 404) this.#shown(read, answer, tell);
+    else tell('no answer to a read');
+  }
+
+  #shown(read: Read, answer: Asked, tell: (what: string) => void): void {
+    const { handle, life, askedAt, sizeBefore } = read;
+    const isMarkedStale = /detail=(error|late|resting)/.test(String(answer.headers['cache-status']));
+    this.figures[isMarkedStale ? 'stale' : 'fresh']++;
+    const isFound = answer.status === 200;
+    const number = isFound ? numberOf(handle, answer.text) : undefined;
+    if (isFound && number === undefined) {
+      tell('not the record of this handle');
+      return;
+    }
+    const fault = this.#ledger.fault({ handle, number, askedAt, by: life.name, isMarkedStale });
+    if (fault !== undefined) tell(fault);
+    // Only a hit shows that it is kept: a load may have met a fence or a Redis that was just found. What was
+    // not found is kept too, but not for long enough to be counted on.
+    const isHit = String(answer.headers['cache-status']).includes('; hit;');
+    if (isFound && isHit && this.#ledger.isSettled(handle, askedAt))
+      this.#kept.set(`${life.name} ${handle}`, sizeBefore);
+  }
+
+  #failed(read: Read, tell: (what: string) => void): void {
+    this.figures.failures++;
+    if (!this.#isKept(read)) return;
+    this.figures.failedOfKept++;
+    tell('a failure while there was an entry');
+  }
+
+  /** No answer came. */
+  broke({ handle, life, askedAt }: Read, error: unknown): void {
+    if (!life.isAlive) this.figures.broken++;
+    else {
+      const code = (error as { code?: string }).code ?? String(error);
+      const seconds = ((Date.now() - askedAt) / 1000).toFixed(1);
+      this.figures.wrong.push(`${life.name}, ${handle}: no answer (${code}) after ${seconds} s`);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+// Readers of many handles, and writers who change and delete some of them, at whichever proxy answers.
+import { Agent, request } from 'node:http';
+import type { Asked, Question } from '../support/ask.js';
+import { WRITE_HEADERS } from '../support/demo-writes.js';
+import type { Judge } from './judge.js';
+import type { Ledger } from './ledger.js';
+import type { Random } from './random.js';
+import { CALM, UNKNOWN, WRITTEN, recordOf } from './records.js';
+import type { World } from './world.js';
+
+export interface LoadDeps {
+  world: World;
+  ledger: Ledger;
+  judge: Judge;
+  random: Random;
+}
+
+const READERS = 8;
+const WRITERS = 2;
+/** Gentle enough for a small machine that does other things too. */
+const READ_PAUSE_MS = 4;
+const WRITE_PAUSE_MS = 25;
+/** Longer than any time limit of the proxy. */
+const PATIENCE_MS = 15_000;
+/** A write that nobody knows the end of may still be carried out by a slow upstream: nothing is written over it. */
+const UNKNOWN_REST_MS = 4000;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+interface Writer {
+  own: string[];
+  /** Until when (ms) a handle is not written. */
+  resting: Map<string, number>;
+}
+
+/** Runs until it is told to stop; then it ends what it has begun. */
+export function startLoad(deps: LoadDeps): () => Promise<void> {
+  let isRunning = true;
+  const agent = new Agent({ keepAlive: true });
+  const again = async (work: () => Promise<void>, pauseMs: number): Promise<void> => {
+    while (isRunning) {
+      await work();
+      await pause(pauseMs);
+    }
+  };
+  const running = Promise.all([
+    ...Array.from({ length: READERS }, () => again(() => readOne(deps, agent), READ_PAUSE_MS)),
+    ...Array.from({ length: WRITERS }, (_, at) => {
+      const own = WRITTEN.filter((_handle, index) => index % WRITERS === at);
+      const writer = { own, resting: new Map<string, number>() };
+      return again(() => writeOne(deps, writer, agent), WRITE_PAUSE_MS);
+    }),
+  ]);
+  return async () => {
+    isRunning = false;
+    await running;
+    agent.destroy();
+  };
+}
+
+/** The same handle in other spellings, and questions about a part of it that shows all that is looked at. */
+const QUERIES = ['', '', '', '?index=1&index=2', '?type=URL&type=DESC', '?pretty'];
+
+async function readOne({ world, ledger, judge, random }: LoadDeps, agent: Agent): Promise<void> {
+  const lives = world.lives();
+  if (lives.length === 0) return;
+  const life = random.pick(lives);
+  const handle = random.pick(random.next() < 0.5 ? CALM : random.next() < 0.9 ? WRITTEN : UNKNOWN);
+  const spelled = random.next() < 0.2 ? handle.toLowerCase() : handle;
+  // With a login it shows private values too: to this caller alone.
+  const hasLogin = random.next() < 0.05;
+  const read = { handle, life, askedAt: Date.now(), sizeBefore: ledger.size(handle) };
+  const target = `/api/handles/${spelled}${random.pick(QUERIES)}`;
+  const headers = hasLogin ? { Authorization: WRITE_HEADERS.Authorization } : {};
+  try {
+    const answer = await send(life.url + target, agent, { headers });
+    if (!hasLogin) judge.answered(read, answer);
+  } catch (error) {
+    // Passed on as it came: an upstream that breaks off breaks this connection too.
+    if (!hasLogin) judge.broke(read, error);
+  }
+}
+
+async function writeOne(
+  { world, ledger, judge, random }: LoadDeps,
+  { own, resting }: Writer,
+  agent: Agent,
+): Promise<void> {
+  const lives = world.lives();
+  if (lives.length === 0) return;
+  const life = random.pick(lives);
+  const free = own.filter((name) => (resting.get(name) ?? 0) < Date.now());
+  if (free.length === 0) return;
+  const handle = random.pick(free);
+  const isGone = random.next() < 0.15;
+  const number = ledger.begin(handle, { isGone, begunAt: Date.now(), by: life.name });
+  judge.figures.writes++;
+  const question: Question = isGone
+    ? { method: 'DELETE', headers: WRITE_HEADERS }
+    : { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(recordOf(handle, number)) };
+  try {
+    const { status } = await send(`${life.url}/api/handles/${handle}`, agent, question);
+    // A deletion of what is not there (404) is none: the one before it may have been carried out unheard.
+    if (status < 300) ledger.acknowledged(handle, number, Date.now());
+    else throw new Error(`HTTP ${status}`);
+  } catch {
+    judge.figures.writesOfUnknownEnd++;
+    resting.set(handle, Date.now() + UNKNOWN_REST_MS);
+  }
+}
+
+function send(url: string, agent: Agent, { method = 'GET', headers = {}, body }: Question): Promise<Asked> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers, agent }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.once('error', reject);
+      answer.once('end', () => {
+        const whole = Buffer.concat(chunks);
+        const { statusCode: status = 0, headers: got, rawHeaders } = answer;
+        resolve({ status, headers: got, rawHeaders, body: whole, text: whole.toString('utf8') });
+      });
+    });
+    sent.setTimeout(PATIENCE_MS, () => sent.destroy(new Error('no answer in time')));
+    sent.once('error', reject);
+    sent.end(body);
+  });
+}

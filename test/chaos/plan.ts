@@ -1,0 +1,38 @@
+// What goes wrong when: three tracks of faults that overlap as they like.
+import { FAULT_KINDS, type FaultKind } from '../../src/demo/faults.js';
+import type { Random } from './random.js';
+
+export type Event = { atMs: number; forMs: number } & (
+  | { what: 'upstream'; fault: FaultKind | 'slow' }
+  | { what: 'redis'; how: 'freeze' | 'kill' }
+  | { what: 'proxy'; at: number }
+);
+
+const UPSTREAM_FAULTS = [...FAULT_KINDS, 'slow'] as const;
+
+/** Nothing goes wrong in the first and in the last of these: the run has to begin, and to recover. */
+const CALM_MS = 3000;
+
+export function makePlan(random: Random, totalMs: number, proxies: number): Event[] {
+  const track = (gapMs: [number, number], lastsMs: [number, number], make: () => object): Event[] => {
+    const events: Event[] = [];
+    let atMs = CALM_MS + random.between(0, gapMs[0]);
+    for (;;) {
+      const forMs = random.between(...lastsMs);
+      if (atMs + forMs > totalMs - CALM_MS) return events;
+      events.push({ atMs, forMs, ...make() } as Event);
+      atMs += forMs + random.between(...gapMs);
+    }
+  };
+  return [
+    ...track([500, 3000], [500, 4000], () => ({ what: 'upstream', fault: random.pick(UPSTREAM_FAULTS) })),
+    ...track([4000, 9000], [500, 4000], () => ({
+      what: 'redis',
+      how: random.pick(['freeze', 'kill'] as const),
+    })),
+    ...track([3000, 9000], [200, 2000], () => ({
+      what: 'proxy',
+      at: Math.floor(random.next() * proxies),
+    })),
+  ].sort((one, other) => one.atMs - other.atMs);
+}

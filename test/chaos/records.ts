@@ -1,0 +1,43 @@
+// The records of a chaos run: each tells its own name and number, and holds something private.
+import type { DemoServer } from '../../src/demo/server.js';
+import { adminValue, textValue } from '../../src/demo/seed.js';
+
+export const SECRET = 'nobody-may-read-this';
+
+const PREFIX = '21.T11998';
+
+/** Never written: whoever was shown them once must be shown them for ever. */
+export const CALM = Array.from({ length: 30 }, (_, at) => `${PREFIX}/calm-${at}`);
+export const WRITTEN = Array.from({ length: 40 }, (_, at) => `${PREFIX}/written-${at}`);
+export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-${at}`);
+
+/** Half of them live so short that they are stale most of the time. */
+const ttlOf = (handle: string): number => (Number(handle.split('-')[1]) % 2 === 0 ? 1 : 3600);
+
+export function recordOf(handle: string, number: number): Record<string, unknown>[] {
+  const values = [
+    textValue(1, 'URL', `https://example.org/${number}`),
+    textValue(2, 'DESC', `this is ${handle}.`),
+    { ...textValue(3, 'NOTE', SECRET), permissions: '1100' },
+    adminValue(),
+  ];
+  return values.map((value) => ({ ...value, ttl: ttlOf(handle) }));
+}
+
+export function seedRecords(demo: DemoServer): void {
+  for (const handle of [...CALM, ...WRITTEN]) demo.put(handle, recordOf(handle, 0));
+}
+
+/** The number in a record, which has to be this handle's; undefined when it is not. */
+export function numberOf(handle: string, body: string): number | undefined {
+  const { handle: named, values } = JSON.parse(body) as { handle?: string; values?: ValueLike[] };
+  const [url, name] = [1, 2].map((wanted) => values?.find(({ index }) => index === wanted)?.data.value);
+  const number = /^https:\/\/example\.org\/(\d+)$/.exec(String(url))?.[1];
+  if (named?.toUpperCase() !== handle.toUpperCase() || name !== `this is ${handle}.`) return undefined;
+  return number === undefined ? undefined : Number(number);
+}
+
+interface ValueLike {
+  index: number;
+  data: { value: unknown };
+}

@@ -1,0 +1,79 @@
+// One chaos run: load, faults by a seeded plan, a look at every answer, and figures at the end.
+import { type Figures, Judge } from './judge.js';
+import { Ledger } from './ledger.js';
+import { startLoad } from './load.js';
+import { type Event, makePlan } from './plan.js';
+import { createRandom } from './random.js';
+import { CALM, UNKNOWN, WRITTEN, seedRecords } from './records.js';
+import { DETECTION_MS, FENCE_MS, LOST_MAX_AGE_MS, type World, startWorld } from './world.js';
+
+export interface ChaosOptions {
+  seconds: number;
+  seed: number;
+}
+
+/** What a busy machine adds. */
+const SLACK_MS = 1000;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function runChaos({ seconds, seed }: ChaosOptions): Promise<Figures> {
+  const world = await startWorld((life) => {
+    ledger.killed(life, Date.now());
+  }, seedRecords);
+  const ledger: Ledger = new Ledger({
+    boundMs: LOST_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
+    fenceMs: FENCE_MS,
+    wasRedisTroubled: world.wasRedisTroubled,
+  });
+  for (const handle of [...CALM, ...WRITTEN]) ledger.stands(handle, { isGone: false });
+  for (const handle of UNKNOWN) ledger.stands(handle, { isGone: true });
+  const judge = new Judge(ledger);
+  const plan = makePlan(createRandom(seed), seconds * 1000, 2);
+  const begunAt = Date.now();
+  const stop = startLoad({ world, ledger, judge, random: createRandom(seed + 1) });
+  try {
+    await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), begunAt)));
+    await pause(begunAt + seconds * 1000 - Date.now());
+  } finally {
+    await stop();
+    await world.close();
+  }
+  report({ seconds, seed }, judge.figures, plan.length);
+  return judge.figures;
+}
+
+const TRACKS = (['upstream', 'redis', 'proxy'] as const).map(
+  (what) =>
+    (plan: Event[]): Event[] =>
+      plan.filter((event) => event.what === what),
+);
+
+/** One after the other: a proxy takes longer to start where the machine is busy. */
+async function strikeAll(world: World, events: Event[], begunAt: number): Promise<void> {
+  for (const event of events) {
+    await pause(begunAt + event.atMs - Date.now());
+    const { atMs, forMs, ...what } = event;
+    say(`${(atMs / 1000).toFixed(1)} s, for ${(forMs / 1000).toFixed(1)} s: ${JSON.stringify(what)}`);
+    await world.strike(event);
+  }
+}
+
+const say = (line: string): void => {
+  if (process.env['CHAOS_VERBOSE'] !== undefined) process.stdout.write(`${line}\n`);
+};
+
+function report({ seconds, seed }: ChaosOptions, figures: Figures, faults: number): void {
+  const { ofKept, failedOfKept, wrong } = figures;
+  const availability = ofKept === 0 ? 100 : (100 * (ofKept - failedOfKept)) / ofKept;
+  const lines = [
+    `chaos: ${seconds} s, ${faults} faults, seed ${seed}`,
+    `  answers ${figures.answers}: fresh ${figures.fresh}, stale ${figures.stale}, failures where nothing was kept ${figures.failures - failedOfKept}`,
+    `  connections broken with their proxy ${figures.broken}`,
+    `  writes ${figures.writes}, of unknown end ${figures.writesOfUnknownEnd}`,
+    `  availability of what was kept ${availability.toFixed(3)} % (${ofKept} answers)`,
+    `  wrong answers ${wrong.length}`,
+    ...wrong.slice(0, 20).map((text) => `    ${text}`),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+}

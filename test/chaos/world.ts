@@ -1,0 +1,163 @@
+// Two built proxies on one Redis before one demo server, and the faults that meet them.
+import { type DemoServer, createDemoServer } from '../../src/demo/server.js';
+import { ask } from '../support/ask.js';
+import { type Program, startMain } from '../support/built-proxy.js';
+import { type RedisServer, freePort, startRedis } from '../support/redis-server.js';
+import type { Event } from './plan.js';
+
+export interface ProxyLife {
+  /** Unique for each time a proxy was started. */
+  name: string;
+  url: string;
+  startedAt: number;
+  /** False from just before it is killed. */
+  isAlive: boolean;
+}
+
+export interface World {
+  demo: DemoServer;
+  /** The proxies that answer now. */
+  lives: () => ProxyLife[];
+  strike: (event: Event) => Promise<void>;
+  wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
+  close: () => Promise<void>;
+}
+
+export const LOST_MAX_AGE_MS = 1000;
+/** A heartbeat each second and the time limit of its command. */
+export const DETECTION_MS = 1300;
+/** Time limits of queue and write, and 15 s to spare; and some for a busy machine. */
+export const FENCE_MS = 25_000;
+/** As long it takes after a trouble until both proxies have said and heard what they missed. */
+const SETTLE_MS = 5000;
+
+const ENVIRONMENT = {
+  LOG_LEVEL: 'error',
+  REDIS_LOST_MAX_AGE: `${LOST_MAX_AGE_MS}ms`,
+  REDIS_COMMAND_TIMEOUT: '300ms',
+  UPSTREAM_TIMEOUT: '2s',
+  UPSTREAM_STALE_AFTER: '300ms',
+  UPSTREAM_WRITE_TIMEOUT: '2s',
+  UPSTREAM_RETRY_AFTER: '500ms',
+  UPSTREAM_BREAKER_OPEN_FOR: '500ms',
+  CACHE_NOT_FOUND_TTL: '2s',
+  DELETION_HANDLES: 'true',
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function startWorld(
+  onKilled: (life: string) => void,
+  seed: (demo: DemoServer) => void,
+): Promise<World> {
+  const demo = createDemoServer({});
+  const { url: upstreamUrl } = await demo.listen(0);
+  seed(demo);
+  const redis = await startRedis();
+  const troubles = createTroubles();
+  const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
+  const proxies = [createProxy('a', env), createProxy('b', env)];
+  await Promise.all(proxies.map((proxy) => proxy.start()));
+  const close = async (): Promise<void> => {
+    redis.thaw();
+    await Promise.all([...proxies.map((proxy) => proxy.kill()), redis.stop(), demo.close()]);
+  };
+  return {
+    demo,
+    lives: () => proxies.flatMap(({ life }) => life() ?? []),
+    wasRedisTroubled: troubles.were,
+    async strike(event) {
+      switch (event.what) {
+        case 'upstream':
+          if (event.fault === 'slow') demo.delay(1500);
+          else demo.fail(event.fault);
+          await pause(event.forMs);
+          demo.heal();
+          break;
+        case 'redis':
+          await troubles.during(() => strikeRedis(redis, event));
+          break;
+        case 'proxy': {
+          const proxy = proxies[event.at]!;
+          const name = proxy.life()?.name;
+          await proxy.kill();
+          if (name !== undefined) onKilled(name);
+          await pause(event.forMs);
+          await proxy.start();
+        }
+      }
+    },
+    close,
+  };
+}
+
+async function strikeRedis(
+  redis: RedisServer,
+  { how, forMs }: { how: 'freeze' | 'kill'; forMs: number },
+): Promise<void> {
+  if (how === 'freeze') {
+    redis.freeze();
+    await pause(forMs);
+    redis.thaw();
+  } else {
+    await redis.stop();
+    await pause(forMs);
+    await redis.restart();
+  }
+}
+
+/** Remembers when Redis was away, and some time more. */
+function createTroubles(): {
+  were: (fromMs: number, toMs: number) => boolean;
+  during: (trouble: () => Promise<void>) => Promise<void>;
+} {
+  const troubles: { from: number; to: number }[] = [];
+  return {
+    // Before it too: a message may be on its way when Redis stands still.
+    were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - SETTLE_MS),
+    async during(trouble) {
+      const known = { from: Date.now(), to: Infinity };
+      troubles.push(known);
+      await trouble();
+      known.to = Date.now() + SETTLE_MS;
+    },
+  };
+}
+
+interface Proxy {
+  life: () => ProxyLife | undefined;
+  start: () => Promise<void>;
+  kill: () => Promise<void>;
+}
+
+function createProxy(letter: string, env: Record<string, string>): Proxy {
+  let program: Program | undefined;
+  let life: ProxyLife | undefined;
+  let count = 0;
+  return {
+    life: () => life,
+    async start() {
+      const [port, adminPort] = [await freePort(), await freePort()];
+      program = startMain({ ...env, PORT: String(port), ADMIN_PORT: String(adminPort) });
+      const adminUrl = `http://127.0.0.1:${adminPort}`;
+      while (!(await isReady(adminUrl))) {
+        if (program.child.exitCode !== null) throw new Error(`a proxy ended by itself: ${program.stderr()}`);
+        await pause(50);
+      }
+      const url = `http://127.0.0.1:${port}`;
+      life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true };
+    },
+    async kill() {
+      if (life) life.isAlive = false;
+      life = undefined;
+      program?.child.kill('SIGKILL');
+      await program?.exited;
+    },
+  };
+}
+
+const isReady = (adminUrl: string): Promise<boolean> =>
+  ask(adminUrl, '/readyz').then(
+    ({ status }) => status === 200,
+    () => false,
+  );

@@ -1,0 +1,93 @@
+// Every command as a process of its own, before a proxy of its own.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
+import { cli } from '../support/cli.js';
+import { startDemoServer } from '../support/demo.js';
+
+const demo = await startDemoServer();
+const TOKEN = 'a-token-of-the-operator';
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'proxy-cli-'));
+  onTestFinished(() => {
+    rmSync(path, { recursive: true });
+  });
+  return path;
+}
+
+test('the commands and each of them explain themselves', async () => {
+  const { code, stdout } = await cli(['--help']);
+  expect(code).toBe(0);
+  const commands = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = '']) => name);
+  expect(commands).toEqual(
+    expect.arrayContaining(['serve', 'check-config', 'resolve', 'purge', 'stats', 'warm']),
+  );
+  expect(stdout).toContain('Exit codes');
+  const helps = await Promise.all(commands.map((name) => cli([name, '--help'])));
+  for (const help of helps) expect(help).toMatchObject({ code: 0, stderr: '' });
+  for (const { stdout: text } of helps) expect(text).toMatch(/^Usage: [^]*Exit codes/);
+});
+
+test('the version is that of the package', async () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(await cli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test('wrong usage ends with 2', async () => {
+  expect((await cli(['purge'])).code).toBe(2);
+  expect((await cli(['nonsense'])).code).toBe(2);
+  expect((await cli(['warm', '/nowhere/list'])).code).toBe(2);
+  expect((await cli(['resolve', 'a', '--json', '--plain'])).code).toBe(2);
+  expect((await cli(['stats', '--admin', 'here'])).code).toBe(2);
+  expect((await cli(['completion', 'powershell'])).code).toBe(2);
+});
+
+test('check-config says what is in effect and where it comes from, and keeps secrets', async () => {
+  const file = join(folder(), 'proxy.yaml');
+  writeFileSync(file, 'cache: { found: { maxTtl: 2h } }\n');
+  const env = { CONFIG: file, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
+  const { code, stdout } = await cli(['check-config'], env);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(new RegExp(`cache.found.maxTtl +"2h" +file ${file}`));
+  expect(stdout).toMatch(/redis.url +\S+ +variable REDIS_URL/);
+  expect(stdout).toMatch(/log.level +"info" +default/);
+  expect(stdout).not.toMatch(/hush|operator/);
+  const bad = await cli(['check-config'], { PORT: 'x' });
+  expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('server.port')]);
+});
+
+test('resolve, purge, stats and warm work on a running proxy', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
+  const env = { PROXY_URL: proxy.url, ADMIN_URL: proxy.adminUrl, ADMIN_TOKEN: TOKEN };
+  const resolved = await cli(['resolve', '21.T11998/page'], env);
+  expect(resolved).toMatchObject({ code: 0, stdout: expect.stringContaining('"responseCode":1') as string });
+  expect(resolved.stderr).toContain('found, fresh');
+  expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
+  expect((await cli(['purge', '--prefix', '21.T11998/', '--soft'], env)).stdout).toContain('"soft":true');
+  expect((await cli(['purge', '--all'], { ...env, ADMIN_TOKEN: '' })).code).toBe(1);
+  expect((await cli(['stats'], env)).stdout).toMatch(/21\.T11998\/page/);
+  const list = join(folder(), 'handles');
+  const state = `${list}.done`;
+  writeFileSync(list, '21.T11998/page\n21.T11998/empty\n21.T11998/nobody\n');
+  const warmed = await cli(['warm', list, '--state', state], env);
+  expect(warmed).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('2 warmed, 1 not found') as string,
+  });
+  expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(3);
+  demo.reset();
+  expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 done before; 0 to do');
+  expect(demo.asked).toBe(0);
+});
+
+test('serve serves, and says with 2 what is missing', async () => {
+  expect((await cli(['serve'])).code).toBe(2);
+  const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1', SERVER_WORKERS: '1' };
+  const { child, exited, stdout } = startProgram(['dist/cli/main.js', 'serve'], env);
+  await expect.poll(stdout, { timeout: 15_000 }).toContain('listening');
+  child.kill('SIGTERM');
+  expect((await exited).code).toBe(0);
+});

@@ -1,0 +1,79 @@
+// What each shell offers after `handle-resolver-proxy …`, asked of the shell itself.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { ROOT } from '../support/built-proxy.js';
+import { itWithProgram, runProgram } from '../support/programs.js';
+
+const [bash = '', zsh = '', fish = ''] = ['bash', 'zsh', 'fish'].map((shell) => {
+  const args = ['dist/cli/main.js', 'completion', shell];
+  return spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' }).stdout;
+});
+
+const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+
+/** What bash offers when the last of these words is being written. */
+function bashOffers(words: string[]): string[] {
+  const input = `${bash}
+COMP_WORDS=(handle-resolver-proxy ${words.map((word) => `'${word}'`).join(' ')})
+COMP_CWORD=${words.length}
+_handle_resolver_proxy
+printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { code, output } = runProgram('bash', ['--norc', '--noprofile'], input);
+  expect(code).toBe(0);
+  return linesOf(output);
+}
+
+test.each<[words: string[], ...offered: string[]]>([
+  [['w'], 'warm'],
+  [['--v'], '--version'],
+  [['resolve', '--p'], '--proxy', '--plain'],
+  [['completion', ''], 'bash', 'zsh', 'fish'],
+  [['help', 'st'], 'stats'],
+  [['warm', 'package.j'], 'package.json'],
+  [['warm', '--state', 'tsconfig.j'], 'tsconfig.json'],
+  [['warm', '--rate', '']],
+  [['purge', '21.T']],
+])('after %j bash offers what fits there', (words, ...offered) => {
+  expect(bashOffers(words)).toEqual(offered);
+});
+
+itWithProgram('fish', 'fish offers commands, options and files where they belong', () => {
+  const offers = (line: string): string[] => {
+    const { output } = runProgram('fish', ['--no-config', '-c', `${fish}\ncomplete -C '${line}'`]);
+    return linesOf(output).map((text) => text.split('\t')[0] ?? '');
+  };
+  expect(offers('handle-resolver-proxy w')).toEqual(['warm']);
+  expect(offers('handle-resolver-proxy resolve --p')).toEqual(['--plain', '--proxy']);
+  expect(offers('handle-resolver-proxy completion ')).toEqual(['bash', 'fish', 'zsh']);
+  expect(offers('handle-resolver-proxy warm package.j')).toEqual(['package.json']);
+  expect(offers('handle-resolver-proxy stats package.j')).toEqual([]);
+});
+
+/** zsh completes only on a terminal, so it gets one; the command itself only says what it was called with. */
+itWithProgram('zsh', 'zsh completes commands, options, choices and files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'proxy-zsh-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  writeFileSync(join(folder, 'completion'), zsh);
+  writeFileSync(
+    join(folder, 'start'),
+    `autoload -Uz compinit; compinit -u -D
+zstyle ':completion:*' insert-tab false
+source ${folder}/completion
+handle-resolver-proxy() { print -r -- "called <$*>" }`,
+  );
+  const lines = ['wa', 'resolve --pl', 'completion z', 'warm package.j'];
+  const driver = `zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'source ${folder}/start'
+${lines.map((line) => `zpty -w shell $'handle-resolver-proxy ${line}\\t'`).join('\n')}
+zpty -w shell exit
+while zpty -r shell line; do print -rn -- "$line"; done`;
+  const { output } = runProgram('zsh', ['-f'], driver);
+  const called = [...output.matchAll(/called <(.*?) ?>/g)].map(([, words]) => words);
+  expect(called).toEqual(['warm', 'resolve --plain', 'completion zsh', 'warm package.json']);
+});

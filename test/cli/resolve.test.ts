@@ -1,0 +1,84 @@
+// `resolve`, for a person at a terminal and for a program in a pipe.
+import { expect, test } from 'vitest';
+import { textValue } from '../../src/demo/seed.js';
+import { cli } from '../support/cli.js';
+import { startDemoServer } from '../support/demo.js';
+import { startOperated } from '../support/operated-proxy.js';
+import { itWithProgram } from '../support/programs.js';
+import { freePort } from '../support/redis-server.js';
+import { startOnTerminal } from '../support/terminal.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/demo';
+
+const place = async (): Promise<Record<string, string>> => (await startOperated(demo.url)).place;
+
+const onTerminal = async (args: string[], env: Record<string, string>) => {
+  const { exited, screen } = startOnTerminal(args, env);
+  const { code } = await exited;
+  return { code, lines: screen().split('\r\n') };
+};
+
+itWithProgram('script', 'on a terminal a record is a table, with what the cache knows below', async () => {
+  const { code, lines } = await onTerminal(['resolve', HANDLE], await place());
+  expect(code).toBe(0);
+  expect(lines.slice(0, 7)).toEqual([
+    HANDLE,
+    'index  type          ttl  data',
+    '    1  URL         86400  https://example.org/demo',
+    '    2  EMAIL       86400  curator@example.org',
+    '    3  DESC        86400  A data set with several values',
+    '    4  URL.MIRROR  86400  https://mirror.example.org/demo',
+    '  100  HS_ADMIN    86400  {"handle":"0.NA/21.T11998","index":200,"permissions":"011111110011"}',
+  ]);
+  expect(lines[7]).toMatch(/^200 · handle-resolver-proxy; fwd=miss; ttl=3\d+; stored$/);
+  expect(lines[8]).toMatch(
+    /^memory \(process \d+\) +found, fresh, 0 s old, 3\d+ s left \(\d+ s as a stand-in\), 0 hits/,
+  );
+});
+
+itWithProgram('script', 'what others wrote does nothing to the terminal', async () => {
+  const handle = '21.T11998/a\u001b[2Jb';
+  demo.put(handle, [textValue(1, 'DESC', 'c\u202ed')]);
+  const env = await place();
+  for (const form of [[], ['--json'], ['--plain']]) {
+    const { lines } = await onTerminal(['resolve', handle, ...form], env);
+    expect(lines.join('')).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+    expect(lines.join('')).toContain(String.raw`c\u202ed`);
+  }
+});
+
+test('in a pipe it is the answer as it came, or a line for each value', async () => {
+  const env = await place();
+  const json = await cli(['resolve', HANDLE], env);
+  expect(JSON.parse(json.stdout)).toMatchObject({ responseCode: 1, handle: HANDLE });
+  const { stdout } = await cli(['resolve', HANDLE, '--plain'], env);
+  expect(stdout.split('\n').slice(0, 2)).toEqual([
+    '1\tURL\t86400\thttps://example.org/demo',
+    '2\tEMAIL\t86400\tcurator@example.org',
+  ]);
+});
+
+test('what there is not is an answer to read, and exit code 1', async () => {
+  const { code, stdout, stderr } = await cli(['resolve', '21.T11998/nobody'], await place());
+  expect([code, stdout]).toEqual([1, expect.stringContaining('"responseCode":100')]);
+  expect(stderr).toMatch(/404 · .*\n.*not-found, fresh.*\nthe answer is 404\n/);
+});
+
+test('with --direct the Handle server is asked, and nobody asks for a cache', async () => {
+  const { code, stdout, stderr } = await cli(['resolve', HANDLE, '--direct', `${demo.url}/`]);
+  expect([code, stderr]).toEqual([0, '200 · no Cache-Status\n']);
+  expect(stdout).toContain('"responseCode":1');
+});
+
+test('who is not the operator can resolve too', async () => {
+  const { PROXY_URL = '' } = await place();
+  const { code, stderr } = await cli(['resolve', HANDLE], { PROXY_URL, ADMIN_URL: 'http://127.0.0.1:1' });
+  expect([code, stderr]).toEqual([0, expect.stringContaining('what the cache holds is not known')]);
+});
+
+test('a proxy that is not there is said to be so', async () => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { code, stderr } = await cli(['resolve', HANDLE], { PROXY_URL: url });
+  expect([code, stderr]).toEqual([1, expect.stringContaining('cannot be reached: connect ECONNREFUSED')]);
+});

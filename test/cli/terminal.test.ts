@@ -1,0 +1,75 @@
+// The commands as a person at a terminal sees them; `resolve`, `warm` and `bench` have tests of their own.
+import { describe, expect } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { startOperated } from '../support/operated-proxy.js';
+import { itWithProgram } from '../support/programs.js';
+import { CTRL_C, startOnTerminal } from '../support/terminal.js';
+
+const demo = await startDemoServer();
+const START = { timeout: 15_000 };
+const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
+  const { exited, screen } = startOnTerminal(args, env);
+  const { code } = await exited;
+  return { code, screen: screen() };
+};
+
+describe('on a terminal', () => {
+  itWithProgram('script', 'serve serves until Ctrl-C', async () => {
+    const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' };
+    const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
+    const { screen, exited, press } = startOnTerminal(['serve'], env);
+    await expect.poll(screen, START).toContain('"msg":"listening"');
+    press(CTRL_C);
+    expect(await exited).toMatchObject({ code: 0 });
+  });
+
+  itWithProgram('script', 'stats --watch shows the same table again and again until Ctrl-C', async () => {
+    const { url, place } = await startOperated(demo.url);
+    await fetch(`${url}/api/handles/21.T11998/demo`);
+    const { screen, exited, press } = startOnTerminal(['stats', '--watch'], place);
+    const table = /\u001b\[2J\u001b\[Hup +\d+ s\r\nanswers +1 \([^]*?\r\n1 +21\.T11998\/demo\r\n/g;
+    await expect.poll(() => screen().match(table)?.length, START).toBeGreaterThanOrEqual(2);
+    press(CTRL_C);
+    expect(await exited).toMatchObject({ code: 0 });
+  });
+
+  itWithProgram('script', 'a name that somebody asked for does nothing to the terminal', async () => {
+    const { url, place } = await startOperated(demo.url);
+    await fetch(`${url}/api/handles/21.T11998/%1B%5D0;evil%07`);
+    const { screen } = await onTerminal(['stats'], place);
+    expect(screen).toContain(String.raw`21.T11998/\u001b]0;evil\u0007`);
+    expect(screen).not.toMatch(/[\u0007\u001b]/);
+  });
+
+  itWithProgram('script', 'purge says what it has done, and that a token is missing', async () => {
+    const token = 'a-token-of-the-operator';
+    const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
+    const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });
+    expect(purged.code).toBe(0);
+    expect(purged.screen).toContain('{"purged":{"prefix":"21.T1/"},"soft":false,"shared":true}');
+    const refused = await onTerminal(['purge', '--all'], place);
+    expect(refused.code).toBe(1);
+    expect(refused.screen).toContain('/purge answers 401');
+  });
+
+  itWithProgram(
+    'script',
+    'check-config, completion, --help and --version print what they print',
+    async () => {
+      const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
+      expect(config).toMatchObject({
+        code: 0,
+        screen: expect.stringMatching(/upstream\.url .* variable UPSTREAM_URL\r\n/) as string,
+      });
+      const script = await onTerminal(['completion', 'bash']);
+      expect(script).toMatchObject({ code: 0, screen: expect.stringContaining('complete -F') as string });
+      const help = await onTerminal(['help']);
+      expect(help).toMatchObject({ code: 0, screen: expect.stringContaining('Usage:') as string });
+      const version = await onTerminal(['--version']);
+      expect(version).toMatchObject({
+        code: 0,
+        screen: expect.stringMatching(/^\d+\.\d+\.\d+\r\n$/) as string,
+      });
+    },
+  );
+});

@@ -1,0 +1,153 @@
+// `warm` before a running proxy: from a list and from a prefix, on a terminal and in a pipe, broken off and resumed.
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { DEMO_PASSWORD, DEMO_PREFIX, demoRecords, textValue } from '../../src/demo/seed.js';
+import { ask } from '../support/ask.js';
+import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
+import { cli } from '../support/cli.js';
+import { startDemoServer } from '../support/demo.js';
+import { type Operated, startOperated } from '../support/operated-proxy.js';
+import { itWithProgram } from '../support/programs.js';
+import { CTRL_C, startOnTerminal } from '../support/terminal.js';
+
+const demo = await startDemoServer();
+
+function file(name: string, text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'proxy-warm-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+/** `count` handles that exist, as a file. */
+function listOf(count: number, name: string): string {
+  const handles = Array.from({ length: count }, (_, at) => `21.T11998/${name}-${at}`);
+  for (const handle of handles) demo.put(handle, [textValue(1, 'URL', 'https://example.org/warm')]);
+  onTestFinished(() => {
+    for (const handle of handles) demo.remove(handle);
+  });
+  return file('handles', `${handles.join('\n')}\n`);
+}
+
+const answeredBy = async ({ place }: Operated): Promise<unknown> =>
+  (JSON.parse((await ask(place.ADMIN_URL, '/stats')).text) as { requests: { total: number } }).requests.total;
+
+const start = (): Promise<Operated> => startOperated(demo.url);
+
+itWithProgram('script', 'what Ctrl-C broke off goes on later, and nothing is asked twice', async () => {
+  const proxy = await start();
+  const list = listOf(900, 'broken-off');
+  const args = ['warm', list, '--state', `${list}.done`, '--rate', '200'];
+  const env = { PROXY_URL: proxy.url };
+  const { screen, exited, press } = startOnTerminal(args, env);
+  const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900 \| \d+\/s \| \d+s left/;
+  await expect.poll(screen, { timeout: 20_000 }).toMatch(bar);
+  press(CTRL_C);
+  expect(await exited).toMatchObject({ code: 1 });
+  expect(screen()).toContain('broken off; the same command goes on from here');
+  const [, warmed = ''] =
+    /(\d+) warmed, 0 not found, 0 failed, 0 done before; 900 to do/.exec(screen()) ?? [];
+  const done = Number(warmed);
+  expect(done).toBeGreaterThan(0);
+  expect(done).toBeLessThan(900);
+  expect(readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n')).toHaveLength(done);
+
+  const resumed = await cli(['warm', list, '--state', `${list}.done`], env);
+  expect(resumed).toMatchObject({
+    code: 0,
+    stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} done before; ${900 - done} to do\n`,
+  });
+  expect(await answeredBy(proxy)).toBe(900);
+});
+
+test('in a pipe the progress is plain lines, with rate and time left', async () => {
+  const proxy = await start();
+  const { code, stderr } = await cli(['warm', listOf(500, 'plain'), '--rate', '200'], {
+    PROXY_URL: proxy.url,
+  });
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/^(?:\d+ of 500, \d+\/s, \d+ s left\n)+$/);
+});
+
+test('a signal breaks it off in a pipe too, and what was done is remembered', async () => {
+  const { place } = await start();
+  const list = listOf(600, 'signalled');
+  const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '100'];
+  const { child, exited, stdout, stderr } = startProgram(args, place);
+  await expect.poll(() => existsSync(`${list}.done`), { timeout: 15_000 }).toBe(true);
+  child.kill('SIGTERM');
+  expect(await exited).toMatchObject({ code: 1 });
+  expect(stderr()).toContain('broken off');
+  const remembered = readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n').length;
+  expect(stdout()).toMatch(new RegExp(`^${remembered} warmed, `));
+});
+
+test('what failed is told, and tried again by the next run', async () => {
+  const proxy = await start();
+  const list = listOf(12, 'failing');
+  const args = ['warm', list, '--state', `${list}.done`];
+  await proxy.close();
+  const failed = await cli(args, { PROXY_URL: proxy.url });
+  expect(failed).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed') as string,
+  });
+  expect(failed.stderr).toMatch(
+    /^(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
+  );
+  const again = await cli(args, { PROXY_URL: (await start()).url });
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('12 warmed') as string });
+});
+
+const LOGIN = { HANDLE_USER: `300:${DEMO_PREFIX}/USER01`, HANDLE_PASSWORD: DEMO_PASSWORD };
+const COUNT = Object.keys(demoRecords(0)).filter((handle) => handle.startsWith(DEMO_PREFIX)).length;
+
+test.each([4, COUNT, 10_000])(
+  'a prefix is listed in pages of %i through the proxy, and warmed',
+  async (pageSize) => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    const args = ['warm', '--prefix', DEMO_PREFIX, '--page-size', String(pageSize)];
+    const { code, stdout, stderr } = await cli(args, { PROXY_URL: proxy.url, ...LOGIN });
+    expect([code, stdout]).toEqual([
+      0,
+      `${COUNT} warmed, 0 not found, 0 failed, 0 done before; ${COUNT} to do\n`,
+    ]);
+    expect(stderr).toContain(`${COUNT} of ${COUNT} handles listed\n`);
+    expect(stdout + stderr + proxy.output()).not.toContain(DEMO_PASSWORD);
+    expect((await ask(proxy.url, '/api/handles/21.T11998/page')).headers['cache-status']).toContain('; hit');
+  },
+);
+
+test('the password may be in a file, and the user in an option', async () => {
+  const env = { PROXY_URL: (await start()).url };
+  const secret = file('password', `${DEMO_PASSWORD}\n`);
+  const login = ['--user', LOGIN.HANDLE_USER, '--password-file', secret];
+  expect((await cli(['warm', '--prefix', DEMO_PREFIX, ...login], env)).code).toBe(0);
+  const encoded = ['--user', '300%3A21.T11998%2FUSER01', '--password-file', secret];
+  expect((await cli(['warm', '--prefix', DEMO_PREFIX, ...encoded], env)).code).toBe(0);
+});
+
+test.each<[why: string, env: Record<string, string>, code: number, told: string]>([
+  ['nobody is logged in', {}, 1, '401; give --user'],
+  ['the password is wrong', { ...LOGIN, HANDLE_PASSWORD: 'hush-wrong' }, 1, '401'],
+  ['the user may not', { HANDLE_USER: '300:21.T11998/USER02', HANDLE_PASSWORD: 'secret2' }, 1, '403'],
+  ['there is no password', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
+  ['it would travel in the clear', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
+])('a prefix is not listed when %s, and it is said what to do', async (_why, env, code, told) => {
+  const place = { PROXY_URL: (await start()).url };
+  const { stderr, ...ended } = await cli(['warm', '--prefix', DEMO_PREFIX], { ...place, ...env });
+  expect(ended).toEqual({ code, stdout: '' });
+  expect(stderr).toContain(told);
+  expect(stderr).not.toMatch(/hush|secret2/);
+});
+
+test('a list and a prefix at once, or neither, is wrong usage', async () => {
+  expect((await cli(['warm'])).code).toBe(2);
+  expect((await cli(['warm', 'package.json', '--prefix', '21.T1'])).code).toBe(2);
+  expect((await cli(['warm', 'package.json', '--concurrency', '0'])).code).toBe(2);
+});

@@ -1,0 +1,48 @@
+// config/default.yaml is the manual of the configuration: complete, true, and naming each variable.
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { parseDocument, visit, type Document } from 'yaml';
+import { configKeys } from '../../src/config/keys.js';
+import { configFrom } from '../support/load-config.js';
+
+const yaml = readFileSync(new URL('../../config/default.yaml', import.meta.url), 'utf8');
+
+/** Each key of the file with the comment above it. */
+function commentedKeys(document: Document): { key: string; value: unknown; comment: string }[] {
+  const found: { key: string; value: unknown; comment: string }[] = [];
+  visit(document, {
+    Pair(_, pair, path) {
+      const { key, value } = pair as {
+        key: { value: string; commentBefore?: string };
+        value: { value: unknown };
+      };
+      if (!('value' in value)) return;
+      const outer = path.flatMap((node) => ('key' in node ? [(node.key as { value: string }).value] : []));
+      const map = path.at(-1) as { commentBefore?: string };
+      const comment = key.commentBefore ?? map.commentBefore ?? '';
+      found.push({ key: [...outer, key.value].join('.'), value: value.value, comment });
+    },
+  });
+  return found;
+}
+
+const commented = commentedKeys(parseDocument(yaml));
+
+it('parses to exactly the defaults', () => {
+  expect(configFrom({ yaml })).toEqual(configFrom({}));
+});
+
+it('holds every key of the schema, in its order, as it is written by default', () => {
+  expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
+    configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),
+  );
+});
+
+it.each(configKeys())(
+  'explains $key and names the variable $variable',
+  ({ key, variable, meaning, isReloadable }) => {
+    const comment = commented.find((entry) => entry.key === key)?.comment ?? '';
+    const words = comment.replaceAll(/\s+/g, ' ').trim();
+    expect(words).toBe(`${meaning} Variable: ${variable}${isReloadable ? '; read again on SIGHUP' : ''}`);
+  },
+);

@@ -1,0 +1,167 @@
+// Several Handle servers: ordinary reads go to one that works, everything else to the primary alone.
+import '../support/real-sockets.js';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS, numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const HOUR = 3_600_000;
+const LAG = 60_000;
+const RETRY_AFTER = 5000;
+const PREFIX = '/api/handles/21.T11998';
+const PATH = `${PREFIX}/kept`;
+
+const primary = await startDemoServer();
+const mirror = await startDemoServer();
+
+const start = (env: Record<string, string> = {}): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: primary.url, UPSTREAM_MIRRORS: mirror.url, DELETION_HANDLES: 'true', ...env });
+
+/** The primary has the newer record. */
+function prepare(): void {
+  for (const at of ['kept', 'other', 'third']) {
+    primary.put(`21.T11998/${at}`, numbered(2));
+    mirror.put(`21.T11998/${at}`, numbered(1));
+  }
+}
+
+afterEach(() => {
+  for (const server of [primary, mirror]) {
+    server.heal();
+    server.reset();
+  }
+});
+
+describe('a read', () => {
+  test('goes to the primary while it answers', async () => {
+    prepare();
+    const proxy = await start();
+    expect(numberIn(await proxy.ask(PATH))).toBe(2);
+    expect([primary.asked, mirror.asked]).toEqual([1, 0]);
+  });
+
+  test.each(['reset', 'refuse', 'error', 'html', 'wrong-handle'] as const)(
+    'goes to the mirror when the primary fails (%s)',
+    async (fault) => {
+      prepare();
+      const proxy = await start();
+      primary.fail(fault);
+      expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    },
+  );
+
+  test('goes to the mirror when the primary hangs, after upstream.failoverAfter', async () => {
+    prepare();
+    const proxy = await start({ UPSTREAM_FAILOVER_AFTER: '100ms' });
+    primary.fail('hang');
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    expect(primary.asked).toBe(1);
+    await proxy.ask(`${PREFIX}/other`);
+    expect(primary.asked, 'the next one does not wait for it').toBe(1);
+  });
+
+  test('comes back to the primary after upstream.retryAfter', async () => {
+    prepare();
+    const proxy = await start();
+    primary.fail('reset');
+    await proxy.ask(PATH);
+    primary.heal();
+    primary.reset();
+    await proxy.ask(`${PREFIX}/other`);
+    expect(primary.asked).toBe(0);
+    proxy.pass(RETRY_AFTER);
+    expect(numberIn(await proxy.ask(`${PREFIX}/third`))).toBe(2);
+  });
+
+  test('of one record the primary cannot show does not send all others to the mirror', async () => {
+    prepare();
+    const proxy = await start();
+    primary.fail('wrong-handle', { times: 1 });
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    expect(numberIn(await proxy.ask(`${PREFIX}/other`))).toBe(2);
+  });
+
+  test('gets the stale record when all fail', async () => {
+    prepare();
+    const proxy = await start();
+    await proxy.ask(PATH);
+    proxy.pass(HOUR);
+    primary.fail('reset');
+    mirror.fail('reset');
+    const answer = await proxy.ask(PATH);
+    expect([numberIn(answer), answer.headers['cache-status']]).toEqual([
+      2,
+      expect.stringContaining('detail=error'),
+    ]);
+    expect((await proxy.ask(`${PREFIX}/other`)).status).toBe(502);
+  });
+});
+
+describe('never asked of a mirror is', () => {
+  test.each([
+    ['auth=true', `${PATH}?auth=true`, {}],
+    ['a read with a login', PATH, { headers: { Authorization: WRITE_HEADERS.Authorization } }],
+    ['a list', '/api/handles?prefix=21.T11998', {}],
+    ['a deletion', PATH, { method: 'DELETE', headers: WRITE_HEADERS }],
+    ['a write', PATH, { method: 'PUT', headers: WRITE_HEADERS, body: JSON.stringify(numbered(3)) }],
+  ])('%s', async (_what, target, question) => {
+    prepare();
+    const proxy = await start();
+    primary.fail('reset');
+    expect((await proxy.ask(target, question)).status).toBe(502);
+    expect(mirror.asked).toBe(0);
+  });
+});
+
+describe('what a mirror said, which may lag behind,', () => {
+  test('is kept no longer than upstream.mirrorMaxTtl', async () => {
+    prepare();
+    const proxy = await start();
+    primary.fail('reset', { times: 2 });
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    proxy.pass(LAG - 1);
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    proxy.pass(1);
+    expect(numberIn(await proxy.ask(PATH))).toBe(2);
+  });
+
+  test('does not stand in for anything when it was “not found”', async () => {
+    prepare();
+    primary.put('21.T11998/new', numbered(2));
+    const proxy = await start();
+    primary.fail('reset', { times: 2 });
+    expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(404);
+    proxy.pass(LAG);
+    primary.fail('reset');
+    mirror.fail('reset');
+    expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
+  });
+
+  test('is not taken for newer than what the primary said a moment ago', async () => {
+    prepare();
+    primary.put(
+      '21.T11998/new',
+      numbered(2).map((value) => ({ ...(value as object), ttl: 1 })),
+    );
+    const proxy = await start();
+    expect(numberIn(await proxy.ask(`${PREFIX}/new`))).toBe(2);
+    proxy.pass(2000);
+    primary.fail('reset');
+    const answer = await proxy.ask(`${PREFIX}/new`);
+    expect([answer.status, numberIn(answer)]).toEqual([200, 2]);
+    expect(answer.headers['cache-status']).toContain('detail=error');
+    proxy.pass(LAG);
+    expect((await proxy.ask(`${PREFIX}/new`)).status, 'by now it may have been deleted').toBe(404);
+  });
+
+  test('is not asked for a handle that was written a moment ago', async () => {
+    prepare();
+    const proxy = await start();
+    expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(200);
+    primary.fail('reset');
+    expect((await proxy.ask(PATH)).status, 'nobody sees the old record').toBe(502);
+    expect(mirror.asked).toBe(0);
+    proxy.pass(LAG);
+    expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  });
+});

@@ -1,0 +1,45 @@
+// Answers to what is passed on that HTTP has no place for: they are not handed on as they are.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterAll, expect, test } from 'vitest';
+import { startProxy } from '../support/proxy.js';
+import { exchange } from '../support/raw-socket.js';
+
+let reply = '';
+const upstream = createServer((socket) => {
+  socket.on('error', () => undefined);
+  socket.on('data', () => {
+    socket.write(reply);
+  });
+}).listen(0, '127.0.0.1');
+await once(upstream, 'listening');
+afterAll(() => {
+  upstream.close();
+});
+
+const env = {
+  UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+  UPSTREAM_CONCURRENCY: '1',
+};
+const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]';
+const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
+
+test.each(['099', '600', '999'])('a status of %s is 502, and the turn is free again', async (status) => {
+  const proxy = await startProxy(env);
+  reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
+  for (const question of [PUT, LOGIN]) {
+    const { answers } = await exchange(proxy.url, question, { answers: 1 });
+    expect(answers.map((answer) => answer.status)).toEqual([502]);
+    expect(answers[0]?.body).toContain('not one');
+  }
+});
+
+test('a 204 has no length: who goes by it would wait for a body, or take the next answer for it', async () => {
+  const proxy = await startProxy(env);
+  reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n';
+  const { answers } = await exchange(proxy.url, PUT.replace('Host', 'Connection: close\r\nHost'));
+  expect(answers.map(({ status, headers }) => [status, headers['content-length']])).toEqual([
+    [204, undefined],
+  ]);
+});

@@ -1,0 +1,91 @@
+// Ten times as many misses as the upstream can take: hits go on, the rest is told when to come again.
+// OVERLOAD_SECONDS=60 measures for a minute; the figures are printed.
+import '../support/real-sockets.js';
+import { setInterval as every } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { type Asked, ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy, startProgram } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+
+const SECONDS = Number(process.env['OVERLOAD_SECONDS'] ?? '3');
+const CAPACITY = 40;
+const TIMES = 10;
+const HITS_PER_SECOND = 2000;
+const HIT = '/api/handles/21.T11998/page';
+const MISSES_AT_ONCE = 4;
+const MIB = 1024 * 1024;
+
+const demo = await startDemoServer({ capacityPerSecond: CAPACITY });
+
+interface Hits {
+  '2xx': number;
+  non2xx: number;
+  errors: number;
+  requests: { average: number };
+  latency: { p99: number };
+}
+
+/** Hits at a rate that does not fill the machine, over four connections, from a process of their own. */
+async function hit(proxy: BuiltProxy): Promise<Hits> {
+  const args = ['-c', '4', '-R', String(HITS_PER_SECOND), '-d', String(SECONDS), '--json', '--no-progress'];
+  const load = startProgram(['node_modules/autocannon/autocannon.js', ...args, `${proxy.url}${HIT}`], {});
+  await load.exited;
+  return JSON.parse(load.stdout()) as Hits;
+}
+
+/** Asks for handles nobody asked for before, at a fixed rate, until `isOver`. */
+async function miss(proxy: BuiltProxy, isOver: () => boolean): Promise<Asked[]> {
+  const asked: Promise<Asked>[] = [];
+  for await (const isEnough of every((1000 * MISSES_AT_ONCE) / (CAPACITY * TIMES), isOver)) {
+    if (isEnough()) break;
+    for (let count = 0; count < MISSES_AT_ONCE; count++)
+      asked.push(ask(proxy.url, `/api/handles/21.T11998/unknown-${asked.length}`));
+  }
+  return Promise.all(asked);
+}
+
+async function rssMiB(proxy: BuiltProxy): Promise<number> {
+  const { text } = await ask(proxy.adminUrl, '/metrics');
+  return Number(/^process_resident_memory_bytes(?:\{[^}]*\})? (\S+)/m.exec(text)?.[1]) / MIB;
+}
+
+test(
+  'hits are all answered; misses beyond the queue are 503 with Retry-After',
+  { timeout: 30_000 + SECONDS * 3000 },
+  async () => {
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_CONCURRENCY: '8',
+      UPSTREAM_QUEUE: '20',
+      UPSTREAM_QUEUE_TIMEOUT: '500ms',
+      LOG_LEVEL: 'info',
+    });
+    expect((await ask(proxy.url, HIT)).status).toBe(200);
+    const alone = await hit(proxy);
+    const before = await rssMiB(proxy);
+    demo.reset();
+    let isOver = false;
+    const misses = miss(proxy, () => isOver);
+    const under = await hit(proxy);
+    isOver = true;
+    const answers = await misses;
+    const after = await rssMiB(proxy);
+
+    const refused = answers.filter(({ status }) => status === 503);
+    const share = Math.round((100 * under.requests.average) / alone.requests.average);
+    process.stdout.write(
+      `${SECONDS} s: hits ${alone.requests.average}/s alone (p99 ${alone.latency.p99} ms), ` +
+        `${under.requests.average}/s (p99 ${under.latency.p99} ms) under ` +
+        `${answers.length} misses (${share} %); ${refused.length} of them 503, ${demo.asked} asked; ` +
+        `memory ${before.toFixed()} MiB, then ${after.toFixed()} MiB\n`,
+    );
+    for (const hits of [alone, under]) {
+      expect(hits['2xx']).toBeGreaterThan(0);
+      expect([hits.non2xx, hits.errors]).toEqual([0, 0]);
+    }
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404, 503]));
+    for (const { headers } of refused) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+    expect(demo.asked).toBeLessThan(answers.length / 2);
+    expect(after - before).toBeLessThan(256);
+  },
+);

@@ -1,0 +1,31 @@
+// README shows the table of faults as it is measured here.
+import { expect, it } from 'vitest';
+import { cells, readme, tableRows } from '../support/markdown.js';
+import { FAULTS, type FaultRow } from './fault-table.js';
+
+const STALE = { error: '200, `detail=error`', late: '200 after 1.8 s, `detail=late`' };
+
+function cellsOf(row: FaultRow): string[] {
+  const asked = row.counts === 'connections' ? 'tried twice' : ['not sent', 'once', 'twice'][row.asked];
+  const notKept = row.noEntry === 504 ? '504 after 10 s' : String(row.noEntry);
+  const write = row.cutsWrite
+    ? `${row.write}, cut off`
+    : row.write === 504
+      ? '504 after 30 s'
+      : row.write === 200
+        ? '200, as it came'
+        : String(row.write);
+  return [
+    row.fault,
+    '200',
+    STALE[row.stale],
+    row.restMs === undefined ? notKept : `${notKept}, \`Retry-After\``,
+    row.restMs === undefined ? (asked ?? '') : 'once, then not until the rest is over',
+    write,
+    row.staysFresh ? 'nothing has changed' : 'asked anew',
+  ];
+}
+
+it('shows every fault', () => {
+  expect(tableRows(readme(), '| fault at the Handle server').map(cells)).toEqual(FAULTS.map(cellsOf));
+});

@@ -1,0 +1,93 @@
+// Clients that take their time to read: they hold neither a turn at the Handle server nor their answer for long.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setInterval as every } from 'node:timers/promises';
+import { afterAll, expect, test } from 'vitest';
+import { textValue } from '../../src/demo/seed.js';
+import { startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+import { openSocket } from '../support/raw-socket.js';
+
+const LIST = 'GET /api/handles?prefix=21.T11998 HTTP/1.1\r\nHost: x\r\n\r\n';
+const SITE = '/api/site';
+const MIB = 1024 * 1024;
+const SIZE = 64 * MIB;
+
+/** Gives a list or a record of 64 MiB as fast as it is taken, or piece by piece, and anything else at once. */
+let piecesEveryMs: number | undefined;
+const PIECES = 20;
+
+const upstream = createServer((req, res) => {
+  if (req.url === SITE) res.end('{}');
+  else if (piecesEveryMs === undefined) res.end(Buffer.alloc(SIZE, ' '));
+  else void sendPieces(res, piecesEveryMs);
+}).listen(0, '127.0.0.1');
+await once(upstream, 'listening');
+afterAll(() => {
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+async function sendPieces(res: ServerResponse, everyMs: number): Promise<void> {
+  let left = PIECES;
+  res.flushHeaders();
+  const piece = 'x'.repeat(100);
+  for await (const next of every(everyMs, piece)) {
+    res.write(next);
+    if (--left === 0) break;
+  }
+  res.end('the end');
+}
+
+const env = {
+  UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+  UPSTREAM_CONCURRENCY: '1',
+  UPSTREAM_QUEUE_TIMEOUT: '600ms',
+  UPSTREAM_WRITE_TIMEOUT: '5s',
+};
+
+/** Asks for the list and reads nothing but its beginning. */
+async function beginToRead(url: string): Promise<Socket> {
+  const socket = await openSocket(url);
+  socket.write(LIST);
+  await once(socket, 'readable');
+  return socket;
+}
+
+test('who reads nothing gives the turn to those who wait for one, and is cut', async () => {
+  const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s' });
+  const idle = await beginToRead(proxy.url);
+  expect((await proxy.ask(SITE)).status).toBe(200);
+  await expect.poll(() => proxy.connections()).toBe(0);
+  idle.destroy();
+});
+
+test('who reads whatever comes is not cut, however long that takes', async () => {
+  piecesEveryMs = 60;
+  const proxy = await startProxy(env);
+  const list = proxy.ask('/api/handles?prefix=21.T11998');
+  const others = await Promise.all([proxy.ask(SITE), proxy.ask(SITE)]);
+  expect(others.map(({ status }) => status)).toEqual([503, 503]);
+  expect((await list).text).toBe('x'.repeat(100 * PIECES) + 'the end');
+  piecesEveryMs = undefined;
+});
+
+test('who reads a record a little at a time is cut after server.answerTimeout', async () => {
+  const demo = await startDemoServer();
+  demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url, SERVER_ANSWER_TIMEOUT: '300ms' });
+  const socket = await openSocket(proxy.url);
+  socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');
+  let isOpen = true;
+  socket.once('close', () => (isOpen = false));
+  let taken = 0;
+  socket.on('data', (piece: Buffer) => {
+    taken += piece.length;
+    socket.pause();
+    setTimeout(() => socket.resume(), 20);
+  });
+  await expect.poll(() => isOpen, { timeout: 15_000 }).toBe(false);
+  expect(taken).toBeLessThan(12 * MIB);
+});

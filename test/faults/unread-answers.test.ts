@@ -1,0 +1,41 @@
+// A client that does not read its answers holds neither memory nor its connection for long.
+import '../support/real-sockets.js';
+import { expect, test } from 'vitest';
+import { textValue } from '../../src/demo/seed.js';
+import { startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+import { openSocket } from '../support/raw-socket.js';
+
+const HANDLE = '21.T11998/large';
+const PATH = `/api/handles/${HANDLE}`;
+const MIB = 1024 * 1024;
+const QUESTIONS = 1000;
+
+const demo = await startDemoServer();
+demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(MIB))]);
+
+const usedMiB = (): number => {
+  const { external, heapUsed } = process.memoryUsage();
+  return (external + heapUsed) / MIB;
+};
+
+test('a thousand hits of 1 MiB that nobody reads are not piled up, and the connection is cut', async () => {
+  const proxy = await startProxy({
+    UPSTREAM_URL: demo.url,
+    SERVER_IDLE_TIMEOUT: '1s',
+    UPSTREAM_WRITE_TIMEOUT: '500ms',
+    UPSTREAM_QUEUE_TIMEOUT: '100ms',
+  });
+  expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(MIB);
+  const before = usedMiB();
+  const socket = await openSocket(proxy.url);
+  socket.pause();
+  socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(QUESTIONS));
+  let most = 0;
+  const open = async (): Promise<number> => {
+    most = Math.max(most, usedMiB() - before);
+    return proxy.connections();
+  };
+  await expect.poll(open, { timeout: 10_000, interval: 20 }).toBe(0);
+  expect(most).toBeLessThan(QUESTIONS / 4);
+});

@@ -1,0 +1,113 @@
+// Every way in which the Handle server can fail: what readers and writers get, how often it is asked, how it recovers.
+import '../support/real-sockets.js';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createCertificate } from '../support/certificate.js';
+import { numberIn, putNumbered } from '../support/demo-writes.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { type Certificates, FAULTS, type FaultRow } from './fault-table.js';
+import { type MoodyServer, startMoodyServer } from './moody-server.js';
+
+const HOUR = 3_600_000;
+const RETRY_AFTER = 5000;
+const fresh = '/api/handles/21.T11998/fresh';
+const stale = '/api/handles/21.T11998/stale';
+const never = '/api/handles/21.T11998/never';
+
+/** Times long enough that a healthy answer is in time on a busy machine. */
+const TIMES = {
+  UPSTREAM_STALE_AFTER: '600ms',
+  UPSTREAM_TIMEOUT: '1500ms',
+  UPSTREAM_WRITE_TIMEOUT: '1500ms',
+};
+
+let certificates: Certificates;
+
+beforeAll(async () => {
+  const good = await createCertificate();
+  certificates = {
+    good,
+    expired: await createCertificate({ notAfterDate: new Date(Date.now() - 1000) }),
+    otherName: await createCertificate({ ip: '192.0.2.1' }),
+    unknown: await createCertificate(),
+  };
+});
+
+interface Started {
+  server: MoodyServer;
+  proxy: Proxy;
+  /** Requests, or connections where the fault lets none come about, since the last call. */
+  takeAsked: () => number;
+}
+
+/** A proxy that keeps one fresh and one stale record of a server that then breaks. */
+async function startBroken({ tls, breakIt, counts }: FaultRow): Promise<Started> {
+  const server = await startMoodyServer(tls === undefined ? undefined : certificates.good);
+  const { good, expired, otherName } = certificates;
+  const trust = tls === 'pin' ? { UPSTREAM_FINGERPRINT: good.fingerprint } : {};
+  const ca = tls === 'authority' ? { ca: [good, expired, otherName].map(({ cert }) => cert).join('\n') } : {};
+  const proxy = await startProxy({ UPSTREAM_URL: server.url, ...TIMES, ...trust }, ca);
+  await proxy.ask(stale);
+  proxy.pass(HOUR);
+  await proxy.ask(fresh);
+  await breakIt(server, certificates);
+  server.takeRequests();
+  server.takeLookups();
+  return { server, proxy, takeAsked: counts === 'connections' ? server.takeLookups : server.takeRequests };
+}
+
+/** A connection that never comes about may be tried by two parts of the client. */
+function expectAsked({ asked, counts }: FaultRow, found: number): void {
+  expect(found).toBeLessThanOrEqual(counts === 'connections' ? 2 : asked);
+  expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));
+}
+
+describe.each(FAULTS)('$fault', (row) => {
+  test('what is kept is served on, what is not kept is an error, and both recover', async () => {
+    const { server, proxy, takeAsked } = await startBroken(row);
+
+    const hit = await proxy.ask(fresh);
+    expect([hit.status, numberIn(hit), hit.headers['cache-status']]).toEqual([
+      200,
+      1,
+      expect.stringContaining('hit'),
+    ]);
+    expect(takeAsked(), 'a fresh record is nobody else’s business').toBe(0);
+
+    const old = await proxy.ask(stale);
+    expect([old.status, numberIn(old)]).toEqual([200, 1]);
+    expect(old.headers['cache-status']).toContain(`detail=${row.stale}`);
+    expectAsked(row, takeAsked());
+
+    const none = await proxy.ask(never);
+    expect(none.status).toBe(row.noEntry);
+    expect(none.headers['cache-control']).toBe('no-store');
+    if (row.restMs === undefined) expectAsked(row, takeAsked());
+    else expect(takeAsked(), 'it asked to be left alone').toBe(0);
+
+    const again = await proxy.ask(stale);
+    expect([again.status, again.headers['cache-status']]).toEqual([
+      200,
+      expect.stringContaining('detail=resting'),
+    ]);
+    expect(takeAsked(), 'it is left alone for upstream.retryAfter').toBe(0);
+
+    server.holds(2);
+    await server.heal();
+    proxy.pass(row.restMs ?? 0);
+    expect(numberIn(await proxy.ask(never)), 'at once').toBe(2);
+    proxy.pass(RETRY_AFTER);
+    expect(numberIn(await proxy.ask(stale)), 'after upstream.retryAfter').toBe(2);
+    expect(takeAsked(), 'once for each; one connection may do').toBeLessThanOrEqual(2);
+  });
+
+  test('a write is sent once at most, and nobody is shown a record that may be old as fresh', async () => {
+    const { server, proxy, takeAsked } = await startBroken(row);
+    const written = await putNumbered(proxy.url, fresh, 2).catch(() => ({ status: 0 }));
+    expect(written.status).toBe(row.cutsWrite ? 0 : row.write);
+    expect(takeAsked()).toBeLessThanOrEqual(1);
+    server.holds(2);
+    await server.heal();
+    proxy.pass(row.restMs ?? 0);
+    expect(numberIn(await proxy.ask(fresh))).toBe(row.staysFresh ? 1 : 2);
+  });
+});

@@ -1,0 +1,87 @@
+// Mutated answers of the Handle server: the proxy says what is wrong, keeps nothing that is none, and goes on.
+// `npm run fuzz` gives far more of them.
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Asked, ask } from '../support/ask.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startFuzzedUpstream } from './answers.js';
+import { marker, STRANGER } from './corpus.js';
+
+const COUNT = Number(process.env['FUZZ_ANSWERS'] ?? 500);
+const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
+vi.setConfig({ testTimeout: 30_000 + COUNT * 40 });
+
+const AT_A_TIME = 32;
+
+interface Reply {
+  responseCode: number;
+  handle: string;
+  values?: { index: number; type: string; data: { value: unknown } }[];
+}
+
+/** What a reader of this handle may be told, however the bytes on the way were changed. */
+function expectAllowed(handle: string, { status, text, headers }: Asked): void {
+  const named = `seed ${handle}: ${status} ${text.slice(0, 300)}`;
+  expect([200, 404, 401, 500, 502, 503, 504], named).toContain(status);
+  expect(headers['set-cookie'], named).toBeUndefined();
+  expect(headers['location'], named).toBeUndefined();
+  const reply = JSON.parse(text) as Reply;
+  expect(Number.isInteger(reply.responseCode), named).toBe(true);
+  if (status !== 200) return;
+  expect(reply.handle, named).toBe(handle);
+  expect(text, named).not.toContain(marker(STRANGER));
+  for (const value of reply.values ?? []) expect(Number.isInteger(value.index), named).toBe(true);
+}
+
+const isHit = ({ headers }: Asked): boolean => /; ?hit/.test(String(headers['cache-status']));
+
+test(`${COUNT} answers with mutated bytes`, async () => {
+  const upstream = await startFuzzedUpstream();
+  onTestFinished(upstream.close);
+  const proxy = await startBuiltProxy({
+    UPSTREAM_URL: upstream.url,
+    UPSTREAM_TIMEOUT: '1s',
+    UPSTREAM_STALE_AFTER: '500ms',
+    UPSTREAM_RETRY_AFTER: '0s',
+    UPSTREAM_MAX_REST: '0s',
+    UPSTREAM_BREAKER_FAILURES: '10000',
+    CACHE_NOT_FOUND_TTL: '1h',
+  });
+  const kept = new Map<string, string>();
+  const statuses = new Map<number, number>();
+  let next = SEED * 1_000_000;
+  const handles = Array.from({ length: COUNT }, () => `21.T11998/${next++}`);
+  const inTurn = async (work: (handle: string) => Promise<void>): Promise<void> => {
+    const left = [...handles];
+    const workOn = async (): Promise<void> => {
+      for (let handle = left.pop(); handle !== undefined; handle = left.pop()) await work(handle);
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, workOn));
+  };
+
+  await inTurn(async (handle) => {
+    const first = await ask(proxy.url, `/api/handles/${handle}`);
+    statuses.set(first.status, (statuses.get(first.status) ?? 0) + 1);
+    expectAllowed(handle, first);
+    const again = await ask(proxy.url, `/api/handles/${handle}`);
+    expectAllowed(handle, again);
+    if (isHit(again)) kept.set(handle, again.text);
+  });
+  const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
+  process.stdout.write(`${upstream.mutated} mutated answers, readers got ${shown}; kept ${kept.size}\n`);
+
+  upstream.heal();
+  await inTurn(async (handle) => {
+    const path = `/api/handles/${handle}`;
+    const answer = await ask(proxy.url, path);
+    const fresh = await ask(proxy.url, `${path}?auth=true`);
+    expect([fresh.status, fresh.text.includes(marker(handle))], handle).toEqual([200, true]);
+    // What was kept is told until its time is over, which may be soon; what was none was not kept.
+    expect([kept.get(handle), fresh.text], handle).toContain(answer.text);
+    expect((await ask(proxy.url, path)).text, handle).toBe(fresh.text);
+  });
+  expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(200);
+  expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+  expect(upstream.mutated).toBeGreaterThanOrEqual(COUNT);
+  expect(kept.size).toBeGreaterThan(0);
+});

@@ -1,0 +1,82 @@
+// A server in the place of the Handle server that answers with mutated bytes, and cuts some of them off.
+import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { answersFor, goodAnswer } from './corpus.js';
+import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
+
+const MOST_CHANGES = 3;
+
+export interface FuzzedUpstream {
+  url: string;
+  /** From now on every handle is answered as it should be. */
+  heal: () => void;
+  /** How many answers were mutated. */
+  readonly mutated: number;
+  close: () => void;
+}
+
+/** Each handle `21.T11998/<seed>` has mutated answers of its own. */
+export async function startFuzzedUpstream(): Promise<FuzzedUpstream> {
+  const open = new Set<Socket>();
+  let isHealed = false;
+  let mutated = 0;
+  const server = createServer((socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+    socket.on('error', () => undefined);
+    let received = '';
+    socket.on('data', (bytes) => {
+      received += bytes.toString('latin1');
+      if (!received.includes('\r\n\r\n')) return;
+      const handle = /\/api\/handles\/([^? ]*)/.exec(received)?.[1] ?? '';
+      received = '';
+      if (isHealed) socket.write(goodAnswer(decodeURIComponent(handle)));
+      else {
+        mutated++;
+        answerMutated(socket, decodeURIComponent(handle));
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    heal: () => {
+      isHealed = true;
+    },
+    get mutated() {
+      return mutated;
+    },
+    close: () => {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function answerMutated(socket: Socket, handle: string): void {
+  const random = randomFrom(Number(/\d+$/.exec(handle)?.[0] ?? 0));
+  const pieces = breakUp(random, mutatedAnswer(random, handle));
+  const sendOn = (): void => {
+    const piece = pieces.shift();
+    if (piece !== undefined && socket.writable) socket.write(piece, () => setImmediate(sendOn));
+    else socket.end();
+  };
+  sendOn();
+}
+
+/** What is answered first for the handle whose name ends in this seed. */
+export function mutatedAnswer(random: Random, handle: string): Buffer {
+  const good = pick(random, answersFor(handle));
+  const most = 1 + below(random, MOST_CHANGES);
+  const bytes = random() < 0.5 ? mutate(random, good, most) : withMutatedBody(random, good, most);
+  return random() < 0.1 ? bytes.subarray(0, below(random, bytes.length)) : bytes;
+}
+
+/** Its length is told rightly: what is broken is what it says. */
+function withMutatedBody(random: Random, good: Buffer, most: number): Buffer {
+  const at = good.indexOf('\r\n\r\n') + 4;
+  const body = mutate(random, good.subarray(at), most);
+  const head = good
+    .toString('latin1', 0, at)
+    .replace(/Content-Length: \d+/, `Content-Length: ${body.length}`);
+  return Buffer.concat([Buffer.from(head, 'latin1'), body]);
+}

@@ -1,0 +1,103 @@
+// Sends mutated requests over many connections and reads what comes back.
+import { connect } from 'node:net';
+import { LAST, REQUESTS } from './corpus.js';
+import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
+import { readWellFormed } from './well-formed.js';
+
+export interface Sent {
+  requests: number;
+  connections: number;
+  /** How often each status was answered. */
+  statuses: Map<number, number>;
+}
+
+const AT_A_TIME = 16;
+const MOST_PER_CONNECTION = 16;
+const MUTATED = 0.2;
+const MOST_CHANGES = 4;
+/** Far longer than anything the proxy may wait for here. */
+const HANG_MS = 20_000;
+const QUIET_MS = 250;
+
+/** @throws Error with the seed of the connection when what comes back is no HTTP, or nothing ends */
+export async function fuzzRequests(
+  url: string,
+  { seed, count }: { seed: number; count: number },
+): Promise<Sent> {
+  const sent: Sent = { requests: 0, connections: 0, statuses: new Map() };
+  const work = async (): Promise<void> => {
+    while (sent.requests < count) {
+      const seedHere = seed + sent.connections++;
+      const { bytes, requests } = bytesFor(seedHere);
+      sent.requests += requests;
+      await fuzzConnection(url, { seed: seedHere, bytes, statuses: sent.statuses });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  return sent;
+}
+
+/** What is sent over the connection with this seed. Most requests stay good, or the first bad one ends it all. */
+export function bytesFor(seed: number): { bytes: Buffer; requests: number; random: Random } {
+  const random = randomFrom(seed);
+  const parts = Array.from({ length: 1 + below(random, MOST_PER_CONNECTION) }, () => {
+    const request = pick(random, REQUESTS);
+    return random() < MUTATED ? mutate(random, request, MOST_CHANGES) : request;
+  });
+  return { bytes: Buffer.concat([...parts, LAST]), requests: parts.length, random };
+}
+
+async function fuzzConnection(
+  url: string,
+  { seed, bytes, statuses }: { seed: number; bytes: Buffer; statuses: Map<number, number> },
+): Promise<void> {
+  const received = await sendAndReceive(url, bytes, randomFrom(seed ^ 0x5eed)).catch((error: unknown) => {
+    throw new Error(`seed ${seed}: ${String(error)}`, { cause: error });
+  });
+  try {
+    for (const status of readWellFormed(received).statuses) {
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${String(error)}`, { cause: error });
+  }
+}
+
+/** Sends all in pieces, says that nothing more comes once nothing is answered any more, and gives what was received when the server closes. */
+export function sendAndReceive(url: string, bytes: Buffer, random: Random): Promise<Buffer> {
+  const { hostname, port } = new URL(url);
+  const chunks: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: Number(port), host: hostname, noDelay: true });
+    const hung = setTimeout(() => {
+      socket.destroy();
+      reject(new Error(`not closed after ${HANG_MS} ms`));
+    }, HANG_MS);
+    let quiet: NodeJS.Timeout | undefined;
+    // Node takes a client that says it sends no more for one that does not listen any more either.
+    const endWhenQuiet = (): void => {
+      clearTimeout(quiet);
+      quiet = setTimeout(() => socket.end(), QUIET_MS);
+    };
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      if (quiet !== undefined) endWhenQuiet();
+    });
+    // The server may close while we still write.
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') reject(error);
+    });
+    socket.once('close', () => {
+      clearTimeout(hung);
+      clearTimeout(quiet);
+      resolve(Buffer.concat(chunks));
+    });
+    const pieces = breakUp(random, bytes);
+    const sendOn = (): void => {
+      const piece = pieces.shift();
+      if (piece === undefined) endWhenQuiet();
+      else if (socket.writable) socket.write(piece, () => setImmediate(sendOn));
+    };
+    socket.once('connect', sendOn);
+  });
+}

@@ -1,0 +1,91 @@
+// What an operator, an orchestrator and a Prometheus server get from the admin listener.
+import request from 'supertest';
+import { describe, expect, it, vi } from 'vitest';
+import { createAdminApp, type AdminDeps } from '../../src/admin/app.js';
+import { createTokenCheck } from '../../src/admin/token.js';
+import { isLoopback } from '../../src/config/loopback.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { noOperations } from '../support/admin.js';
+import { createReadiness } from '../../src/observe/readiness.js';
+
+const admin = (deps: Partial<AdminDeps> = {}) =>
+  request(
+    createAdminApp({
+      tokenCheck: createTokenCheck({ token: null, isLoopback }),
+      metrics: createMetrics(),
+      readiness: createReadiness(),
+      operations: noOperations,
+      ...deps,
+    }),
+  );
+
+describe('the admin listener', () => {
+  it('says that the process is alive, whatever its parts say', async () => {
+    const readiness = createReadiness();
+    readiness.register('redis', () => false);
+    const answer = await admin({ readiness }).get('/healthz').expect(200);
+    expect(answer.body).toEqual({ status: 'ok' });
+  });
+
+  it('is ready when all parts are', async () => {
+    const answer = await admin().get('/readyz').expect(200);
+    expect(answer.body).toEqual({ status: 'ready', notReady: [] });
+  });
+
+  it('names the parts that are not ready', async () => {
+    const readiness = createReadiness();
+    readiness.register('redis', () => false);
+    readiness.register('listener', () => true);
+    const answer = await admin({ readiness }).get('/readyz').expect(503);
+    expect(answer.body).toEqual({ status: 'not ready', notReady: ['redis'] });
+  });
+
+  it('gives the metrics in the form Prometheus reads', async () => {
+    const metrics = createMetrics();
+    metrics.redisFailed('get');
+    const answer = await admin({ metrics }).get('/metrics').expect(200);
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(answer.text).toContain('handle_proxy_redis_errors_total{command="get"} 1');
+  });
+
+  it.each(['/nothing', '/api/handles/21.T1/a', '/metrics/x'])('answers %s with a problem', async (path) => {
+    const answer = await admin().get(path).expect(404);
+    expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+    expect(answer.body).toEqual({
+      title: 'Unknown HTTP API endpoint',
+      status: 404,
+      code: 'UNKNOWN_ENDPOINT',
+      detail: `GET ${path} is not answered here`,
+    });
+  });
+
+  it('answers a method it does not know with a problem', async () => {
+    await admin().delete('/metrics').expect(404);
+  });
+
+  it('answers a path that is not percent-encoded with a problem', async () => {
+    await admin()
+      .get('/%zz')
+      .expect(404)
+      .expect('content-type', /problem\+json/);
+  });
+
+  it('tells the log, not the caller, why something failed', async () => {
+    const failure = new Error('secret');
+    const onUnexpected = vi.fn();
+    const operations = { ...noOperations, stats: () => Promise.reject(failure) };
+    const answer = await admin({ operations, onUnexpected }).get('/stats').expect(500);
+    expect(answer.body).toMatchObject({ status: 500, code: 'INTERNAL' });
+    expect(answer.text).not.toContain('secret');
+    expect(onUnexpected).toHaveBeenCalledExactlyOnceWith(failure);
+  });
+
+  it.each(['/', '/healthz', '/readyz', '/metrics', '/stats', '/nothing'])(
+    'lets no cache keep %s',
+    async (path) => {
+      const answer = await admin().get(path);
+      expect(answer.headers['cache-control']).toBe('no-store');
+      expect(answer.headers).not.toHaveProperty('x-powered-by');
+    },
+  );
+});

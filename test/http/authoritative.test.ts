@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const old = recordOf([urlValue('https://example.org/old')]);
+const fresh = recordOf([urlValue('https://example.org/new')]);
+
+describe('auth=true', () => {
+  test.each(['?auth=true', '?auth', '?auth=yes', '?auth=TRUE'])(
+    '%s asks the upstream with auth=true, always',
+    async (query) => {
+      const upstream = mockUpstream();
+      const proxy = await startProxy();
+      await proxy.ask(PATH);
+      await proxy.ask(PATH + query);
+      await proxy.ask(PATH + query);
+      expect(upstream.targets).toEqual([PATH, `${PATH}?auth=true`, `${PATH}?auth=true`]);
+    },
+  );
+
+  test.each(['?auth=false', '?auth=1', '?auth=on'])('%s is an ordinary question', async (query) => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    await proxy.ask(PATH + query);
+    expect(upstream.targets).toEqual([PATH]);
+  });
+
+  test('refreshes what is kept', async () => {
+    const upstream = mockUpstream(old);
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers(fresh);
+    proxy.pass(1);
+    expect((await proxy.ask(`${PATH}?auth=true&index=1`)).text).toContain('/new');
+    expect((await proxy.ask(PATH)).text).toContain('/new');
+    expect(upstream.asked).toBe(2);
+  });
+
+  test('evicts the record when it says 404', async () => {
+    const upstream = mockUpstream(old);
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers(notFound());
+    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(404);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+  });
+
+  test('does not join a load that began before it', async () => {
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    const upstream = mockUpstream((target) => (target.includes('auth') ? fresh : { ...old, after }));
+    const proxy = await startProxy();
+    const slow = proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(1);
+    expect((await proxy.ask(`${PATH}?auth`)).text).toContain('/new');
+    release(undefined);
+    expect((await slow).text).toContain('/old');
+  });
+
+  test('fails rather than showing a stale record', async () => {
+    const upstream = mockUpstream(old);
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers({ status: 500, body: 'broken' });
+    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(502);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
+  test('is not kept by the caches of others', async () => {
+    mockUpstream();
+    const proxy = await startProxy();
+    const { headers } = await proxy.ask(`${PATH}?auth=true`);
+    expect(headers['cache-control']).toBe('no-cache');
+    expect(headers['cache-status']).toBe('handle-resolver-proxy; fwd=request; ttl=3600; stored');
+  });
+});

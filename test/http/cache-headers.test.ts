@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { gunzipSync } from 'node:zlib';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+describe('what caches behind us are told', () => {
+  test('a miss, then a hit: life left, age, and where it came from', async () => {
+    mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
+    const proxy = await startProxy();
+    const miss = await proxy.ask(PATH);
+    expect(miss.headers).toMatchObject({
+      age: '0',
+      'cache-control': 'public, max-age=50',
+      'cache-status': 'handle-resolver-proxy; fwd=miss; ttl=50; stored',
+      vary: 'Accept-Encoding, Authorization, Origin',
+    });
+    proxy.pass(20_000);
+    expect((await proxy.ask(PATH)).headers).toMatchObject({
+      age: '20',
+      'cache-control': 'public, max-age=30',
+      'cache-status': 'handle-resolver-proxy; hit; ttl=30',
+    });
+  });
+
+  test('max-age is at most http.clientMaxAge', async () => {
+    mockUpstream();
+    const proxy = await startProxy({ HTTP_CLIENT_MAX_AGE: '7s' });
+    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=7');
+  });
+
+  test('an absolute TTL ends when it says', async () => {
+    const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
+    const proxy = await startProxy();
+    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=10');
+    proxy.pass(9_999);
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(1);
+    proxy.pass(1);
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(2);
+  });
+
+  test('a 404 says how long it is believed', async () => {
+    mockUpstream(notFound());
+    const proxy = await startProxy();
+    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=30');
+  });
+
+  test('a client that has the answer gets 304 without a body', async () => {
+    mockUpstream();
+    const proxy = await startProxy();
+    const { headers } = await proxy.ask(PATH);
+    for (const tag of [headers.etag!, `W/${headers.etag!}`, `"other", ${headers.etag!}`, '*']) {
+      const answer = await proxy.ask(PATH, { headers: { 'If-None-Match': tag } });
+      expect([answer.status, answer.text]).toEqual([304, '']);
+      expect(answer.headers.etag).toBe(headers.etag);
+    }
+    expect((await proxy.ask(PATH, { headers: { 'If-None-Match': '"other"' } })).status).toBe(200);
+  });
+
+  test('every representation has an ETag of its own', async () => {
+    mockUpstream();
+    const proxy = await startProxy({ HTTP_GZIP_MIN_BYTES: '1B' });
+    const targets = [
+      PATH,
+      `${PATH}?pretty`,
+      `${PATH}?index=1`,
+      `${PATH}?callback=x`,
+      '/api/handles/21.T11998/ABC',
+    ];
+    const tags = await Promise.all(targets.map(async (target) => (await proxy.ask(target)).headers.etag));
+    const zipped = await proxy.ask(PATH, { headers: { 'Accept-Encoding': 'gzip' } });
+    expect(new Set([...tags, zipped.headers.etag]).size).toBe(targets.length + 1);
+  });
+
+  test('answers are compressed for those who accept it, when they are long enough', async () => {
+    mockUpstream(recordOf([urlValue(`https://example.org/${'x'.repeat(2000)}`)]));
+    const proxy = await startProxy();
+    const plain = await proxy.ask(PATH);
+    const zipped = await proxy.ask(PATH, { headers: { 'Accept-Encoding': 'br;q=1, gzip;q=0.5' } });
+    expect(zipped.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(zipped.body).toString()).toBe(plain.text);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    for (const refused of ['identity', 'gzip;q=0', 'br']) {
+      const answer = await proxy.ask(PATH, { headers: { 'Accept-Encoding': refused } });
+      expect(answer.text).toBe(plain.text);
+    }
+    const short = await proxy.ask(`${PATH}?type=NOSUCH`, { headers: { 'Accept-Encoding': 'gzip' } });
+    expect(short.headers['content-encoding']).toBeUndefined();
+  });
+});

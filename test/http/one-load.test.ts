@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
+
+useNock();
+
+describe('one upstream request serves', () => {
+  test('200 callers at once, and then every way to ask for the handle', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    const answers = await Promise.all(Array.from({ length: 200 }, () => proxy.ask(PATH)));
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+
+    const ways = ['?index=1', '?type=URL&type=EMAIL', '?type=URL.', '?pretty', '?callback=x'].map(
+      (query) => PATH + query,
+    );
+    const spellings = ['21.t11998/ABC', '21.T11998%2Fabc', '21.T11998/%61bc'].map(
+      (raw) => `/api/handles/${raw}`,
+    );
+    for (const target of [...ways, ...spellings]) expect((await proxy.ask(target)).status).toBe(200);
+    expect(upstream.targets).toEqual([PATH]);
+  });
+
+  test('callers that spell the handle in different cases while it is loaded', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    const answers = await Promise.all([proxy.ask(PATH), proxy.ask(`/api/handles/${HANDLE.toUpperCase()}`)]);
+    expect(answers.map(({ text }) => (JSON.parse(text) as { handle: string }).handle)).toEqual([
+      HANDLE,
+      HANDLE.toUpperCase(),
+    ]);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('callers who wait together for a record that may not be kept', async () => {
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    const upstream = mockUpstream({ ...recordWithTtl(0), after });
+    const proxy = await startProxy();
+    const together = Promise.all([proxy.ask(PATH), proxy.ask(PATH), proxy.ask(PATH)]);
+    await expect.poll(() => upstream.asked).toBe(1);
+    release(undefined);
+    expect((await together).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(upstream.asked).toBe(1);
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(2);
+  });
+  test('nobody who asks long after it began while Redis is away: a write may have been missed', async () => {
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    const upstream = mockUpstream({ ...recordWithTtl(60), after });
+    const proxy = await startProxy({ REDIS_URL: 'redis://127.0.0.1:1' });
+    const first = proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(1);
+    upstream.answers(notFound());
+    proxy.pass(5001);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+    release(undefined);
+    expect((await first).status).toBe(200);
+  });
+});
+
+describe('with a case-sensitive upstream', () => {
+  test('suffixes that differ in case are different handles, prefixes are not', async () => {
+    const upstream = mockUpstream((target) => ({
+      status: 200,
+      body: {
+        responseCode: 1,
+        handle: decodeURIComponent(target.slice('/api/handles/'.length)),
+        values: recordWithTtl(60).body.values,
+      },
+    }));
+    const proxy = await startProxy({ UPSTREAM_CASE_SENSITIVE: 'true' });
+    await proxy.ask('/api/handles/21.T1/abc');
+    await proxy.ask('/api/handles/21.t1/abc');
+    expect(upstream.asked).toBe(1);
+    await proxy.ask('/api/handles/21.T1/ABC');
+    expect(upstream.asked).toBe(2);
+  });
+});
+
+function recordWithTtl(ttl: number) {
+  const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/' }, ttl }];
+  return { status: 200, body: { responseCode: 1, handle: HANDLE, values } };
+}

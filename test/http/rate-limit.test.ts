@@ -1,0 +1,101 @@
+// http.rateLimit.perMinute: whose requests are counted together, and what the one too many is told.
+import '../support/real-sockets.js';
+import { expect, test } from 'vitest';
+import type { Asked } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const PATH = '/api/handles/21.T11998/page';
+const demo = await startDemoServer();
+
+const start = (env: Record<string, string> = {}): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: demo.url, HTTP_RATE_LIMIT_PER_MINUTE: '2', ...env });
+
+const askFrom = (proxy: Proxy, forwardedFor: string, path = PATH): Promise<Asked> =>
+  proxy.ask(path, { headers: { 'X-Forwarded-For': forwardedFor } });
+
+/** The status of one request for each of these addresses, in turn, behind a trusted proxy on this machine. */
+async function statusesFrom(...addresses: string[]): Promise<number[]> {
+  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback,10.0.0.0/8' });
+  const statuses = [];
+  for (const address of addresses) statuses.push((await askFrom(proxy, address)).status);
+  return statuses;
+}
+
+test('one too many is 429 with Retry-After, kept by nobody, and nobody is asked for it', async () => {
+  const proxy = await start();
+  for (let count = 0; count < 2; count++) await proxy.ask(PATH);
+  demo.reset();
+  const answer = await proxy.ask(PATH, { headers: { Origin: 'https://example.org' } });
+  expect(answer.status).toBe(429);
+  expect(answer.headers).toMatchObject({
+    'retry-after': '60',
+    'cache-control': 'no-store',
+    'access-control-allow-origin': 'https://example.org',
+  });
+  expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 3 });
+  expect(demo.asked).toBe(0);
+});
+
+test('hits count like other requests, and after a minute all is well again', async () => {
+  const proxy = await start();
+  await proxy.ask(PATH);
+  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  proxy.pass(45_000);
+  expect((await proxy.ask(PATH)).headers['retry-after']).toBe('15');
+  proxy.pass(15_000);
+  expect((await proxy.ask(PATH)).status).not.toBe(429);
+});
+
+test('ePIC v2 and redirects count too, and are refused in their own form', async () => {
+  const proxy = await start({ V2_ENABLED: 'true' });
+  await proxy.ask('/21.T11998/page');
+  await proxy.ask('/21.T11998/page');
+  const [v2, page] = [await proxy.ask('/api/v2/handles/'), await proxy.ask('/21.T11998/page')];
+  expect([v2.status, page.status]).toEqual([429, 429]);
+  expect(Number(v2.headers['retry-after'])).toBeGreaterThan(0);
+});
+
+test('each IPv4 address counts for itself', async () => {
+  const [a, b] = ['192.0.2.1', '192.0.2.2'];
+  expect(await statusesFrom(a, a, a, b, b, b)).toEqual([200, 200, 429, 200, 200, 429]);
+});
+
+test('an IPv4 address is the same when it is written as IPv6', async () => {
+  expect(await statusesFrom('192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1')).toEqual([200, 200, 429]);
+});
+
+test('the addresses of one IPv6 network (/56) count together', async () => {
+  const [a, b, c] = ['2001:db8:0:1200::1', '2001:db8:0:12ff:1:2:3:4', '2001:DB8::12ab:0:0:0:9'];
+  expect(await statusesFrom(a, b, c, '2001:db8:0:1300::1')).toEqual([200, 200, 429, 200]);
+});
+
+test.each([
+  ['IPv4', '192.0.2.1', '192.0.2.1:5001', '192.0.2.1:5002'],
+  ['IPv6', '2001:db8::1', '[2001:db8::1]:5001', '[2001:db8::1]'],
+])('a port beside the address changes nothing (%s)', async (_family, ...addresses) => {
+  expect(await statusesFrom(...addresses)).toEqual([200, 200, 429]);
+});
+
+test('a trusted proxy with a port beside its address is trusted', async () => {
+  const through = (client: string): string => `${client}, 10.1.2.3:4711`;
+  expect(await statusesFrom(through('192.0.2.1'), through('192.0.2.2'), through('192.0.2.3'))).toEqual([
+    200, 200, 200,
+  ]);
+});
+
+test('what stands before the address a trusted proxy tells is not believed', async () => {
+  const made = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((forged) => `${forged}, 198.51.100.7, 10.0.0.1`);
+  expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
+});
+
+test('without trusted proxies nobody can count as another', async () => {
+  const proxy = await start();
+  for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
+  expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);
+});
+
+test('by default nothing is limited', async () => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).not.toBe(429);
+});

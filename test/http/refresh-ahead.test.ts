@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const HOUR = 3_600_000;
+
+describe('refresh ahead', () => {
+  test('loads a record asked for often before its time is over, and nobody waits', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+    upstream.answers(recordOf([urlValue('https://example.org/ahead')]));
+    proxy.pass(0.9 * HOUR + 1);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toMatch(/; hit; ttl=359$/);
+    await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/ahead');
+    expect(upstream.asked).toBe(2);
+  });
+
+  test('leaves a record alone that is asked for seldom', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    proxy.pass(0.95 * HOUR);
+    await proxy.ask(PATH);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('is off with cache.refreshAhead.minHits 0', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    for (let times = 0; times < 10; times++) await proxy.ask(PATH);
+    proxy.pass(0.95 * HOUR);
+    for (let times = 0; times < 10; times++) await proxy.ask(PATH);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('keeps showing the fresh record when the early load fails', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    for (let times = 0; times < 4; times++) await proxy.ask(PATH);
+    upstream.answers({ status: 500, body: 'broken' });
+    proxy.pass(0.95 * HOUR);
+    await proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(2);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toMatch(/; hit; ttl=\d+$/);
+  });
+});

@@ -1,0 +1,123 @@
+// Keys that change while the proxy runs: each as a client meets it, before and after.
+import { expect, test } from 'vitest';
+import { ask, type Asked } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { configFrom } from '../support/load-config.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+const PAGE = '/api/handles/21.T11998/page';
+
+const reload = (proxy: Proxy, env: Record<string, string>): void => {
+  proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, LOG_LEVEL: 'silent', ...env } }));
+};
+
+const header =
+  (name: string, path: string, headers = {}) =>
+  async (proxy: Proxy) =>
+    (await proxy.ask(path, { headers })).headers[name];
+const status =
+  (path: string, question = {}) =>
+  async (proxy: Proxy) =>
+    (await proxy.ask(path, question)).status;
+
+test.each<
+  [
+    key: string,
+    env: Record<string, string>,
+    seen: (proxy: Proxy) => Promise<unknown>,
+    before: unknown,
+    after: unknown,
+  ]
+>([
+  [
+    'HTTP_CLIENT_MAX_AGE',
+    { HTTP_CLIENT_MAX_AGE: '5s' },
+    header('cache-control', PAGE),
+    'public, max-age=60',
+    'public, max-age=5',
+  ],
+  [
+    'HTTP_GZIP_MIN_BYTES',
+    { HTTP_GZIP_MIN_BYTES: '0B' },
+    header('content-encoding', PAGE, { 'accept-encoding': 'gzip' }),
+    undefined,
+    'gzip',
+  ],
+  ['DELETION_VALUES', { DELETION_VALUES: 'true' }, status(`${PAGE}?index=9`, { method: 'DELETE' }), 403, 401],
+  [
+    'DELETION_ALLOWED_FOR',
+    { DELETION_ALLOWED_FOR: '21.T11998/p*' },
+    status(PAGE, { method: 'DELETE' }),
+    403,
+    401,
+  ],
+  [
+    'REDIRECT_ALLOWED_HOSTS',
+    { REDIRECT_ALLOWED_HOSTS: 'elsewhere.example' },
+    status('/21.T11998/page'),
+    302,
+    200,
+  ],
+  ['V2_ANONYMOUS_READ', { V2_ANONYMOUS_READ: 'true' }, status('/api/v2/handles/21.T11998/page'), 401, 200],
+  [
+    'V2_REALM',
+    { V2_REALM: 'example' },
+    header('www-authenticate', '/api/v2/handles/21.T11998/page'),
+    expect.stringContaining('handle'),
+    expect.stringContaining('example'),
+  ],
+  [
+    'PAGE_TITLE',
+    { PAGE_TITLE: 'Example PIDs' },
+    async (proxy) => (await proxy.ask('/')).text.includes('Example PIDs'),
+    false,
+    true,
+  ],
+])('%s', async (_key, env, seen, before, after) => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  await proxy.ask(PAGE);
+  expect(await seen(proxy)).toEqual(before);
+  reload(proxy, env);
+  expect(await seen(proxy)).toEqual(after);
+  reload(proxy, {});
+  expect(await seen(proxy)).toEqual(before);
+});
+
+test('a limit that comes later counts from then on, and one that goes lets everybody through', async () => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  const asked = async (): Promise<number[]> => {
+    const answers: Asked[] = [];
+    for (let times = 0; times < 3; times++) answers.push(await ask(proxy.url, PAGE));
+    return answers.map((answer) => answer.status);
+  };
+  expect(await asked()).toEqual([200, 200, 200]);
+  reload(proxy, { HTTP_RATE_LIMIT_PER_MINUTE: '2' });
+  expect(await asked()).toEqual([200, 200, 429]);
+  reload(proxy, {});
+  expect(await asked()).toEqual([200, 200, 200]);
+});
+
+test('a new longest life holds for what is loaded from then on; what is kept stays', async () => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  const life = async (handle: string): Promise<unknown> => {
+    const [copy] = await proxy.app.member.look(handle);
+    return copy?.lifeLeftSeconds;
+  };
+  await proxy.ask(PAGE);
+  reload(proxy, { CACHE_FOUND_MAX_TTL: '1m' });
+  await proxy.ask('/api/handles/21.T11998/DEMO');
+  expect(await life('21.T11998/page')).toBe(3600);
+  expect(await life('21.T11998/DEMO')).toBe(60);
+});
+
+test('what was counted and kept before is still there', async () => {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url });
+  for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
+  demo.reset();
+  reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
+  for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
+  expect(demo.asked).toBe(0);
+  const { activity } = await proxy.app.member.report();
+  expect(activity.results).toMatchObject({ hit: 5, miss: 1 });
+});

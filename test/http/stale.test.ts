@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const HOUR = 3_600_000;
+const broken = { status: 502, body: '<html>' };
+const later = recordOf([urlValue('https://example.org/later')]);
+
+describe('a record whose time is over', () => {
+  test('stands in, marked as stale, when the upstream fails', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    const { text } = await proxy.ask(PATH);
+    upstream.answers(broken);
+    proxy.pass(HOUR + 2000);
+    const answer = await proxy.ask(PATH);
+    expect([answer.status, answer.text]).toEqual([200, text]);
+    expect(answer.headers['cache-status']).toBe('handle-resolver-proxy; hit; ttl=-2; detail=error');
+    expect(answer.headers['cache-control']).toBe('public, max-age=0');
+    expect(answer.headers.age).toBe('3602');
+  });
+
+  test('is left alone for upstream.retryAfter after a failure, then asked for again', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers(broken);
+    proxy.pass(HOUR);
+    await proxy.ask(PATH);
+    proxy.pass(4999);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=resting');
+    expect(upstream.asked).toBe(2);
+    upstream.answers(later);
+    proxy.pass(1);
+    expect((await proxy.ask(PATH)).text).toContain('/later');
+    expect(upstream.asked).toBe(3);
+  });
+
+  test('stands in when the upstream is late, and is replaced when it answers at last', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ UPSTREAM_STALE_AFTER: '20ms' });
+    await proxy.ask(PATH);
+    let release: (value: unknown) => void = () => undefined;
+    const after = new Promise((resolve) => {
+      release = resolve;
+    });
+    upstream.answers({ ...later, after });
+    proxy.pass(HOUR);
+    const answer = await proxy.ask(PATH);
+    expect(answer.headers['cache-status']).toContain('detail=late');
+    expect(answer.text).not.toContain('/later');
+    release(undefined);
+    await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/later');
+    expect(upstream.asked).toBe(2);
+  });
+
+  test('stands in for cache.staleIfError and no longer', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ CACHE_STALE_IF_ERROR: '1m', UPSTREAM_RETRY_AFTER: '0s' });
+    await proxy.ask(PATH);
+    upstream.answers(broken);
+    proxy.pass(HOUR + 59_999);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    proxy.pass(1);
+    const answer = await proxy.ask(PATH);
+    expect(answer.status).toBe(502);
+    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2, handle: HANDLE });
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  test('is not shown when the upstream says that it is gone', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    upstream.answers({ status: 404, body: { responseCode: 100, handle: HANDLE } });
+    proxy.pass(HOUR);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+    upstream.answers(broken);
+    proxy.pass(HOUR);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+  });
+});

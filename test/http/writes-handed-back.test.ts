@@ -1,0 +1,87 @@
+// The upstream's answer to a write reaches the caller as it is.
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { HANDLE, PATH } from '../support/upstream.js';
+import { JSON_HEADERS, type WriteAnswer, jsonAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const CHALLENGES = [
+  'WWW-Authenticate',
+  'Basic realm="handle"',
+  'WWW-Authenticate',
+  'Handle sessionId="1x", nonce="bm9uY2U="',
+];
+
+const answers: [what: string, answer: WriteAnswer][] = [
+  ['200', jsonAnswer(200, { responseCode: 1 })],
+  ['201', jsonAnswer(201, { responseCode: 1 })],
+  ['400', jsonAnswer(400, { responseCode: 202, message: 'Value indexes must be positive' })],
+  ['401 without a body', { status: 401, rawHeaders: [...CHALLENGES, 'Content-Length', '0'] }],
+  [
+    '401 with JSON',
+    { ...jsonAnswer(401, { responseCode: 402 }), rawHeaders: [...CHALLENGES, ...JSON_HEADERS] },
+  ],
+  ['403', jsonAnswer(403, { responseCode: 400 })],
+  ['404', jsonAnswer(404, { responseCode: 100 })],
+  ['409, the handle exists', jsonAnswer(409, { responseCode: 101 })],
+  ['409, the value exists', jsonAnswer(409, { responseCode: 201, message: 'Index conflict for 1' })],
+  ['500', jsonAnswer(500, { responseCode: 2, message: 'Unexpected server error' })],
+  ['503', jsonAnswer(503, { responseCode: 3, message: 'Server too busy' })],
+  ['a page instead of JSON', { status: 200, body: '<h1>ok</h1>', rawHeaders: ['Content-Type', 'text/html'] }],
+  [
+    'JSONP',
+    { status: 200, body: 'f({"responseCode":1});', rawHeaders: ['Content-Type', 'application/javascript'] },
+  ],
+];
+
+/** The values of a header that may come more than once. */
+function valuesOf(rawHeaders: string[], name: string): string[] {
+  return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+}
+
+describe('a write is answered', () => {
+  test.each(answers)('%s, just as the upstream did', async (_what, answer) => {
+    const sent = mockWrites(answer);
+    const proxy = await startProxy({ DELETION_HANDLES: 'true' });
+    for (const method of ['PUT', 'DELETE', 'POST']) {
+      const { status, rawHeaders, text } = await proxy.ask(PATH, { method, body: '[]' });
+      expect([status, text]).toEqual([answer.status, answer.body ?? '']);
+      for (const name of ['content-type', 'www-authenticate']) {
+        expect(valuesOf(rawHeaders, name)).toEqual(valuesOf(answer.rawHeaders ?? [], name));
+      }
+    }
+    expect(sent.map(({ method }) => method)).toEqual(['PUT', 'DELETE', 'POST']);
+  });
+});
+
+test('no cache keeps the answer to a write', async () => {
+  mockWrites({
+    ...jsonAnswer(200, { responseCode: 1 }),
+    rawHeaders: ['Cache-Control', 'public, max-age=60'],
+  });
+  const proxy = await startProxy();
+  const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+  expect(headers['cache-control']).toBe('no-store');
+  expect(headers['cache-status']).toBe('handle-resolver-proxy; fwd=bypass');
+  expect(headers.vary).toBe('Accept-Encoding, Authorization, Origin');
+});
+
+test.each(['ECONNRESET', 'EPIPE'])('a connection that breaks (%s) is 502', async (error) => {
+  const sent = mockWrites({ status: 0, error });
+  const proxy = await startProxy();
+  const { status, text, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+  expect(status).toBe(502);
+  expect(JSON.parse(text)).toMatchObject({ responseCode: 2, handle: HANDLE });
+  expect(headers['cache-control']).toBe('no-store');
+  expect(sent, 'a write is never sent twice').toHaveLength(1);
+});
+
+test('scripts of other origins may read the answer and its challenges', async () => {
+  mockWrites({ status: 401, rawHeaders: CHALLENGES });
+  const proxy = await startProxy();
+  const { headers } = await proxy.ask(PATH, { method: 'PUT', headers: { Origin: 'https://app.example' } });
+  expect(headers['access-control-allow-origin']).toBe('https://app.example');
+  expect(headers['access-control-expose-headers']).toContain('Www-Authenticate');
+});

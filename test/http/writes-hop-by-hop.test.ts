@@ -1,0 +1,107 @@
+// Headers about one connection stay on it, and the next server learns who stands in between (RFC 9110 §7.6).
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { PATH, mockUpstream } from '../support/upstream.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const CONNECTION_HEADERS = {
+  Connection: 'close, X-Mine',
+  'X-Mine': 'for this connection',
+  'Keep-Alive': 'timeout=5',
+  'Proxy-Connection': 'keep-alive',
+  'Proxy-Authorization': 'Basic eDp5',
+  TE: 'trailers',
+  Trailer: 'Digest',
+  Upgrade: 'h2c',
+};
+
+test('what the caller says about its connection is not sent on', async () => {
+  const sent = mockWrites();
+  const proxy = await startProxy();
+  await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
+  const { headers } = sent[0]!;
+  for (const name of [
+    'x-mine',
+    'keep-alive',
+    'proxy-connection',
+    'proxy-authorization',
+    'te',
+    'trailer',
+    'upgrade',
+  ]) {
+    expect(headers).not.toHaveProperty(name);
+  }
+  expect(headers['connection']).not.toContain('X-Mine');
+  expect(headers['x-kept']).toBe('yes');
+});
+
+test('what the upstream says about its connection is not handed back', async () => {
+  mockWrites({
+    status: 200,
+    rawHeaders: [
+      'Connection',
+      'X-Theirs',
+      'X-Theirs',
+      '1',
+      'Keep-Alive',
+      'timeout=9',
+      'Proxy-Authenticate',
+      'Basic',
+      'X-Kept',
+      'yes',
+    ],
+  });
+  const proxy = await startProxy();
+  const { headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+  expect(headers).not.toHaveProperty('x-theirs');
+  expect(headers).not.toHaveProperty('proxy-authenticate');
+  expect(headers['keep-alive']).not.toBe('timeout=9');
+  expect(headers['x-kept']).toBe('yes');
+});
+
+test('Connection cannot take away what the write is made of', async () => {
+  const sent = mockWrites();
+  const proxy = await startProxy();
+  const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
+  await proxy.ask(PATH, { method: 'PUT', headers, body: '[1]' });
+  expect(sent[0]?.body).toBe('[1]');
+});
+
+test('Via names us, after whoever was named before', async () => {
+  const sent = mockWrites();
+  const upstream = mockUpstream();
+  const proxy = await startProxy();
+  await proxy.ask(PATH, { method: 'PUT' });
+  await proxy.ask(PATH, { method: 'PUT', headers: { Via: '1.0 first, 1.1 second' } });
+  const [plain, after] = sent.map(({ headers }) => headers['via']);
+  expect(plain).toMatch(/^1\.1 handle-resolver-proxy-[0-9a-f]{8}$/);
+  expect(after).toBe(`1.0 first, 1.1 second, ${plain!}`);
+  expect(upstream.asked).toBe(0);
+});
+
+test('X-Forwarded-* tell whom the upstream answers', async () => {
+  const sent = mockWrites();
+  const proxy = await startProxy();
+  const { host } = new URL(proxy.url);
+  await proxy.ask(PATH, { method: 'PUT' });
+  await proxy.ask(PATH, {
+    method: 'PUT',
+    headers: { 'X-Forwarded-For': '192.0.2.7', 'X-Forwarded-Proto': 'https' },
+  });
+  expect(sent[0]?.headers).toMatchObject({
+    'x-forwarded-for': expect.stringMatching(/^(::ffff:)?127\.0\.0\.1$/) as string,
+    'x-forwarded-proto': 'http',
+    'x-forwarded-host': host,
+  });
+  expect(sent[1]?.headers['x-forwarded-for']).toMatch(/^192\.0\.2\.7, ?(::ffff:)?127\.0\.0\.1$/);
+  expect(sent[1]?.headers['x-forwarded-proto']).toMatch(/^https, ?http$/);
+});
+
+test('an answer that came by HTTP/1.0 ways is handed back like any other', async () => {
+  mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
+  const proxy = await startProxy();
+  expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);
+});

@@ -1,0 +1,59 @@
+// A handle whose suffix the upstream chose: nobody is told any more that it does not exist.
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { type MockUpstream, mockUpstream, notFound, recordOf } from '../support/upstream.js';
+import { JSON_HEADERS, type WriteAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const MINTED = '21.T11998/3f0c';
+const MINTED_PATH = `/api/handles/${MINTED}`;
+const PREFIX_PATH = '/api/handles/21.T11998/';
+const BODY = `{"responseCode":1,"handle":"${MINTED}"}`;
+
+const minting = (body: string, status = 201): WriteAnswer => ({ status, body, rawHeaders: JSON_HEADERS });
+
+/** Somebody has asked for the very name, and the answer is kept. */
+async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpstream; proxy: Proxy }> {
+  const upstream = mockUpstream(notFound(MINTED));
+  mockWrites(answer);
+  const proxy = await startProxy();
+  expect((await proxy.ask(MINTED_PATH)).status).toBe(404);
+  upstream.answers(recordOf(undefined, MINTED));
+  return { upstream, proxy };
+}
+
+test.each([
+  ['mintNewSuffix', BODY],
+  ['mintNewSuffix=true', BODY],
+  ['overwrite&mintNewSuffix=TRUE', BODY],
+  ['mintNewSuffix&pretty', JSON.stringify(JSON.parse(BODY), null, 2)],
+  ['mintNewSuffix&callback=f', `f(${BODY});`],
+])('is found at once after PUT ?%s', async (query, body) => {
+  const { upstream, proxy } = await notFoundBefore(minting(body));
+  const { status, text } = await proxy.ask(`${PREFIX_PATH}?${query}`, { method: 'PUT', body: '[]' });
+  expect([status, text]).toEqual([201, body]);
+  expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
+  expect(upstream.asked).toBe(2);
+});
+
+test.each([
+  ['is no JSON', '<h1>created</h1>'],
+  ['is broken off', '{"responseCode":1,"handle":"21.T'],
+  ['names no handle', '{"responseCode":1}'],
+  ['names something else than a text', '{"handle":7}'],
+])('an answer that %s is handed back all the same', async (_what, body) => {
+  const { proxy } = await notFoundBefore(minting(body));
+  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });
+  expect([answer.status, answer.text]).toEqual([201, body]);
+});
+
+test('a refusal to mint is handed back and changes nothing', async () => {
+  const body = '{"responseCode":402}';
+  const { upstream, proxy } = await notFoundBefore(minting(body, 401));
+  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });
+  expect([answer.status, answer.text]).toEqual([401, body]);
+  expect((await proxy.ask(MINTED_PATH)).status).toBe(404);
+  expect(upstream.asked).toBe(1);
+});

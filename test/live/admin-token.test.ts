@@ -1,0 +1,36 @@
+// The built program keeps its admin listener to those who know the token, with one process and with several.
+import { expect, test, vi } from 'vitest';
+import { ask } from '../support/ask.js';
+import { startBuiltProxy, startMain } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+
+// Processes take their time to start on a busy machine.
+vi.setConfig({ testTimeout: 15_000 });
+
+const demo = await startDemoServer();
+const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');
+
+test('without a token the program does not listen where others can reach it, says so and ends with 2', async () => {
+  const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
+  expect(await exited).toEqual({ code: 2, signal: null });
+  expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');
+  expect(stdout(), 'nothing was said to listen').toBe('');
+});
+
+test.each(['1', '2'])('with %s processes only a caller with the token is answered', async (workers) => {
+  const proxy = await startBuiltProxy({
+    UPSTREAM_URL: demo.url,
+    ADMIN_HOST: '0.0.0.0',
+    ADMIN_TOKEN,
+    SERVER_WORKERS: workers,
+    LOG_LEVEL: 'trace',
+  });
+  for (const path of ['/metrics', '/stats', '/nothing']) {
+    expect((await ask(proxy.adminUrl, path)).status, path).toBe(401);
+  }
+  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
+  expect((await ask(proxy.adminUrl, '/metrics', { headers })).status).toBe(200);
+  expect((await ask(proxy.adminUrl, '/stats', { headers })).status).toBe(200);
+  await proxy.stop();
+  expect(proxy.output()).not.toContain(ADMIN_TOKEN);
+});

@@ -1,0 +1,57 @@
+// The bench in its short form: every server it drives answers right, and it writes down what it found.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { readPlan } from '../bench/plan.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const run = (file: string, args: string[]): Promise<{ stdout: string; stderr: string }> =>
+  promisify(execFile)(process.execPath, [join(ROOT, file), ...args], { cwd: ROOT });
+
+interface Written {
+  machine: { node: string };
+  results: { workload: string; rows: { peer: string; median: Record<string, number> }[] }[];
+}
+
+async function runBench(...options: string[]): Promise<{ stdout: string; written: Written }> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-test-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const json = join(folder, 'bench.json');
+  await run('node_modules/typescript/bin/tsc', ['--project', 'test/bench/tsconfig.json']);
+  const { stdout } = await run('dist-bench/test/bench/main.js', [...options, '--json', json]);
+  return { stdout, written: JSON.parse(readFileSync(json, 'utf8')) as Written };
+}
+
+// It compiles the bench, starts a dozen servers and drives some of them for a second each.
+test(
+  'the short bench drives every server, finds only right answers and one load for a herd',
+  { timeout: 180_000 },
+  async () => {
+    const { stdout, written } = await runBench('--quick', '--workloads', 'hot,herd');
+    expect(written.machine.node).toBe(process.version);
+    const [hot, herd] = written.results.map(({ rows }) => rows);
+    expect(hot?.map(({ peer }) => peer)).toEqual(
+      expect.arrayContaining(['this proxy', 'bare node:http', 'without its hot path']),
+    );
+    for (const { peer, median } of [...(hot ?? []), ...(herd ?? [])]) {
+      expect({ peer, wrong: median['wrong'] }).toEqual({ peer, wrong: 0 });
+      expect(stdout).toContain(`| ${peer} `);
+    }
+    const ours = herd?.filter(({ peer }) => ['this proxy', 'this proxy, two workers'].includes(peer));
+    expect(ours?.map(({ median }) => median['upstreamRequests'])).toEqual([1, 1]);
+  },
+);
+
+test('the bench refuses a workload it does not know, with a list of those it knows', () => {
+  expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(/there is no hit; known are hot, zipf/);
+});
+
+test('the bench cannot be told to run for ever', () => {
+  expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
+});

@@ -1,0 +1,87 @@
+// A client that leaves does not take its write along; one that leaves half-way has written nothing.
+import '../support/real-sockets.js';
+import { beforeEach, expect, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS, numberIn, numbered, numberedBody, putNumbered } from '../support/demo-writes.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { exchange, openSocket } from '../support/raw-socket.js';
+import { HANDLE, PATH } from '../support/upstream.js';
+
+const demo = await startDemoServer();
+
+beforeEach(() => {
+  demo.heal();
+  demo.put(HANDLE, numbered(1));
+  demo.reset();
+});
+
+const headOf = (length: number, path = PATH): string =>
+  [
+    `PUT ${path} HTTP/1.1`,
+    'Host: x',
+    ...Object.entries(WRITE_HEADERS).map(([name, value]) => `${name}: ${value}`),
+    `Content-Length: ${length}`,
+    '\r\n',
+  ].join('\r\n');
+
+async function startAndRead(env: Record<string, string> = {}): Promise<Proxy> {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...env });
+  expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  return proxy;
+}
+
+test.each([
+  ['hangs up', (socket: { end: () => unknown }) => socket.end()],
+  ['resets the connection', (socket: { resetAndDestroy: () => unknown }) => socket.resetAndDestroy()],
+])(
+  'a client that %s once its body is sent has written, and nobody sees the old record',
+  async (_how, leave) => {
+    const proxy = await startAndRead();
+    demo.delay(50);
+    const socket = await openSocket(proxy.url);
+    const body = numberedBody(2);
+    socket.write(headOf(body.length) + body);
+    await expect.poll(() => demo.askedFor(HANDLE)).toBe(2);
+    leave(socket);
+    await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
+    await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  },
+);
+
+test('a client that leaves while its write waits for a connection has written', async () => {
+  const proxy = await startAndRead({ UPSTREAM_CONNECTIONS: '1' });
+  demo.hold.begin('PUT');
+  const [first, second] = [await openSocket(proxy.url), await openSocket(proxy.url)];
+  const body = numberedBody(2);
+  first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
+  await expect.poll(() => demo.hold.size).toBe(1);
+  second.write(headOf(body.length) + body);
+  // The fence is up once reads do not count as hits any more: then the write waits in line.
+  await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('fwd=miss');
+  second.resetAndDestroy();
+  demo.hold.end('PUT');
+  await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
+  await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+});
+
+test('a client that leaves in the middle of its body has written nothing, and nobody was asked', async () => {
+  const proxy = await startAndRead();
+  const socket = await openSocket(proxy.url);
+  const body = numberedBody(2);
+  socket.write(headOf(body.length) + body.slice(0, 20));
+  // By the time another request is answered the first part has been read.
+  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  socket.resetAndDestroy();
+  expect((await putNumbered(proxy.url, '/api/handles/21.T11998/another', 1)).status).toBe(201);
+  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  expect(demo.askedFor(HANDLE)).toBe(1);
+});
+
+test('a client that stops in the middle of its body gets 408, and nothing is forgotten', async () => {
+  const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
+  const body = numberedBody(2);
+  const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));
+  expect(answers.map(({ status }) => status)).toEqual([408]);
+  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+  expect(numberIn(await proxy.ask(PATH))).toBe(1);
+});

@@ -1,0 +1,34 @@
+// The rate limit over several instances: one Redis counts for all of them, and without it each counts alone.
+import { afterAll, expect, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
+import type { Proxy } from '../support/proxy.js';
+
+const PATH = '/api/handles/21.T11998/page';
+const env = { HTTP_RATE_LIMIT_PER_MINUTE: '3', HTTP_TRUSTED_PROXIES: 'loopback' };
+
+describeWithRedis('two instances on one Redis', () => {
+  let redis: RedisServer;
+  afterAll(() => redis.stop());
+
+  const statusFrom = async (proxy: Proxy, address: string): Promise<number> =>
+    (await proxy.ask(PATH, { headers: { 'X-Forwarded-For': address } })).status;
+
+  test('count together; when it is away, each goes on for itself', async () => {
+    redis = await startRedis();
+    const demo = await startDemoServer();
+    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env };
+    const [a, b] = [await startSharing(sharing), await startSharing(sharing)];
+    const shared = [];
+    for (const proxy of [a, b, a, b, a]) shared.push(await statusFrom(proxy, '192.0.2.1'));
+    expect(shared).toEqual([200, 200, 200, 429, 429]);
+    expect(await statusFrom(b, '192.0.2.2')).toBe(200);
+
+    await redis.stop();
+    await Promise.all([redisIs(a, 0), redisIs(b, 0)]);
+    const alone = [];
+    for (const proxy of [a, b, a, b, a, a]) alone.push(await statusFrom(proxy, '192.0.2.3'));
+    expect(alone).toEqual([200, 200, 200, 200, 200, 429]);
+  });
+});

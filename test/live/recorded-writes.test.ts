@@ -1,0 +1,19 @@
+// Writes through the proxy are answered as a real Handle.Net 9.3.1 server answered them.
+import '../support/real-sockets.js';
+import { describe, expect, it } from 'vitest';
+import { waivers } from '../support/proxy-waivers.js';
+import { expectRecorded, recordedWrites, replayThroughProxy } from '../support/recorded-proxy.js';
+import { handleServerRecordings } from '../support/recordings.js';
+
+const answers = replayThroughProxy();
+
+describe('a write through the proxy is answered as on the real server:', () => {
+  it.each(recordedWrites)('$name', (recording) => {
+    expectRecorded(recording, answers.get(recording.name));
+  });
+});
+
+it('every waiver names a recording', () => {
+  const names = handleServerRecordings.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+});

@@ -1,0 +1,103 @@
+// A real Redis Cluster of three masters carries what one Redis does.
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import type { Proxy } from '../support/proxy.js';
+import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
+import { describeWithRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
+
+// A cluster takes seconds to find out that a node is gone, and that it is back.
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
+
+const demo = await startDemoServer();
+const handles = Array.from({ length: 30 }, (_, at) => `21.T11998/cluster-${at}`);
+const pathOf = (handle: string): string => `/api/handles/${handle}`;
+
+describeWithRedis('proxies on a Redis Cluster', () => {
+  let cluster: RedisCluster;
+  let run = 0;
+  beforeAll(async () => {
+    cluster = await startRedisCluster(3);
+  });
+  afterAll(() => cluster.stop());
+  beforeEach(() => {
+    run++;
+    for (const handle of handles) demo.put(handle, numbered(0));
+    demo.reset();
+  });
+
+  const start = (): Promise<Proxy> =>
+    startSharing({
+      upstreamUrl: demo.url,
+      env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:` },
+    });
+  const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
+  const stored = () => cluster.keys(`run-${run}:*:entry`);
+
+  test('share their entries, which lie on all three masters', async () => {
+    const [one, other] = [await start(), await start()];
+    expect((await readAll(one)).map(({ status }) => status)).toEqual(handles.map(() => 200));
+    await expect.poll(stored).toHaveLength(handles.length);
+    expect(new Set((await stored()).map(({ node }) => node))).toEqual(new Set([0, 1, 2]));
+    const shared = await readAll(other);
+    expect(shared.every(({ headers }) => headers['cache-status']?.includes('detail=redis'))).toBe(true);
+    expect(demo.asked).toBe(handles.length);
+  });
+
+  test('keep entry, mark and fence of one handle in one place', async () => {
+    const one = await start();
+    for (const handle of handles) await putNumbered(one.url, pathOf(handle), 1);
+    await readAll(one);
+    await expect.poll(stored).toHaveLength(handles.length);
+    const places = new Map<string, Set<number>>();
+    for (const { key, node } of await cluster.keys(`run-${run}:{*`)) {
+      const name = key.slice(key.indexOf('{'), key.indexOf('}'));
+      places.set(name, (places.get(name) ?? new Set()).add(node));
+    }
+    expect(places.size).toBe(handles.length);
+    expect([...places.values()].every((nodes) => nodes.size === 1)).toBe(true);
+  });
+
+  test('show what one wrote at every other at once, wherever the handle lies', async () => {
+    const proxies = [await start(), await start(), await start()];
+    for (const proxy of proxies) await readAll(proxy);
+    for (const [at, handle] of handles.entries()) {
+      expect((await putNumbered(proxies[at % 3]!.url, pathOf(handle), 7)).status).toBe(200);
+    }
+    for (const proxy of proxies) {
+      await expect.poll(async () => (await readAll(proxy)).map(numberIn)).toEqual(handles.map(() => 7));
+    }
+  });
+
+  test('are told by a write through one in a moment, though each listens to another node', async () => {
+    const [one, other] = [await start(), await start()];
+    await readAll(other);
+    await readAll(other);
+    for (const handle of handles) {
+      demo.reset();
+      await putNumbered(one.url, pathOf(handle), 3);
+      await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(3);
+    }
+  });
+
+  test('answer every reader on while a master is away, and share again when it is back', async () => {
+    const [one, other] = [await start(), await start()];
+    await readAll(one);
+    await readAll(other);
+    await cluster.servers[1]!.stop();
+    await Promise.all([redisIs(one, 0), redisIs(other, 0)]);
+    for (const proxy of [one, other]) {
+      expect((await readAll(proxy)).map(({ status }) => status)).toEqual(handles.map(() => 200));
+    }
+    for (const handle of handles) {
+      expect((await putNumbered(one.url, pathOf(handle), 9)).status).toBe(200);
+    }
+    expect((await readAll(one)).map(numberIn)).toEqual(handles.map(() => 9));
+    await cluster.servers[1]!.restart();
+    await cluster.isWell();
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    expect((await readAll(other)).map(numberIn), 'what was written meanwhile').toEqual(handles.map(() => 9));
+    expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 9));
+  });
+});

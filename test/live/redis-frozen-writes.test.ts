@@ -1,0 +1,23 @@
+// Redis freezes in the middle of a write load: nobody is shown an old record for longer than is promised.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, test } from 'vitest';
+import { writeThroughOutage } from '../support/outage-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+
+describeWithRedis('a Redis that is frozen for ten seconds', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('keeps an old record alive no longer than redis.lostMaxAge and its detection', async () => {
+    const away = (): void => {
+      redis.freeze();
+    };
+    const back = (): void => {
+      redis.thaw();
+    };
+    await writeThroughOutage({ name: 'frozen', redis, away, back });
+  }, 40_000);
+});

@@ -1,0 +1,149 @@
+// A Redis behind a password or TLS: who is let in shares, who is not says why and goes on without.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { ask } from '../support/ask.js';
+import { createCertificate } from '../support/certificate.js';
+import { startDemoServer } from '../support/demo.js';
+import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+
+// Processes take their time to start on a busy machine.
+vi.setConfig({ testTimeout: 15_000 });
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+const SECRET = 'hunter2-hunter2';
+
+const start = (env: Record<string, string>): Promise<BuiltProxy> =>
+  startBuiltProxy({ UPSTREAM_URL: demo.url, LOG_LEVEL: 'trace', ...env });
+
+async function sharesWithNext(env: Record<string, string>): Promise<void> {
+  const connected = async (): Promise<BuiltProxy> => {
+    const proxy = await start(env);
+    await expect.poll(proxy.output, { timeout: 4000 }).toContain('redis is connected');
+    return proxy;
+  };
+  const one = await connected();
+  await ask(one.url, PATH);
+  const other = await connected();
+  demo.reset();
+  expect((await ask(other.url, PATH)).headers['cache-status']).toContain('detail=redis');
+  expect(demo.asked).toBe(0);
+  expect(one.output()).not.toContain(SECRET);
+}
+
+/** Answers, caches by itself, and says once why Redis is of no use. */
+async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promise<void> {
+  const proxy = await start(env);
+  const reasons = (): unknown[] =>
+    proxy
+      .logs()
+      .filter(({ msg }) => msg === 'redis cannot be used')
+      .map(({ reason: given }) => given);
+  await expect.poll(reasons, { timeout: 6000 }).toContainEqual(expect.stringMatching(reason));
+  demo.reset();
+  expect((await ask(proxy.url, PATH)).status).toBe(200);
+  expect((await ask(proxy.url, PATH)).headers['cache-status']).toContain('hit');
+  expect(demo.asked).toBe(1);
+  expect(new Set(reasons()).size, 'each reason once').toBe(reasons().length);
+  expect(proxy.output()).not.toContain(SECRET);
+  await proxy.stop();
+  expect(proxy.output(), 'no word of a library, and no stack').not.toMatch(/\[WARN]|Unhandled|\n {4}at /);
+}
+
+describeWithRedis('a Redis that lets in', () => {
+  let folder: string;
+  const fileOf = async (name: string, text: string): Promise<string> => {
+    const path = join(folder, name);
+    await writeFile(path, text);
+    return path;
+  };
+  const serve = async (extra: string[]): Promise<RedisServer> => {
+    const redis = await startRedis(extra);
+    onTestFinished(() => redis.stop());
+    return redis;
+  };
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'redis-login-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  describe('who knows its password', () => {
+    test('takes the right one', async () => {
+      const { port } = await serve(['--requirepass', SECRET]);
+      await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
+    });
+
+    test('takes a user of its own that may do no more than is needed', async () => {
+      const { port } = await serve([
+        ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
+        ...['+@read', '+@write', '+eval', '+publish', '+subscribe', '+@connection', '+info', '+time'],
+      ]);
+      await sharesWithNext({ REDIS_URL: `redis://proxy:${SECRET}@127.0.0.1:${port}` });
+    });
+
+    test.each([
+      ['a wrong one', `x:${SECRET}@`, /WRONGPASS/],
+      ['none', '', /NOAUTH/],
+    ])('refuses %s, and the log says so', async (_what, login, reason) => {
+      const { port } = await serve(['--requirepass', 'another-password']);
+      await goesOnWithout({ REDIS_URL: `redis://${login}127.0.0.1:${port}` }, reason);
+    });
+  });
+
+  describe('who speaks TLS and trusts its authority', () => {
+    const startTls = async (): Promise<{ port: number; caFile: string }> => {
+      const port = await freePort();
+      const { key, cert } = await createCertificate();
+      const caFile = await fileOf(`${port}.pem`, cert);
+      const keyFile = await fileOf(`${port}.key`, key);
+      await serve([
+        ...['--tls-port', String(port), '--tls-cert-file', caFile, '--tls-key-file', keyFile],
+        ...['--tls-ca-cert-file', caFile, '--tls-auth-clients', 'no'],
+      ]);
+      return { port, caFile };
+    };
+
+    test('takes who names it in redis.caFile', async () => {
+      const { port, caFile } = await startTls();
+      await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
+    });
+
+    test('is not spoken to without, or with another one, and the log says so', async () => {
+      const { port } = await startTls();
+      await goesOnWithout({ REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` }, /self-signed certificate/);
+      const { cert } = await createCertificate();
+      const another = { REDIS_CA_FILE: await fileOf('another.pem', cert) };
+      await goesOnWithout({ REDIS_URL: `rediss://127.0.0.1:${port}`, ...another }, /certificate/);
+    });
+  });
+});
+
+test('a Redis that is not there at the start is told in the log', async () => {
+  const port = await freePort();
+  await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, /ECONNREFUSED/);
+});
+
+test.each([
+  ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /Protocol error|closed/i],
+  [
+    'an error that quotes what it was sent',
+    "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
+    /unknown command/,
+  ],
+])('a server that answers with %s is of no use, and the log says so', async (_what, answer, reason) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.write(answer.replace('SECRET', SECRET)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, reason);
+});

@@ -1,0 +1,74 @@
+// A master that fails is followed by its replica, as a real Sentinel decides; readers notice nothing.
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import type { Proxy } from '../support/proxy.js';
+import { type Guarded, startGuardedRedis } from '../support/redis-sentinel.js';
+import { type RedisServer, describeWithRedis } from '../support/redis-server.js';
+import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
+
+// A Sentinel takes its time to be sure that a master is gone.
+vi.setConfig({ testTimeout: 40_000, hookTimeout: 20_000 });
+
+const demo = await startDemoServer();
+const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
+const pathOf = (handle: string): string => `/api/handles/${handle}`;
+
+describeWithRedis('proxies on a master that a Sentinel watches over', () => {
+  let redis: Guarded;
+  beforeEach(async () => {
+    redis = await startGuardedRedis();
+    onTestFinished(() => redis.stop());
+    for (const handle of handles) demo.put(handle, numbered(0));
+    demo.reset();
+    await redis.isSafe();
+  });
+  const env = (): Record<string, string> => ({ REDIS_SENTINELS: redis.sentinels });
+  const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env: env() });
+  const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
+
+  test.each<[string, (master: RedisServer) => unknown]>([
+    ['is killed', (master) => master.stop()],
+    [
+      'is frozen',
+      (master) => {
+        master.freeze();
+      },
+    ],
+  ])('go on when it %s, find the next one, and tell it what was written', async (_what, lose) => {
+    const [one, other] = [await start(), await start()];
+    await readAll(one);
+    await readAll(other);
+    const before = await redis.master();
+    await lose(before);
+    for (const handle of handles) {
+      expect((await putNumbered(one.url, pathOf(handle), 5)).status).toBe(200);
+    }
+    expect((await readAll(one)).map(numberIn)).toEqual(handles.map(() => 5));
+    expect((await readAll(other)).map(({ status }) => status)).toEqual(handles.map(() => 200));
+    await redis.hasFollowed(before);
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
+    expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
+  });
+
+  test('hear of each other by way of the next one', async () => {
+    const [one, other] = [await start(), await start()];
+    const before = await redis.master();
+    await before.stop();
+    await redis.hasFollowed(before);
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    const [handle = ''] = handles;
+    await other.ask(pathOf(handle));
+    await putNumbered(one.url, pathOf(handle), 8);
+    await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);
+  });
+
+  test('start without any Sentinel, and answer', async () => {
+    const proxy = await startSeparated({ upstreamUrl: demo.url, env: { REDIS_SENTINELS: '127.0.0.1:1' } });
+    expect((await readAll(proxy)).map(({ status }) => status)).toEqual(handles.map(() => 200));
+    expect((await readAll(proxy)).every(({ headers }) => headers['cache-status']?.includes('hit'))).toBe(
+      true,
+    );
+  });
+});

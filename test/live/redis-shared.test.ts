@@ -1,0 +1,165 @@
+// What one proxy has loaded, every proxy on the same Redis knows.
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Proxy } from '../support/proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/page';
+const PATH = `/api/handles/${HANDLE}`;
+
+const recordOf = (path: string): unknown[] => [
+  { index: 1, type: 'URL', data: { format: 'string', value: `https://example.org/${path}` } },
+];
+
+describeWithRedis('proxies on one Redis', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+  beforeEach(async () => {
+    await client.flushall();
+    demo.put(HANDLE, recordOf('first'));
+    demo.reset();
+  });
+
+  // On a busy machine a command may take longer than usual. Losing Redis is another test's matter.
+  const patience = { REDIS_COMMAND_TIMEOUT: '1s' };
+  const start = (env: Record<string, string> = {}): Promise<Proxy> =>
+    startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...patience, ...env } });
+  const isStored = () => expect.poll(() => client.keys('*:entry')).toHaveLength(1);
+
+  test.each([
+    ['a record', PATH, 200],
+    ['a record with a name beyond ASCII', '/api/handles/21.T11998/gr%C3%B6%C3%9Fe-%E6%BC%A2%E5%AD%97', 200],
+    ['a name with braces, as Redis Cluster reads them', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
+    ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
+    ['a record without values', '/api/handles/21.T11998/empty', 200],
+  ])('what one loaded the other answers without asking upstream: %s', async (_what, path, status) => {
+    const [one, other] = await Promise.all([start(), start()]);
+    const loaded = await one.ask(path);
+    await isStored();
+    const shared = await other.ask(path);
+    expect([loaded.status, shared.status]).toEqual([status, status]);
+    expect(shared.text).toBe(loaded.text);
+    expect(shared.headers['cache-status']).toContain('hit');
+    expect(shared.headers['cache-status']).toContain('detail=redis');
+    expect(demo.asked).toBe(1);
+  });
+
+  test('what one asked for with auth=true replaces what the others keep', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await Promise.all([one.ask(PATH), other.ask(PATH)]);
+    demo.put(HANDLE, recordOf('second'));
+    expect((await one.ask(`${PATH}?auth=true`)).text).toContain('/second');
+    await expect.poll(async () => (await other.ask(PATH)).text).toContain('/second');
+    expect((await one.ask(PATH)).text).toContain('/second');
+    expect(demo.askedFor(HANDLE), 'the others find it in Redis').toBeLessThanOrEqual(3);
+  });
+
+  test('what Redis kept while it was away is checked until everybody can have said what was written', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await one.ask(PATH);
+    await isStored();
+    redis.freeze();
+    await redisIs(other, 0);
+    // Written by an instance that has yet to find Redis again.
+    demo.put(HANDLE, recordOf('second'));
+    other.pass(6000);
+    redis.thaw();
+    await redisIs(other, 1);
+    expect((await other.ask(PATH)).text).toContain('/second');
+    other.pass(5000);
+    await other.ask(PATH);
+    expect(demo.askedFor(HANDLE)).toBe(2);
+  });
+
+  test('the other answers the same record to another question in another spelling', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await one.ask(PATH);
+    await isStored();
+    const answer = await other.ask('/api/handles/21.t11998%2FPAGE?type=url');
+    expect(JSON.parse(answer.text)).toMatchObject({ handle: '21.t11998/PAGE', values: [{ type: 'URL' }] });
+    expect(demo.asked).toBe(1);
+  });
+
+  test('an authoritative "not found" through one takes the record away from the other', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await one.ask(PATH);
+    await isStored();
+    expect((await other.ask(PATH)).status).toBe(200);
+    demo.remove(HANDLE);
+    expect((await one.ask(`${PATH}?auth=true`)).status).toBe(404);
+    await expect.poll(async () => (await other.ask(PATH)).status).toBe(404);
+    expect((await one.ask(PATH)).status).toBe(404);
+  });
+
+  test('what is kept in Redis has an end', async () => {
+    const one = await start({ CACHE_FOUND_MAX_TTL: '10s', CACHE_STALE_IF_ERROR: '20s' });
+    await one.ask(PATH);
+    await isStored();
+    const [name] = await client.keys('*:entry');
+    const lifeMs = await client.pttl(name!);
+    expect(lifeMs).toBeGreaterThan(25_000);
+    expect(lifeMs).toBeLessThanOrEqual(30_000);
+  });
+
+  test('proxies with different redis.keyPrefix share nothing', async () => {
+    const [one, other] = await Promise.all([start(), start({ REDIS_KEY_PREFIX: 'other:' })]);
+    await one.ask(PATH);
+    await isStored();
+    await other.ask(PATH);
+    expect(demo.asked).toBe(2);
+  });
+
+  describe('bytes in Redis that are no entry of this version', () => {
+    const damages: [what: string, damage: (entry: Buffer) => Buffer][] = [
+      [
+        'another version',
+        (entry) => Buffer.concat([entry.subarray(0, 3), Buffer.of(250), entry.subarray(4)]),
+      ],
+      ['nothing', () => Buffer.alloc(0)],
+      ['text of somebody else', () => Buffer.from('{"handle":"21.T11998/page"}')],
+      ['half of an entry', (entry) => entry.subarray(0, entry.length / 2)],
+      ['an entry and more', (entry) => Buffer.concat([entry, entry])],
+    ];
+
+    test.each(damages)('%s is a miss and is replaced', async (_what, damage) => {
+      const one = await start();
+      await one.ask(PATH);
+      await isStored();
+      const [name] = await client.keys('*:entry');
+      const damaged = damage((await client.getBuffer(name!))!);
+      await client.set(name!, damaged);
+
+      const other = await start();
+      expect((await other.ask(PATH)).status).toBe(200);
+      expect(demo.asked).toBe(2);
+
+      await expect.poll(() => client.getBuffer(name!)).not.toEqual(damaged);
+      const third = await start();
+      expect((await third.ask(PATH)).headers['cache-status']).toContain('detail=redis');
+      expect(demo.asked).toBe(2);
+    });
+
+    test('a key of another kind is a miss and is replaced', async () => {
+      const one = await start();
+      await one.ask(PATH);
+      await isStored();
+      const [name] = await client.keys('*:entry');
+      await client.del(name!);
+      await client.lpush(name!, 'a list');
+      const other = await start();
+      expect((await other.ask(PATH)).status).toBe(200);
+      await expect.poll(() => client.type(name!)).toBe('string');
+    });
+  });
+});

@@ -1,0 +1,19 @@
+// Redis is stopped in the middle of a write load: nobody is shown an old record for longer than is promised.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, test } from 'vitest';
+import { writeThroughOutage } from '../support/outage-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+
+describeWithRedis('a Redis that is stopped for ten seconds', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('keeps an old record alive no longer than redis.lostMaxAge and its detection', async () => {
+    const away = (): unknown => redis.stop();
+    const back = (): unknown => redis.restart();
+    await writeThroughOutage({ name: 'stopped', redis, away, back });
+  }, 40_000);
+});

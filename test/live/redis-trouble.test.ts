@@ -1,0 +1,212 @@
+// Redis is a helper, never a need: readers notice nothing of its troubles.
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import type { Proxy } from '../support/proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { startStallClock } from '../support/stall-clock.js';
+import { metric, redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
+
+// A frozen Redis is noticed within a second, and its return too.
+vi.setConfig({ testTimeout: 15_000 });
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/page';
+const PATH = `/api/handles/${HANDLE}`;
+/** What trouble with Redis may cost one reader, and how many readers may notice anything at all. */
+const MOST_MS = 100;
+const NOTICEABLE_MS = 40;
+const MOST_READERS = 20;
+
+const recordOf = (path: string): unknown[] => [
+  { index: 1, type: 'URL', data: { format: 'string', value: `https://example.org/${path}` } },
+];
+
+interface Read {
+  status: number;
+  /** Without the time in which the whole process had to wait for the machine. */
+  ms: number;
+}
+
+/** Reads without a pause, in turn a record that is in memory and one that was never asked for. */
+function keepReading(proxy: Proxy): { reads: Read[]; stop: () => Promise<void> } {
+  const reads: Read[] = [];
+  const stalledMs = startStallClock();
+  const clock = (): number => performance.now() - stalledMs();
+  let isReading = true;
+  const readOn = async (name: string): Promise<void> => {
+    for (let count = 0; isReading; count++) {
+      const handle = count % 2 === 0 ? HANDLE : `21.T11998/cold-${name}-${count}`;
+      if (handle !== HANDLE) demo.put(handle, recordOf(handle));
+      const startedAt = clock();
+      const { status } = await proxy.ask(`/api/handles/${handle}`);
+      reads.push({ status, ms: clock() - startedAt });
+    }
+  };
+  const readers = Promise.all(['a', 'b', 'c'].map(readOn));
+  const stop = async (): Promise<void> => {
+    isReading = false;
+    await readers;
+  };
+  onTestFinished(stop);
+  return { reads, stop };
+}
+
+describeWithRedis('a Redis in trouble', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url, { lazyConnect: true });
+    client.on('error', () => undefined);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+  beforeEach(async () => {
+    redis.thaw();
+    await redis.restart();
+    demo.put(HANDLE, recordOf('first'));
+    demo.reset();
+  });
+
+  const start = (env: Record<string, string> = {}): Promise<Proxy> =>
+    startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+  /** Asks, and waits until the answer is in Redis too. */
+  const load = async (proxy: Proxy): Promise<void> => {
+    await proxy.ask(PATH);
+    await expect.poll(() => client.keys('*/PAGE}:entry')).toHaveLength(1);
+  };
+  const startAlone = (): Promise<Proxy> => startSeparated({ redisUrl: redis.url, upstreamUrl: demo.url });
+
+  const lose: Record<string, { away: () => unknown; back: () => unknown }> = {
+    stopped: { away: () => redis.stop(), back: () => redis.restart() },
+    frozen: {
+      away: () => {
+        redis.freeze();
+      },
+      back: () => {
+        redis.thaw();
+      },
+    },
+  };
+  const kinds = Object.keys(lose);
+
+  test.each(kinds)('costs no reader anything that counts when it is %s and comes back', async (kind) => {
+    const proxy = await start();
+    await proxy.ask(PATH);
+    const { reads, stop } = keepReading(proxy);
+    const more = async (): Promise<void> => {
+      const enough = reads.length + 200;
+      // How many reads fit into a second is the machine's matter; that none of them is slow, is tested below.
+      await expect.poll(() => reads.length, { timeout: 10_000 }).toBeGreaterThan(enough);
+    };
+    await more();
+    await lose[kind]!.away();
+    await redisIs(proxy, 0);
+    await more();
+    await lose[kind]!.back();
+    await redisIs(proxy, 1);
+    await more();
+    await stop();
+    expect(reads.filter(({ status }) => status !== 200)).toEqual([]);
+    const slowest = Math.max(...reads.map(({ ms }) => ms));
+    expect(slowest, `the slowest of ${reads.length} reads`).toBeLessThan(MOST_MS);
+    expect(reads.filter(({ ms }) => ms > NOTICEABLE_MS).length).toBeLessThan(MOST_READERS);
+  });
+
+  test.each(kinds)('shows in the metrics when it is %s', async (kind) => {
+    const proxy = await start();
+    expect(await metric(proxy, 'handle_proxy_redis_errors_total')).toBe(0);
+    await lose[kind]!.away();
+    await redisIs(proxy, 0);
+    await expect.poll(() => metric(proxy, 'handle_proxy_redis_errors_total')).toBeGreaterThan(0);
+    await lose[kind]!.back();
+    await redisIs(proxy, 1);
+  });
+
+  test.each(kinds)('is shared again after it was %s', async (kind) => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await lose[kind]!.away();
+    await Promise.all([redisIs(one, 0), redisIs(other, 0)]);
+    await lose[kind]!.back();
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    await one.ask(PATH);
+    await expect
+      .poll(async () => (await other.ask(`${PATH}?type=URL`)).headers['cache-status'])
+      .toContain('hit');
+    demo.remove(HANDLE);
+    await one.ask(`${PATH}?auth=true`);
+    await expect.poll(async () => (await other.ask(PATH)).status).toBe(404);
+  });
+
+  test.each(kinds)('does not keep a proxy from starting when it is %s', async (kind) => {
+    await lose[kind]!.away();
+    const proxy = await startAlone();
+    const startedAt = performance.now();
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect(performance.now() - startedAt).toBeLessThan(MOST_MS);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    expect(demo.asked).toBe(1);
+    await lose[kind]!.back();
+    await redisIs(proxy, 1);
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+
+  test('lets memory answer alone for redis.lostMaxAge and no longer', async () => {
+    const proxy = await start({ REDIS_LOST_MAX_AGE: '5s' });
+    await load(proxy);
+    await redis.stop();
+    await redisIs(proxy, 0);
+    proxy.pass(5000);
+    await proxy.ask(PATH);
+    expect(demo.asked).toBe(1);
+    demo.put(HANDLE, recordOf('second'));
+    proxy.pass(1);
+    expect((await proxy.ask(PATH)).text).toContain('/second');
+    expect(demo.asked).toBe(2);
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
+    expect(demo.asked).toBe(2);
+  });
+
+  test('lets an old record stand in when the upstream is away too', async () => {
+    const proxy = await start({ REDIS_LOST_MAX_AGE: '5s' });
+    await load(proxy);
+    await redis.stop();
+    await redisIs(proxy, 0);
+    demo.fail('refuse');
+    onTestFinished(demo.heal);
+    proxy.pass(6000);
+    const answer = await proxy.ask(PATH);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['cache-status']).toContain('detail=error');
+  });
+
+  test.each(kinds)('makes memory ask again once it is back from being %s', async (kind) => {
+    const proxy = await start();
+    await load(proxy);
+    await lose[kind]!.away();
+    await redisIs(proxy, 0);
+    demo.put(HANDLE, recordOf('second'));
+    await lose[kind]!.back();
+    await redisIs(proxy, 1);
+    expect((await proxy.ask(PATH)).text).toContain('/second');
+    expect(demo.asked).toBe(2);
+  });
+
+  test('does not bring back a record whose end was learned while it was frozen', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    await load(one);
+    await other.ask(PATH);
+    redis.freeze();
+    await Promise.all([redisIs(one, 0), redisIs(other, 0)]);
+    demo.remove(HANDLE);
+    expect((await one.ask(`${PATH}?auth=true`)).status).toBe(404);
+    redis.thaw();
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    expect((await one.ask(PATH)).status).toBe(404);
+    expect((await other.ask(PATH)).status).toBe(404);
+    expect((await (await start()).ask(PATH)).status).toBe(404);
+  });
+});

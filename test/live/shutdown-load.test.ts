@@ -1,0 +1,63 @@
+// The built program at its end while clients keep asking: what was asked is answered, by all workers.
+import { once } from 'node:events';
+import { afterEach, expect, test, vi } from 'vitest';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { exchangeOn, openSocket } from '../support/raw-socket.js';
+import { type SteadyClient, startSteadyClient } from '../support/steady-client.js';
+
+// Processes take their time to start on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+
+afterEach(() => {
+  demo.heal();
+  demo.reset();
+});
+
+/** A pause of 0 is a busy client; one of 100 ms lets the connection lie idle most of the time. */
+const PAUSES_MS = [0, 0, 0, 0, 20, 20, 100, 100, 100, 100, 100, 100];
+
+const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
+
+test.each(['1', '2'])('SIGTERM under load loses no request, with %s workers', async (SERVER_WORKERS) => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+  demo.delay(60);
+  let unknown = 0;
+  // Hits, and handles nobody asked for before, whose answers are under way when the signal comes.
+  const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
+  const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
+    next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
+  );
+  const answered = (): number => Math.min(...clients.map(({ statuses }) => statuses().length));
+  await expect.poll(answered, { timeout: 10_000 }).toBeGreaterThan(5);
+  const exited = proxy.stop();
+  await Promise.all(clients.map(({ ended }) => ended));
+  expect(await exited).toEqual({ code: 0, signal: null });
+  expect(sum(clients.map(({ lost }) => lost()))).toBe(0);
+  expect(new Set(clients.flatMap(({ statuses }) => statuses()))).toEqual(new Set([200, 404]));
+});
+
+test('a request on a connection that was idle is answered, and told that no other follows', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const socket = await openSocket(proxy.url);
+  const question = `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`;
+  expect((await exchangeOn(socket, question)).headers).toMatchObject({ connection: 'keep-alive' });
+  void proxy.stop();
+  await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
+  const closed = once(socket, 'close');
+  expect(await exchangeOn(socket, question)).toMatchObject({ status: 200, headers: { connection: 'close' } });
+  await closed;
+});
+
+test('an answer that was under way when the signal came says that no other follows', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const socket = await openSocket(proxy.url);
+  demo.delay(400);
+  const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
+  await expect.poll(() => demo.asked).toBe(1);
+  void proxy.stop();
+  expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+});

@@ -1,0 +1,116 @@
+// The built program at its end: what runs is answered, nothing new is taken, a second signal ends at once.
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, get } from 'node:http';
+import { connect } from 'node:net';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+
+// Processes take their time to start on a busy machine.
+vi.setConfig({ testTimeout: 15_000 });
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+
+afterEach(() => {
+  demo.heal();
+  demo.reset();
+});
+
+const isStopping = (proxy: BuiltProxy) => expect.poll(() => proxy.output()).toContain('"stopping"');
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'on %s a slow request is answered in full, new connections are refused, and the exit code is 0',
+  async (signal) => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+    demo.delay(400);
+    const slow = ask(proxy.url, PATH);
+    await expect.poll(() => demo.asked).toBe(1);
+    const exited = proxy.stop(signal);
+    await isStopping(proxy);
+    await expect(ask(proxy.url, PATH)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    const answer = await slow;
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
+    expect(await exited).toEqual({ code: 0, signal: null });
+    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+  },
+);
+
+test.each(['1', '2'])(
+  'while requests under way come to their end /readyz says no and /metrics goes on, with %s workers',
+  async (SERVER_WORKERS) => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+    demo.hold.begin('GET');
+    const slow = ask(proxy.url, PATH);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    const exited = proxy.stop();
+    await isStopping(proxy);
+    const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
+    await expect.poll(readyz).toBe(503);
+    expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
+    expect((await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
+    demo.hold.end('GET');
+    expect((await slow).status).toBe(200);
+    expect(await exited).toEqual({ code: 0, signal: null });
+  },
+);
+
+test('a client that keeps its connection open does not hold up the end', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => {
+    agent.destroy();
+  });
+  demo.delay(300);
+  const request = get(`${proxy.url}${PATH}`, { agent });
+  const answered = once(request, 'response');
+  await expect.poll(() => demo.asked).toBe(1);
+  const exited = proxy.stop();
+  const [answer] = (await answered) as [IncomingMessage];
+  answer.resume();
+  await once(answer, 'end');
+  const answeredAt = performance.now();
+  expect(await exited).toEqual({ code: 0, signal: null });
+  expect(performance.now() - answeredAt).toBeLessThan(1500);
+});
+
+test('a connection that never sent anything does not hold up the end', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const { hostname, port } = new URL(proxy.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  await once(socket, 'connect');
+  const stoppedAt = performance.now();
+  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+  // A request may be on its way over it, so it is given a second; the rest is for a busy machine.
+  expect(performance.now() - stoppedAt).toBeLessThan(5000);
+});
+
+test('requests that overstay server.shutdownTimeout are cut off', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms' });
+  demo.fail('hang');
+  const hanging = ask(proxy.url, PATH);
+  hanging.catch(() => undefined);
+  await expect.poll(() => demo.asked).toBe(1);
+  const stoppedAt = performance.now();
+  expect((await proxy.stop()).code).toBe(0);
+  expect(performance.now() - stoppedAt).toBeLessThan(1500);
+  await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
+});
+
+test.each(['1', '2'])('a second signal ends the program at once, with %s workers', async (SERVER_WORKERS) => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+  demo.fail('hang');
+  ask(proxy.url, PATH).catch(() => undefined);
+  await expect.poll(() => demo.asked).toBe(1);
+  void proxy.stop();
+  await isStopping(proxy);
+  const secondAt = performance.now();
+  expect((await proxy.stop()).code).toBeGreaterThan(0);
+  expect(performance.now() - secondAt).toBeLessThan(1500);
+});

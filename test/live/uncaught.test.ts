@@ -1,0 +1,61 @@
+// An error that nobody caught is logged and ends the process it came up in; nothing goes on half alive.
+import { describe, expect, test, vi } from 'vitest';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { workersOf } from '../support/workers.js';
+
+// Processes take their time to start on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+
+/** Loaded into every process of the program: fails in the way of the signal that comes. */
+const PRELOADED = `
+  process.on('SIGALRM', () => { throw new Error('thrown on purpose'); });
+  process.on('SIGIO', () => { Promise.reject(new Error('rejected on purpose')); });
+  process.on('SIGPROF', () => { Promise.reject(undefined); });
+`;
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
+
+const start = (SERVER_WORKERS: string): Promise<BuiltProxy> =>
+  startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS, NODE_OPTIONS });
+
+const fatalOf = (proxy: BuiltProxy, pid: number): Record<string, unknown> | undefined =>
+  proxy.logs().find((line) => line['level'] === 'fatal' && line['pid'] === pid);
+
+describe.each([
+  ['an exception', 'SIGALRM', 'thrown on purpose'],
+  ['a rejection', 'SIGIO', 'rejected on purpose'],
+  ['a rejection without a reason', 'SIGPROF', 'not an error: undefined'],
+] as const)('%s that nobody caught', (_what, signal, message) => {
+  test('ends the only process, with a line in the log and a code other than 0', async () => {
+    const proxy = await start('1');
+    const pid = Number(proxy.logs()[0]?.['pid']);
+    expect(await proxy.stop(signal)).toEqual({ code: 1, signal: null });
+    expect(fatalOf(proxy, pid)).toMatchObject({ err: { message } });
+  });
+
+  test('ends the worker, which is replaced; the other goes on', async () => {
+    const proxy = await start('2');
+    const [first = 0, second = 0] = await workersOf(proxy);
+    process.kill(first, signal);
+    await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).not.toContain(first);
+    await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).toHaveLength(2);
+    expect(await workersOf(proxy)).toContain(second);
+    expect(fatalOf(proxy, first)).toMatchObject({ err: { message } });
+    expect(proxy.logs()).toContainEqual(
+      expect.objectContaining({ msg: 'a worker ended: it is replaced', worker: first, code: 1 }),
+    );
+    expect((await ask(proxy.url, PATH)).status).toBe(200);
+  });
+});
+
+test('what fails in the primary ends all', async () => {
+  const proxy = await start('2');
+  const workers = await workersOf(proxy);
+  expect((await proxy.stop('SIGALRM')).code).toBe(1);
+  expect(proxy.output()).toContain('thrown on purpose');
+  for (const pid of workers) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+});

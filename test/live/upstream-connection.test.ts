@@ -1,0 +1,138 @@
+// How real connections fail: each shape becomes the right error, with a second try only where it helps.
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
+
+const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
+const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+test('a port where nobody listens is unreachable', async () => {
+  const { resolve, asked } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
+  await expect(resolve()).rejects.toMatchObject({
+    code: 'UPSTREAM_UNREACHABLE',
+    message: expect.stringContaining('ECONNREFUSED') as string,
+  });
+  expect(asked).toMatchObject([{ result: 'UPSTREAM_UNREACHABLE', retried: true }]);
+});
+
+test('an unknown host name is unreachable', async () => {
+  const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
+  await expect(resolve()).rejects.toMatchObject({
+    code: 'UPSTREAM_UNREACHABLE',
+    message: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
+  });
+});
+
+test('a reset before the headers is tried once more, on another connection', async () => {
+  const server = await listenRaw((socket) => socket.resetAndDestroy());
+  const { resolve } = openClient(server);
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
+  expect(server.connections()).toBe(2);
+});
+
+test('a body that is cut is tried once more and never taken for whole', async () => {
+  const server = await listenRaw((socket) =>
+    socket.end(`${JSON_HEAD}Content-Length: 500\r\n\r\n{"responseCode":1`),
+  );
+  const { resolve } = openClient(server);
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+  expect(server.connections()).toBe(2);
+});
+
+test('headers that do not come in time are a timeout, asked for once', async () => {
+  const server = await listenRaw(() => undefined);
+  const { resolve } = openClient(server, { timeoutMs: 60 });
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
+  expect(server.connections()).toBe(1);
+});
+
+test('a body that does not end in time is a timeout, asked for once, and its connection is closed', async () => {
+  let closed: Promise<unknown> | undefined;
+  const server = await listenRaw((socket) => {
+    closed = once(socket, 'close');
+    socket.write(`${JSON_HEAD}Content-Length: 500\r\n\r\n{`);
+  });
+  const { resolve } = openClient(server, { timeoutMs: 60 });
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
+  expect(server.connections()).toBe(1);
+  await closed;
+});
+
+test('a body over the limit is given up early, asked for once, and its connection is closed', async () => {
+  let sent = 0;
+  let closed: Promise<unknown> | undefined;
+  const server = await listenHttp((_request, response) => {
+    closed = once(response, 'close');
+    const more = (): void => {
+      while (!response.destroyed && response.write(' '.repeat(10_000))) sent += 10_000;
+    };
+    response.on('drain', more);
+    more();
+  });
+  const { resolve } = openClient(server, { maxBodyBytes: 50_000 });
+  await expect(resolve()).rejects.toMatchObject({
+    code: 'UPSTREAM_BAD_ANSWER',
+    message: expect.stringContaining('more than 50000 bytes') as string,
+  });
+  await closed;
+  expect(sent).toBeLessThan(20_000_000);
+  expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
+});
+
+test('something that is no HTTP is a bad answer', async () => {
+  const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
+  const { resolve } = openClient(server);
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  expect(server.connections()).toBe(1);
+});
+
+test('a kept-alive connection that the server has dropped costs one second try on a fresh one', async () => {
+  const answeredOn = new Set<net.Socket>();
+  const server = await listenRaw((socket) => {
+    if (answeredOn.has(socket)) socket.resetAndDestroy();
+    else socket.write(NOT_FOUND_REPLY);
+    answeredOn.add(socket);
+  });
+  const { resolve, asked } = openClient(server);
+  expect(await resolve()).toEqual({ kind: 'not-found' });
+  expect(await resolve()).toEqual({ kind: 'not-found' });
+  expect(asked.map(({ retried }) => retried)).toEqual([false, true]);
+  expect(server.connections()).toBe(2);
+});
+
+test('connections are kept for the next question, those of a second try are not', async () => {
+  const closes: string[] = [];
+  let cuts = 2;
+  const server = await listenHttp((request, response) => {
+    closes.push(request.headers.connection ?? '');
+    if (request.headers.connection === 'keep-alive' && cuts-- > 0) request.socket.resetAndDestroy();
+    else response.writeHead(404).end(NOT_FOUND);
+  });
+  const { resolve } = openClient(server);
+  for (let time = 0; time < 4; time++) await resolve();
+  expect(closes).toEqual(['keep-alive', 'close', 'keep-alive', 'close', 'keep-alive', 'keep-alive']);
+  expect(server.connections()).toBe(5);
+});
+
+test('a caller who leaves closes the connection', async () => {
+  const caller = new AbortController();
+  let closed: Promise<unknown> | undefined;
+  const server = await listenHttp((_request, response) => {
+    closed = once(response, 'close');
+    caller.abort(new Error('gone'));
+  });
+  const { resolve, asked } = openClient(server);
+  await expect(resolve(caller.signal)).rejects.toThrow('gone');
+  await closed;
+  expect(asked).toMatchObject([{ result: 'aborted' }]);
+});

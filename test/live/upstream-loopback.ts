@@ -1,0 +1,109 @@
+// Servers on loopback that misbehave as the test wishes, and an upstream client that asks them.
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import net, { type AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { type AgentOptions, type Agents, createAgents } from '../../src/upstream/agent.js';
+import { type Asked, createUpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.js';
+import type { Certificate } from '../support/certificate.js';
+
+export const NOT_FOUND = '{"responseCode":100}';
+
+/** A server for one test: where it is, how many connections it saw, what it was sent. */
+export interface Loopback {
+  port: number;
+  url: string;
+  connections: () => number;
+  received: () => string;
+}
+
+async function listen(server: net.Server, scheme: string): Promise<Loopback> {
+  const sockets = new Set<net.Socket>();
+  let connections = 0;
+  let received = '';
+  server.on('connection', (socket: net.Socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.on('request', ({ method, url }: http.IncomingMessage) => {
+    received += `${method ?? ''} ${url ?? ''}\n`;
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: `${scheme}://127.0.0.1:${port}`,
+    connections: () => connections,
+    received: () => received,
+  };
+}
+
+/** A bare TCP server: the behaviour is run once the client has sent something. */
+export function listenRaw(behave: (socket: net.Socket) => void): Promise<Loopback> {
+  const server = net.createServer((socket) => {
+    socket.on('data', () => {
+      behave(socket);
+    });
+  });
+  return listen(server, 'http');
+}
+
+export function listenHttp(answer: http.RequestListener): Promise<Loopback> {
+  return listen(http.createServer(answer), 'http');
+}
+
+export function listenTls({ key, cert }: Certificate): Promise<Loopback> {
+  const server = https.createServer({ key, cert }, (_request, response) => {
+    response.writeHead(404, { 'content-type': 'application/json' }).end(NOT_FOUND);
+  });
+  server.on('tlsClientError', () => undefined);
+  return listen(server, 'https');
+}
+
+/** Agents that are closed with the test. */
+export function openAgents(options: AgentOptions): Agents {
+  const agents = createAgents(options);
+  onTestFinished(() => agents.close());
+  return agents;
+}
+
+export interface LiveClient {
+  resolve: (signal?: AbortSignal) => Promise<Outcome>;
+  asked: Asked[];
+}
+
+/**
+ * An upstream client that asks for the same handle each time. undici takes a connection up again one
+ * turn of the event loop after its last answer; with several it would open another one meanwhile.
+ */
+export function openClient(
+  { url, ca, fingerprint }: Omit<AgentOptions, 'connections'>,
+  changes: Partial<UpstreamClientOptions> = {},
+): LiveClient {
+  const { dispatcher, freshDispatcher } = openAgents({ url, ca, fingerprint, connections: 1 });
+  const asked: Asked[] = [];
+  const client = createUpstreamClient({
+    pseudonym: 'handle-resolver-proxy',
+    url,
+    timeoutMs: 5000,
+    maxBodyBytes: 100_000,
+    caseSensitive: false,
+    dispatcher,
+    freshDispatcher,
+    breaker: { failures: 100, openForMs: 5000 },
+    onAnswer: (answer) => asked.push(answer),
+    now: Date.now,
+    ...changes,
+  });
+  return { asked, resolve: (signal) => client.resolve({ handle: '21.T1/a', authoritative: false, signal }) };
+}

@@ -1,0 +1,153 @@
+// Whom the connections trust: the public authorities, one authority of the operator's, or one pinned certificate.
+import type http from 'node:http';
+import https from 'node:https';
+import { beforeAll, expect, test } from 'vitest';
+import type { AgentOptions } from '../../src/upstream/agent.js';
+import { type Certificate, createCertificate } from '../support/certificate.js';
+import { listenHttp, listenTls, type Loopback, openAgents, openClient } from './upstream-loopback.js';
+
+let certificate: Certificate;
+let other: Certificate;
+
+beforeAll(async () => {
+  certificate = await createCertificate();
+  other = await createCertificate();
+});
+
+/** Sends what a write would send and gives the status, or the code of the error. */
+function write({ url, agent }: { url: string; agent: http.Agent }): Promise<number | string> {
+  return new Promise((answered) => {
+    const request = https.request(`${url}/api/handles/21.T1/a`, { agent, method: 'PUT' }, (response) => {
+      response.resume().on('end', () => {
+        answered(response.statusCode ?? 0);
+      });
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      answered(error.code ?? error.message);
+    });
+    request.end('{"values":[]}');
+  });
+}
+
+type Trust = Pick<AgentOptions, 'ca' | 'fingerprint'>;
+
+async function readAndWrite(server: Loopback, trust: Trust): Promise<[unknown, number | string]> {
+  const { resolve } = openClient({ url: server.url, ...trust });
+  const { nodeAgent } = openAgents({ url: server.url, connections: 4, ...trust });
+  const read = await resolve().catch((error: unknown) => error);
+  return [read, await write({ url: server.url, agent: nodeAgent })];
+}
+
+const REACHED = [{ kind: 'not-found' }, 404];
+const BOTH_ASKED = 'GET /api/handles/21.T1/a\nPUT /api/handles/21.T1/a\n';
+
+const refusedAs = (code: string): unknown[] => [
+  expect.objectContaining({
+    code: 'UPSTREAM_UNREACHABLE',
+    message: expect.stringContaining(code) as string,
+  }),
+  code,
+];
+
+test('a self-signed certificate is refused, and the error says which keys help', async () => {
+  const server = await listenTls(certificate);
+  const [read, written] = await readAndWrite(server, {});
+  expect([read, written]).toEqual(refusedAs('DEPTH_ZERO_SELF_SIGNED_CERT'));
+  expect((read as Error).message).toContain('set upstream.caFile or upstream.fingerprint');
+  expect(server.received()).toBe('');
+  expect(server.connections()).toBe(2);
+});
+
+test('a certificate of the given authority is taken', async () => {
+  const server = await listenTls(certificate);
+  expect(await readAndWrite(server, { ca: certificate.cert })).toEqual(REACHED);
+  expect(server.received()).toBe(BOTH_ASKED);
+});
+
+test('another authority than the given one is refused', async () => {
+  const server = await listenTls(certificate);
+  const [read, written] = await readAndWrite(server, { ca: other.cert });
+  expect(read).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+  expect(written).toEqual(expect.stringMatching(/CERT/));
+  expect(server.received()).toBe('');
+});
+
+test('a certificate for another name is refused even with the right authority', async () => {
+  const elsewhere = await createCertificate({ ip: '192.0.2.1' });
+  const server = await listenTls(elsewhere);
+  const answers = await readAndWrite(server, { ca: elsewhere.cert });
+  expect(answers).toEqual(refusedAs('ERR_TLS_CERT_ALTNAME_INVALID'));
+  expect(server.received()).toBe('');
+});
+
+test('an expired certificate is refused', async () => {
+  const expired = await createCertificate({ notAfterDate: new Date(Date.now() - 1000) });
+  const server = await listenTls(expired);
+  expect(await readAndWrite(server, { ca: expired.cert })).toEqual(refusedAs('CERT_HAS_EXPIRED'));
+  expect(server.received()).toBe('');
+});
+
+test.each([
+  ['with colons', (pin: string) => pin],
+  ['in lower case without colons', (pin: string) => pin.replaceAll(':', '').toLowerCase()],
+])('the pinned certificate is taken, its fingerprint written %s', async (_how, spell) => {
+  const server = await listenTls(certificate);
+  expect(await readAndWrite(server, { fingerprint: spell(certificate.fingerprint) })).toEqual(REACHED);
+  expect(server.received()).toBe(BOTH_ASKED);
+});
+
+test('a pinned certificate may be for another name and expired', async () => {
+  const odd = await createCertificate({ ip: '192.0.2.1', notAfterDate: new Date(Date.now() - 1000) });
+  const server = await listenTls(odd);
+  expect(await readAndWrite(server, { fingerprint: odd.fingerprint })).toEqual(REACHED);
+});
+
+test('with another certificate than the pinned one not a byte of a request is sent', async () => {
+  const server = await listenTls(certificate);
+  const answers = await readAndWrite(server, { fingerprint: other.fingerprint });
+  expect(answers).toEqual([
+    expect.objectContaining({
+      code: 'UPSTREAM_UNREACHABLE',
+      message: expect.stringContaining('not the one pinned') as string,
+    }),
+    'ERR_TLS_PIN_MISMATCH',
+  ]);
+  expect(server.received()).toBe('');
+  expect(server.connections()).toBe(2);
+});
+
+test('the pin holds for the second connection as for the first', async () => {
+  const server = await listenTls(certificate);
+  const { nodeAgent } = openAgents({ url: server.url, connections: 4, fingerprint: other.fingerprint });
+  const { resolve } = openClient({ url: server.url, fingerprint: other.fingerprint });
+  for (let time = 0; time < 3; time++) {
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+    expect(await write({ url: server.url, agent: nodeAgent })).toBe('ERR_TLS_PIN_MISMATCH');
+  }
+  expect(server.received()).toBe('');
+});
+
+test('a pinned connection is kept for the next write', async () => {
+  const server = await listenTls(certificate);
+  const { nodeAgent } = openAgents({ url: server.url, connections: 4, fingerprint: certificate.fingerprint });
+  for (let time = 0; time < 3; time++) expect(await write({ url: server.url, agent: nodeAgent })).toBe(404);
+  expect(server.connections()).toBe(1);
+});
+
+test('https to a server that speaks http is unreachable, and the error says what to check', async () => {
+  const server = await listenHttp((_request, response) => response.end());
+  const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
+  await expect(resolve()).rejects.toMatchObject({
+    code: 'UPSTREAM_UNREACHABLE',
+    message: expect.stringContaining('https') as string,
+  });
+  expect(server.received()).toBe('');
+});
+
+test('http to a server that speaks https is a failure that is not tried for long', async () => {
+  const server = await listenTls(certificate);
+  const { resolve } = openClient({ url: server.url.replace('https:', 'http:') });
+  await expect(resolve()).rejects.toMatchObject({ status: 502 });
+  expect(server.received()).toBe('');
+  expect(server.connections()).toBeLessThanOrEqual(2);
+});

@@ -1,0 +1,63 @@
+// Fifty clients change one handle at once through two instances on one Redis: no update is lost.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { mapLimited } from '../../src/v2/map-limited.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { type AskV2, askV2, gist } from '../support/v2.js';
+
+const CLIENTS = 50;
+const NAME = '/21.T11998/COUNTER';
+
+describeWithRedis('fifty clients on two instances', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  /** An instance of its own process that has found its Redis. */
+  async function startInstance(upstreamUrl: string): Promise<AskV2> {
+    // Nobody is to be sent away: fifty clients take their turn for longer than a real one would wait.
+    const env = { V2_LOCK_WAIT: '60s', REDIS_COMMAND_TIMEOUT: '2s' };
+    const proxy = await startBuiltProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
+    await expect.poll(() => proxy.output(), { timeout: 5000 }).toContain('redis is connected');
+    return askV2(proxy.url);
+  }
+
+  async function startTwo(): Promise<[AskV2, AskV2]> {
+    const { url } = await startDemoServer();
+    return [await startInstance(url), await startInstance(url)];
+  }
+
+  const count = (value: number): unknown[] => [{ type: 'COUNT', parsed_data: String(value) }];
+
+  const look = async (v2: AskV2): Promise<{ value: number; tag: string }> => {
+    const answer = await v2(NAME);
+    return { value: Number(gist(answer)[0]?.[2]), tag: answer.headers.etag ?? '' };
+  };
+
+  const addOneTo = async (v2: AskV2, { value, tag }: Awaited<ReturnType<typeof look>>): Promise<number> =>
+    (await v2(NAME, { method: 'PUT', body: count(value + 1), headers: { 'If-Match': tag } })).status;
+
+  /** Looks and adds until nobody was faster. */
+  async function addOne(v2: AskV2): Promise<void> {
+    let status = 412;
+    while (status === 412) status = await addOneTo(v2, await look(v2));
+    expect(status).toBe(204);
+  }
+
+  test('one of fifty equal tags passes, and when all have added one the sum is fifty', async () => {
+    const [one, other] = await startTwo();
+    expect((await one(NAME, { method: 'PUT', body: count(0) })).status).toBe(201);
+    const clients = Array.from({ length: CLIENTS }, (_, at) => (at % 2 === 0 ? one : other));
+    const seen = await Promise.all(clients.map(look));
+    const statuses = await Promise.all(clients.map((v2, at) => addOneTo(v2, seen[at]!)));
+    const losers = clients.filter((_, at) => statuses[at] === 412);
+    expect([statuses.filter((status) => status === 204).length, losers.length]).toEqual([1, CLIENTS - 1]);
+    // The more retry together, the more of them in vain: so many that they still meet.
+    await mapLimited(losers, 10, addOne);
+    expect((await look(other)).value).toBe(CLIENTS);
+  });
+});

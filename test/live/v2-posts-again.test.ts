@@ -1,0 +1,81 @@
+// A POST whose client never heard of it leaves one handle behind, not two, wherever it is sent again.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Asked } from '../support/ask.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+import { openSocket } from '../support/raw-socket.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { startSharing } from '../support/sharing-proxies.js';
+import { USER01, askV2, read, urlTo } from '../support/v2.js';
+
+const demo = await startDemoServer();
+
+beforeEach(() => {
+  demo.heal();
+});
+
+const post = (url: string, place: string): Promise<Asked> =>
+  askV2(url)('/21.T11998', { method: 'POST', body: [urlTo(place)] });
+
+const pidIn = (answer: Asked): string => (read(answer) as { 'epic-pid': string })['epic-pid'];
+
+/** The handles at the Handle server that lead to this place. */
+async function handlesOf(url: string, place: string): Promise<unknown> {
+  return read(await askV2(url)(`/21.T11998?URL=*/${place}`));
+}
+
+/** Neither the write nor the look after it is answered, though the write is carried out. */
+async function postUnheard(url: string, place: string): Promise<string> {
+  demo.fail('reset', { times: 5 });
+  const answer = await post(url, place);
+  demo.heal();
+  expect(answer.status).toBe(504);
+  return (read(answer) as { handle: string }).handle;
+}
+
+test('after a 504, on any worker of the machine', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2' });
+  for (const place of ['first', 'second', 'third', 'fourth']) {
+    const name = await postUnheard(proxy.url, place);
+    const again = await post(proxy.url, place);
+    expect([again.status, pidIn(again)]).toEqual([201, name]);
+    expect(await handlesOf(proxy.url, place)).toHaveLength(1);
+  }
+});
+
+test('after the client gave up waiting', async () => {
+  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+  demo.hold.begin('PUT');
+  const { size } = demo.hold;
+  const body = JSON.stringify([urlTo('given-up')]);
+  const socket = await openSocket(url);
+  socket.write(
+    `POST /api/v2/handles/21.T11998 HTTP/1.1\r\nHost: x\r\nAuthorization: ${USER01}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await expect.poll(() => demo.hold.size).toBe(size + 1);
+  socket.resetAndDestroy();
+  demo.hold.end('PUT');
+  await expect.poll(() => handlesOf(url, 'given-up')).toHaveLength(1);
+  expect((await post(url, 'given-up')).status).toBe(201);
+  expect(await handlesOf(url, 'given-up')).toHaveLength(1);
+});
+
+describeWithRedis('with Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('after a 504, on any instance', async () => {
+    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url };
+    const [one, other] = [await startSharing(sharing), await startSharing(sharing)];
+    const name = await postUnheard(one.url, 'elsewhere');
+    const again = await post(other.url, 'elsewhere');
+    expect([again.status, pidIn(again)]).toEqual([201, name]);
+    expect(pidIn(await post(one.url, 'elsewhere'))).not.toBe(name);
+  });
+});

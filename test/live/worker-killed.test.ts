@@ -1,0 +1,55 @@
+// One of two workers is killed under load: clients of the other notice nothing, and it is replaced.
+import { expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { type SteadyClient, startSteadyClient } from '../support/steady-client.js';
+import { workersOf } from '../support/workers.js';
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+const CLIENTS_AT_A_TIME = 20;
+
+const progress = (clients: SteadyClient[]): number =>
+  Math.min(...clients.map(({ statuses }) => statuses().length));
+
+/** The workers that have clients: each of those asks for the page. */
+async function busyWorkers(proxy: BuiltProxy): Promise<Set<number>> {
+  const { text } = await ask(proxy.adminUrl, '/cache?handle=21.T11998/page');
+  const { copies } = JSON.parse(text) as { copies: { pid: number }[] };
+  return new Set(copies.map(({ pid }) => pid));
+}
+
+test('kill -9 of a worker under load is not noticed by the clients of the other', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2' });
+  demo.delay(20);
+  let unknown = 0;
+  // Half of the handles nobody asked for before are asked for by the worker that is killed.
+  const next = (): string => (unknown++ % 2 === 0 ? PATH : `/api/handles/21.T11998/unknown-${unknown}`);
+  const clients: SteadyClient[] = [];
+  // The kernel may give all connections of a moment to one worker.
+  const haveBothClients = async (): Promise<boolean> => {
+    if ((await busyWorkers(proxy)).size === 2) return true;
+    const more = Array.from({ length: CLIENTS_AT_A_TIME }, () =>
+      startSteadyClient(proxy.url, { pauseMs: 5, next }),
+    );
+    clients.push(...more);
+    await expect.poll(() => progress(more), { timeout: 10_000 }).toBeGreaterThan(1);
+    return false;
+  };
+  await expect.poll(haveBothClients, { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => progress(clients), { timeout: 10_000 }).toBeGreaterThan(3);
+  const [killed = 0, other = 0] = await workersOf(proxy);
+  process.kill(killed, 'SIGKILL');
+  await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).not.toContain(killed);
+  await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).toHaveLength(2);
+  // A connection that the killed worker held is broken; it is the only one of its client.
+  const ofOther = clients.filter(({ lost }) => lost() === 0);
+  const before = progress(ofOther);
+  // Sooner than upstream.timeout: nobody waits for an answer of the worker that is gone.
+  await expect.poll(() => progress(ofOther)).toBeGreaterThan(before + 10);
+  expect(ofOther.flatMap(({ statuses }) => statuses()).filter((status) => status >= 500)).toEqual([]);
+  expect(ofOther.reduce((all, { lost }) => all + lost(), 0)).toBe(0);
+  expect(await workersOf(proxy)).toContain(other);
+  expect((await ask(proxy.url, PATH)).status).toBe(200);
+});

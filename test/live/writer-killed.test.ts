@@ -1,0 +1,96 @@
+// The writing proxy is killed after the upstream's commit and before anybody could forget.
+import '../support/real-sockets.js';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { ask } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { startSharing } from '../support/sharing-proxies.js';
+import { HANDLE, PATH } from '../support/upstream.js';
+
+const demo = await startDemoServer();
+const env = { UPSTREAM_WRITE_TIMEOUT: '500ms' };
+/** As long as a write may take, and some. */
+const FENCE_LIFE_MS = { least: 10_000, most: 25_000 };
+
+describeWithRedis('a writer that is killed', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+  beforeEach(async () => {
+    await client.flushall();
+    demo.put(HANDLE, numbered(1));
+    demo.reset();
+  });
+
+  const startWriter = (): Promise<BuiltProxy> =>
+    startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, ...env });
+
+  /** Writes record 2 and kills the proxy once the upstream has it. */
+  async function writeAndDie(writer: BuiltProxy): Promise<void> {
+    demo.hold.begin('PUT');
+    const { size } = demo.hold;
+    const written = putNumbered(writer.url, PATH, 2).catch(() => undefined);
+    await expect.poll(() => demo.hold.size).toBe(size + 1);
+    await writer.stop('SIGKILL');
+    demo.hold.end('PUT');
+    await written;
+  }
+
+  const entries = (): Promise<string[]> => client.keys('*:entry');
+
+  test('leaves no instance that shows the old record', async () => {
+    const [writer, other] = await Promise.all([startWriter(), startWriter()]);
+    expect(numberIn(await ask(writer.url, PATH))).toBe(1);
+    await expect.poll(entries).toHaveLength(1);
+    expect(numberIn(await ask(other.url, PATH))).toBe(1);
+    expect(demo.askedFor(HANDLE)).toBe(1);
+    await writeAndDie(writer);
+    for (const count of [3, 4, 5]) {
+      expect(numberIn(await ask(other.url, PATH))).toBe(2);
+      expect(demo.askedFor(HANDLE), 'while the fence stands nothing is kept').toBe(count);
+    }
+    expect(await entries()).toEqual([]);
+  });
+
+  test('does not leave the key fenced for ever', async () => {
+    const writer = await startWriter();
+    const other = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+    await other.ask(PATH);
+    await writeAndDie(writer);
+    expect(numberIn(await other.ask(PATH))).toBe(2);
+    const [writers] = await client.keys('*:writers');
+    const lifeMs = await client.pttl(writers!);
+    expect(lifeMs).toBeGreaterThan(FENCE_LIFE_MS.least);
+    expect(lifeMs).toBeLessThan(FENCE_LIFE_MS.most);
+    // The life of the fence passes, here and in Redis.
+    other.pass(FENCE_LIFE_MS.most);
+    await client.del(writers!);
+    await expect.poll(async () => (await other.ask(PATH)).headers['cache-status']).toContain('hit');
+    expect(numberIn(await other.ask(PATH))).toBe(2);
+    await expect.poll(entries).toHaveLength(1);
+  });
+
+  test('leaves nobody who stores what was loaded before the commit', async () => {
+    const [writer, other] = await Promise.all([startWriter(), startWriter()]);
+    demo.hold.begin('GET');
+    const slow = ask(other.url, PATH);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    await writeAndDie(writer);
+    demo.hold.end('GET');
+    expect(numberIn(await slow), 'asked before the write').toBe(1);
+    expect(numberIn(await ask(other.url, PATH))).toBe(2);
+    expect(await entries()).toEqual([]);
+    const third = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+    expect(numberIn(await third.ask(PATH))).toBe(2);
+  });
+});

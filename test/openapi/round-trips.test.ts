@@ -1,0 +1,128 @@
+// Calls of ePIC v2, of the redirects and of the operator are as the document says, request and answer.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { ask, type Question } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { complaintsAbout, complaintsAboutRequest } from '../support/openapi.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { USER01, USER02, urlTo } from '../support/v2.js';
+
+const demo = await startDemoServer();
+beforeEach(() => {
+  demo.reset();
+});
+
+/** Sends it, and holds both sides to the document; gives the status. */
+async function checked(
+  url: string,
+  target: string,
+  question: Question & { body?: string } = {},
+): Promise<number> {
+  const { status, headers, text } = await ask(url, target, question);
+  const { method = 'GET', body: sent } = question;
+  const exchange = { method, target, sent, status, contentType: headers['content-type'], body: text };
+  expect(complaintsAbout(exchange), `${method} ${target}: ${status} ${text}`).toEqual([]);
+  if (status < 300) expect(complaintsAboutRequest(exchange)).toEqual([]);
+  return status;
+}
+
+const before = (env: Record<string, string> = {}): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: demo.url, V2_PREFIXES: '21.T11998', ...env });
+
+const HANDLE = '/api/v2/handles/21.T11998/OPENAPI';
+const as = (login: string, more: Record<string, string> = {}): Record<string, string> => ({
+  Authorization: login,
+  'Content-Type': 'application/json',
+  ...more,
+});
+const values = JSON.stringify([
+  { idx: 1, ...urlTo('a'), ttl_type: 0, ttl: 3600, refs: [], privs: 'rwr-' },
+  { type: 'DESC', data: Buffer.from('text').toString('base64'), refs: ['1:21.T11998/page'] },
+]);
+
+test('a v2 record from its making to its end', async () => {
+  const { url } = await before({ DELETION_HANDLES: 'true' });
+  const put = { method: 'PUT', headers: as(USER01), body: values };
+  expect(await checked(url, HANDLE, { ...put, headers: as(USER01, { 'If-None-Match': '*' }) })).toBe(201);
+  expect(await checked(url, HANDLE, put)).toBe(204);
+  expect(await checked(url, HANDLE, { ...put, headers: as(USER01, { 'If-None-Match': '*' }) })).toBe(412);
+  expect(await checked(url, HANDLE, { headers: as(USER01) })).toBe(200);
+  const { headers } = await ask(url, HANDLE, { headers: as(USER01) });
+  const known = as(USER01, { 'If-None-Match': headers.etag ?? '' });
+  expect(await checked(url, HANDLE, { headers: known })).toBe(304);
+  expect(
+    await checked(url, '/api/v2/handles/21.T11998/', { method: 'POST', headers: as(USER01), body: values }),
+  ).toBe(201);
+  expect(await checked(url, '/api/v2/handles/21.T11998', { headers: as(USER01) })).toBe(200);
+  expect(await checked(url, '/api/v2/handles/21.T11998?URL=*a', { headers: as(USER01) })).toBe(200);
+  expect(
+    await checked(url, '/api/v2/handles/21.T11998?URL=*a', { headers: as(USER01, { Depth: '1' }) }),
+  ).toBe(200);
+  expect(await checked(url, '/api/v2/handles/', { headers: as(USER01) })).toBe(200);
+  expect(await checked(url, HANDLE, { method: 'DELETE', headers: as(USER01) })).toBe(204);
+  expect(await checked(url, HANDLE, { headers: as(USER01) })).toBe(404);
+});
+
+test('what v2 refuses', async () => {
+  const { url } = await before();
+  const put = { method: 'PUT', headers: as(USER01), body: values };
+  expect(await checked(url, HANDLE, { ...put, headers: {} })).toBe(401);
+  expect(await checked(url, HANDLE, { ...put, headers: as('Basic eDp5') })).toBe(401);
+  expect(await checked(url, HANDLE, { ...put, headers: as(USER02) })).toBe(403);
+  expect(await checked(url, HANDLE, { ...put, headers: as(USER01, { 'Content-Type': 'text/plain' }) })).toBe(
+    415,
+  );
+  expect(await checked(url, HANDLE, { ...put, body: '{}' })).toBe(400);
+  expect(await checked(url, '/api/v2/handles/21.T11998', { method: 'GET', headers: as(USER02) })).toBe(403);
+  expect(
+    await checked(url, '/api/v2/handles/21.T11998/page', { method: 'DELETE', headers: as(USER01) }),
+  ).toBe(403);
+});
+
+test('a handle server that is down, in all three interfaces', async () => {
+  const { url } = await startProxy({ UPSTREAM_URL: 'http://127.0.0.1:1' });
+  expect(await checked(url, HANDLE, { headers: as(USER01) })).toBe(502);
+  expect(await checked(url, '/api/handles/21.T11998/page')).toBe(502);
+  expect(await checked(url, '/21.T11998/page')).toBe(502);
+  expect(await checked(url, '/21.T11998/page', { headers: { Accept: 'application/json' } })).toBe(502);
+});
+
+test.each([
+  ['/21.T11998/page', 302],
+  ['/21.T11998/page?noredirect', 200],
+  ['/21.T11998/page?action=showurls', 200],
+  ['/21.T11998/page?action=api', 200],
+  ['/21.T11998/alias', 301],
+  ['/21.T11998/nothing', 404],
+  ['/99.T1/nothing', 404],
+])('%s is answered with %d, as a page or more', async (target, status) => {
+  const { url } = await before();
+  expect(await checked(url, target)).toBe(status);
+});
+
+const JSON_BODY = { 'Content-Type': 'application/json' };
+
+test.each<[target: string, status: number, question?: Question & { body?: string }]>([
+  ['/', 200],
+  ['/healthz', 200],
+  ['/readyz', 200],
+  ['/metrics', 200],
+  ['/stats', 200],
+  ['/cache?handle=21.T11998/page', 200],
+  ['/cache', 400],
+  ['/purge', 200, { method: 'POST', headers: JSON_BODY, body: '{"handle":"21.T11998/page","soft":true}' }],
+  ['/purge', 200, { method: 'POST', headers: JSON_BODY, body: '{"all":true}' }],
+  ['/purge', 400, { method: 'POST', headers: JSON_BODY, body: '{"all":false}' }],
+  ['/log-level', 200, { method: 'PUT', headers: JSON_BODY, body: '{"level":"silent"}' }],
+])('the operator asks for %s and gets %d', async (path, status, question) => {
+  const { app, url } = await before();
+  await ask(url, '/api/handles/21.T11998/page');
+  const server = createServer(app.admin).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const place = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await checked(place, path, question)).toBe(status);
+});

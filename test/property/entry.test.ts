@@ -1,0 +1,58 @@
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { type Entry, decodeEntry, encodeEntry } from '../../src/cache/entry.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { texts } from '../support/arbitraries.js';
+
+const times = fc.integer({ min: 0, max: 4e12 });
+const entries: fc.Arbitrary<Entry> = fc.record({
+  kind: fc.constantFrom('found', 'empty', 'not-found'),
+  values: texts.map((text) => toBytes(text)),
+  message: texts.map((text) => Buffer.from(text).toString()),
+  cachedAt: times,
+  staleAt: times,
+  deleteAt: times,
+});
+const keys = texts.map((text) => Buffer.from(text).toString());
+
+describe('an entry as bytes', () => {
+  test.prop([keys, entries])('is the same after it was written and read', (key, entry) => {
+    expect(decodeEntry(key, encodeEntry(key, entry))).toEqual(entry);
+  });
+
+  test.prop([keys, entries, keys])('is a miss under another key', (key, entry, other) => {
+    fc.pre(key !== other);
+    expect(decodeEntry(other, encodeEntry(key, entry))).toBeUndefined();
+  });
+
+  test.prop([keys, entries, fc.nat()])('is a miss when a part of it is missing', (key, entry, cut) => {
+    const bytes = encodeEntry(key, entry);
+    expect(decodeEntry(key, bytes.subarray(0, cut % bytes.length))).toBeUndefined();
+  });
+
+  test.prop([keys, entries, fc.nat({ max: 255 }).filter((version) => version !== 4)])(
+    'is a miss for another version',
+    (key, entry, version) => {
+      const bytes = encodeEntry(key, entry);
+      bytes.writeUInt8(version, 3);
+      expect(decodeEntry(key, bytes)).toBeUndefined();
+    },
+  );
+
+  test.prop([keys, entries, fc.nat(), fc.integer({ min: 1, max: 255 })])(
+    'is a miss when a byte of it was changed',
+    (key, entry, place, change) => {
+      const bytes = encodeEntry(key, entry);
+      const at = place % bytes.length;
+      const before = bytes.readUInt8(at);
+      bytes.writeUInt8(before ^ change, at);
+      // That is how an entry is marked as one that may only stand in, which is no harm.
+      fc.pre(at !== 4 || (before ^ change) !== before + 3);
+      expect(decodeEntry(key, bytes)).toBeUndefined();
+    },
+  );
+
+  test.prop([keys, fc.uint8Array({ maxLength: 200 })])('is a miss when it is noise', (key, noise) => {
+    expect(decodeEntry(key, Buffer.from(noise))).toBeUndefined();
+  });
+});

@@ -1,0 +1,69 @@
+// Hot path and Express path are two programs for one thing: for random requests they say the same bytes.
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, test, vi } from 'vitest';
+import { records, redirects, stepsIn } from '../support/hot-path-worlds.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { mockUpstream } from '../support/upstream.js';
+
+useNock();
+
+/**
+ * The answers as they came over the socket: to the request, which keeps the connection, and to the same again,
+ * which closes it. The clock of `Date` is the machine's own and left out.
+ */
+function raw(
+  proxy: Proxy,
+  { method, target, headers }: { method: string; target: string; headers: string[] },
+): Promise<string> {
+  const asked = [
+    `${method} ${target} HTTP/1.1`,
+    'Host: proxy.test',
+    ...headers.filter((line) => !line.startsWith('Connection')),
+  ];
+  const twice = [...asked, '', ...asked, 'Connection: close', '', ''].join('\r\n');
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(Number(new URL(proxy.url).port), '127.0.0.1');
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.once('error', reject);
+    socket.once('end', () => {
+      resolve(
+        Buffer.concat(chunks)
+          .toString('latin1')
+          .replace(/^Date: .*\r\n/gm, ''),
+      );
+    });
+    socket.write(twice);
+  });
+}
+
+describe('the hot path', () => {
+  const title = 'says byte for byte what Express says of $name, whatever is asked, and when';
+  test.each([records, redirects])(title, { timeout: 60_000 }, async ({ corner, answerOf }) => {
+    // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
+    vi.spyOn(Math, 'random').mockReturnValue(0.7);
+    let compared = 0;
+    let version = 0;
+    mockUpstream((target) => answerOf(target, version));
+    // Refreshing ahead happens at its own pace: it would answer one of the two a moment earlier.
+    const settings = { CACHE_REFRESH_AHEAD_MIN_HITS: '0' };
+    const hot = await startProxy(settings);
+    const long = await startProxy({ ...settings, HTTP_HOT_PATH_ENABLED: 'false' });
+    await fc.assert(
+      fc.asyncProperty(stepsIn(corner), async (sequence) => {
+        for (const step of sequence) {
+          if (step.kind === 'pass') for (const proxy of [hot, long]) proxy.pass(step.ms);
+          else if (step.kind === 'change') version++;
+          else {
+            expect(await raw(hot, step)).toBe(await raw(long, step));
+            compared++;
+          }
+        }
+      }),
+      { numRuns: 50, endOnFailure: true },
+    );
+    expect(compared).toBeGreaterThan(1200);
+  });
+});

@@ -1,0 +1,66 @@
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { type LifetimeBounds, isWorthKeeping, judge, makeEntry } from '../../src/cache/policy.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import type { Ttl } from '../../src/handle/value.js';
+
+const ASKED_AT = Date.parse('2026-11-21T10:00:00Z');
+const bounds: LifetimeBounds = {
+  found: { minTtl: 0, maxTtl: 3_600_000 },
+  notFound: { ttl: 30_000 },
+  staleIfError: 86_400_000,
+};
+const relative = fc.integer({ min: -5, max: 200_000 });
+const absolute = fc
+  .integer({ min: -100_000, max: 200_000 })
+  .map((seconds) => new Date(ASKED_AT + seconds * 1000).toISOString().replace('.000Z', 'Z'));
+const ttls = fc.array(fc.oneof(relative, absolute), { minLength: 1, maxLength: 6 });
+
+const found = (ttls: Ttl[]) => ({ kind: 'found', values: toBytes('[]'), ttls }) as const;
+const secondsLeft = (ttl: Ttl): number =>
+  typeof ttl === 'number' ? ttl : (Date.parse(ttl) - ASKED_AT) / 1000;
+
+describe('the life of a record', () => {
+  test.prop([ttls])('is never longer than any of its TTLs, nor than the bound', (some) => {
+    const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
+    for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
+    expect(life).toBeLessThanOrEqual(bounds.found.maxTtl);
+    expect(life).toBeGreaterThanOrEqual(0);
+  });
+
+  test.prop([ttls])('is the smallest TTL when that is within the bounds', (some) => {
+    const smallest = Math.min(...some.map(secondsLeft)) * 1000;
+    fc.pre(smallest > 0 && smallest < bounds.found.maxTtl);
+    expect(makeEntry(found(some), ASKED_AT, bounds).staleAt).toBe(ASKED_AT + smallest);
+  });
+
+  test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
+    'is stretched to the minimum, but a TTL that is over stays over',
+    (some, min) => {
+      const stretched = { ...bounds, found: { minTtl: min * 1000, maxTtl: 3_600_000 } };
+      const entry = makeEntry(found(some), ASKED_AT, stretched);
+      const isOver = Math.min(...some.map(secondsLeft)) <= 0;
+      expect(isWorthKeeping(entry, ASKED_AT)).toBe(!isOver);
+      if (!isOver) expect(entry.staleAt - ASKED_AT).toBeGreaterThanOrEqual(min * 1000);
+    },
+  );
+
+  test.prop([ttls, fc.nat({ max: 100_000_000 })])('is fresh, then stale, then nothing', (some, later) => {
+    const entry = makeEntry(found(some), ASKED_AT, bounds);
+    const now = ASKED_AT + later;
+    const expected = now < entry.staleAt ? 'fresh' : now < entry.deleteAt ? 'stale' : 'none';
+    expect(judge(entry, now)).toBe(expected);
+  });
+
+  test('is over when nobody can read its date', () => {
+    expect(isWorthKeeping(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
+  });
+});
+
+describe('an entry from before a moment of trust', () => {
+  test('is stale, and may still stand in', () => {
+    const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+    expect(judge(entry, ASKED_AT + 1, ASKED_AT + 1)).toBe('stale');
+    expect(judge(entry, ASKED_AT + 1, ASKED_AT)).toBe('fresh');
+  });
+});

@@ -1,0 +1,136 @@
+// v2 value to record value and back is the identity, also with a Handle server's own reading in between.
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { valueFromJson, valueToJson } from '../../src/demo/value.js';
+import type { HandleValue } from '../../src/handle/value.js';
+import { encodeAdmin, encodeVlist } from '../../src/handle/admin-data.js';
+import { parsedData } from '../../src/v2/content.js';
+import { etagOf } from '../../src/v2/etag.js';
+import { fromUpstream } from '../../src/v2/from-upstream.js';
+import { planWrite } from '../../src/v2/merge.js';
+import { readInput } from '../../src/v2/schema.js';
+import { toUpstream } from '../../src/v2/to-upstream.js';
+import type { V2Value } from '../../src/v2/value.js';
+import { automaticAdmin } from '../support/v2-values.js';
+
+const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+const texts = fc.string({ unit: 'binary', maxLength: 30 });
+const handles = fc.oneof(
+  texts.map((text) => `21.T1/${text}`),
+  fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
+);
+const isoDates = int32.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
+
+const references = fc.array(fc.record({ handle: handles, index: int32 }), { maxLength: 3 });
+const bytes = fc.uint8Array({ maxLength: 30 }).map((array) => Buffer.from(array));
+const controls = fc
+  .array(fc.constantFrom('\0', '\u0001', '\t', '\n', '\u000b', '\r', '\u0014', '\u007f', '\u0085', 'a', '漢'))
+  .map((characters) => Buffer.from(characters.join('')));
+const adminBytes = fc
+  .record({ handle: handles, index: int32, permissions: fc.nat(0xfff), legacy: fc.boolean() })
+  .map(encodeAdmin);
+
+const contents = fc.oneof(
+  fc.record({
+    type: fc.oneof(
+      texts,
+      fc.constantFrom('URL', '10320/loc', 'HS_SITE', 'HS_PUBKEY', 'HS_ADMIN.X', 'hs_admin'),
+    ),
+    data: fc.oneof(
+      bytes,
+      controls,
+      adminBytes,
+      texts.map((text) => Buffer.from(text)),
+    ),
+  }),
+  fc.record({ type: fc.constant('HS_ADMIN'), data: fc.oneof(adminBytes, bytes) }),
+  fc.record({ type: fc.constant('HS_VLIST'), data: fc.oneof(references.map(encodeVlist), bytes) }),
+);
+
+const lives = fc.oneof(
+  fc.record({ ttl_type: fc.constant(0 as const), ttl: int32 }),
+  fc.record({ ttl_type: fc.constant(1 as const), ttl: isoDates }),
+);
+
+/** All that GET can show. */
+const v2Values: fc.Arbitrary<V2Value> = fc
+  .record({
+    idx: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 2 ** 31 - 1 })),
+    content: contents,
+    life: lives,
+    references,
+    privs: fc.constantFrom('rwr-', 'rw--', '-wr-', '--r-', 'r---', '----', 'rwrw', '-w-w'),
+  })
+  .filter(({ content: { type } }) => !/^hs_seckey/i.test(type))
+  .map(({ idx, content: { type, data }, life, references, privs }) => ({
+    idx,
+    type,
+    parsed_data: parsedData(type, data),
+    data: data.toString('base64'),
+    ...life,
+    refs: references.map(({ handle, index }) => `${index}:${handle}`),
+    privs,
+  }));
+
+const v2Records = fc
+  .uniqueArray(v2Values, { selector: ({ idx }) => idx, minLength: 1, maxLength: 5 })
+  .map((values) => values.sort((one, other) => one.idx - other.idx));
+
+/** Sends a list, without the administrator that may be added. */
+const translated = (body: readonly object[]): HandleValue[] =>
+  toUpstream(readInput(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
+
+/** What a Handle server makes of values that are sent to it. */
+const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
+  values.map((value) => valueToJson(valueFromJson(JSON.parse(JSON.stringify(value)), 0)));
+
+describe('a v2 list', () => {
+  test.prop([v2Records])('comes back from its record values as it was', (list) => {
+    expect(fromUpstream(translated(list))).toEqual(list);
+  });
+
+  test.prop([v2Records])('comes back from a Handle server as it was', (list) => {
+    expect(fromUpstream(throughServer(translated(list)))).toEqual(list);
+  });
+
+  test.prop([v2Records])('keeps its tag when it is sent back', (list) => {
+    const stored = throughServer(translated(list));
+    expect(etagOf(throughServer(translated(fromUpstream(stored))))).toBe(etagOf(stored));
+  });
+
+  test.prop([v2Records])('that is sent back changes nothing on the server', (list) => {
+    const stored = throughServer(translated(list));
+    const next = translated(fromUpstream(stored));
+    const plan = planWrite({ current: stored, isFull: true, next });
+    expect(plan.kind === 'whole' && throughServer(plan.values)).toEqual(stored);
+  });
+
+  test.prop([v2Records])('means the same in the other forms clients write', (list) => {
+    const rewritten = list.map(({ idx, privs, refs, ttl_type, ttl, parsed_data, ...value }, at) => ({
+      ...value,
+      idx: String(idx),
+      refs: refs.map((ref) => {
+        const [digits, ...handle] = ref.split(':');
+        return { idx: at % 2 === 0 ? Number(digits) : digits, handle: handle.join(':') };
+      }),
+      ttl_type: String(ttl_type),
+      ttl: ttl_type === 1 ? Date.parse(String(ttl)) / 1000 : ttl,
+      admin_read: privs[0] === 'r',
+      admin_write: privs[1] === 'w',
+      pub_read: privs[2] === 'r',
+      pub_write: privs[3] === 'w',
+      data: value.data.replace(/.{6}/g, '$&\n'),
+      timestamp: at,
+      ...(at % 2 === 0 && { parsed_data }),
+    }));
+    expect(translated(rewritten)).toEqual(translated(list));
+  });
+});
+
+describe('a text', () => {
+  test.prop([texts])('comes back in parsed_data or, with control characters, in data', (text) => {
+    const [shown] = fromUpstream(throughServer(translated([{ type: 'X', parsed_data: text }])));
+    expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
+    expect([text, null]).toContain(shown!.parsed_data);
+  });
+});

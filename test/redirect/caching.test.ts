@@ -1,0 +1,175 @@
+// What caches behind us are told about redirects and pages, and that hits are as true as they are fast.
+import { expect, test } from 'vitest';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+import { mockWrites } from '../support/writes.js';
+
+useNock();
+
+const records = {
+  abc: [value(1, 'URL', 'https://example.org/abc'), value(2, 'DESC', 'text', 50)],
+  long: [value(1, 'URL', 'https://example.org/long')],
+  uncached: [value(1, 'URL', 'https://example.org/uncached', 0)],
+  until: [value(1, 'URL', 'https://example.org/until', '2026-11-21T10:00:30Z')],
+};
+
+test.each(['true', 'false'])(
+  'a redirect tells the life that is left, with the hot path %s',
+  async (enabled) => {
+    const leads = await startLeads(records, {
+      HTTP_HOT_PATH_ENABLED: enabled,
+      CACHE_REFRESH_AHEAD_MIN_HITS: '0',
+    });
+    const told = async (path = 'abc') => {
+      const { age, expires, ...more } = (await leads.get(path)).headers;
+      return [age, more['cache-control'], expires, more['cache-status']];
+    };
+    const expires = 'Sat, 21 Nov 2026 10:00:50 GMT';
+    const status = 'handle-resolver-proxy;';
+    expect(await told()).toEqual(['0', 'public, max-age=50', expires, `${status} fwd=miss; ttl=50; stored`]);
+    for (const seconds of [0, 20, 29]) {
+      leads.pass(seconds * 1000);
+      await told();
+    }
+    expect(await told()).toEqual(['49', 'public, max-age=1', expires, `${status} hit; ttl=1`]);
+    leads.pass(1000);
+    expect(await told()).toEqual([
+      '0',
+      'public, max-age=50',
+      'Sat, 21 Nov 2026 10:01:40 GMT',
+      `${status} fwd=miss; ttl=50; stored`,
+    ]);
+    expect(leads.upstream.asked).toBe(2);
+  },
+);
+
+test('max-age is bounded by http.clientMaxAge, Expires says how long the record lives', async () => {
+  const leads = await startLeads(records);
+  const { headers } = await leads.get('long');
+  expect(headers['cache-control']).toBe('public, max-age=60');
+  expect(headers.expires).toBe('Sat, 21 Nov 2026 11:00:00 GMT');
+  expect((await leads.get('until')).headers.expires).toBe('Sat, 21 Nov 2026 10:00:30 GMT');
+});
+
+test('what has no life is over at once', async () => {
+  const leads = await startLeads(records);
+  for (const path of ['uncached', 'abc?auth']) {
+    const { headers } = await leads.get(path);
+    expect(headers.expires).toBe('Sat, 21 Nov 2026 10:00:00 GMT');
+    expect(headers['cache-control']).toMatch(/^(no-cache|public, max-age=0)$/);
+  }
+});
+
+test('redirects go on while the Handle server is away, marked stale and with no life', async () => {
+  const leads = await startLeads(records);
+  await leads.to('abc');
+  await leads.to('abc');
+  leads.upstream.answers({ status: 500, body: 'broken' });
+  leads.pass(600_000);
+  for (let times = 0; times < 3; times++) {
+    const { status, headers } = await leads.get('abc');
+    expect([status, headers.location]).toEqual([302, 'https://example.org/abc']);
+    expect(headers['cache-control']).toBe('public, max-age=0');
+    expect(headers.expires).toBe('Sat, 21 Nov 2026 10:10:00 GMT');
+    expect(headers['cache-status']).toMatch(/hit; ttl=-550; detail=(error|resting)$/);
+  }
+  expect((await leads.get('abc?noredirect')).text).toContain('This is the record as it was 10 minutes');
+});
+
+test('hits of one handle share its entry, however it is asked', async () => {
+  const leads = await startLeads(records);
+  const paths = [
+    'abc',
+    'ABC',
+    'abc?index=1',
+    'abc?noredirect',
+    'abc?action=api',
+    'abc?urlappend=/x',
+    '%61bc',
+  ];
+  for (const path of [...paths, ...paths, ...paths]) expect((await leads.get(path)).status).toBeLessThan(400);
+  expect((await leads.ask('/api/handles/21.T11998/abc')).status).toBe(200);
+  expect(leads.upstream.asked).toBe(1);
+});
+
+test('after a write was acknowledged nobody is led to the old place', async () => {
+  const leads = await startLeads(records);
+  mockWrites({ status: 200, body: '{"responseCode":1,"handle":"21.T11998/abc"}' });
+  for (let times = 0; times < 5; times++) await leads.to('abc');
+  for (const version of [1, 2, 3]) {
+    leads.put({ abc: [value(1, 'URL', `https://example.org/${version}`)] });
+    const written = await leads.ask('/api/handles/21.T11998/ABC', { method: 'PUT', body: '{"values":[]}' });
+    expect(written.status).toBe(200);
+    for (let times = 0; times < 3; times++) {
+      expect(await leads.to('abc')).toEqual([302, `https://example.org/${version}`]);
+    }
+  }
+  expect(leads.upstream.asked).toBe(4);
+});
+
+test('a page is asked for again, and is a 304 for who has it', async () => {
+  const leads = await startLeads(records);
+  await leads.to('abc');
+  for (const path of ['/21.T11998/abc?noredirect', '/21.T11998/abc?action=showurls', '/', '/robots.txt']) {
+    const { headers } = await leads.ask(path);
+    const {
+      status,
+      text,
+      headers: told,
+    } = await leads.ask(path, { headers: { 'If-None-Match': headers.etag! } });
+    expect([status, text, told.etag, told.vary], path).toEqual([304, '', headers.etag, headers.vary]);
+  }
+  const { headers } = await leads.get('abc?noredirect');
+  expect(headers['cache-control']).toBe('no-cache');
+  const old = { 'If-None-Match': headers.etag! };
+  leads.put({ abc: [value(1, 'DESC', 'changed')] });
+  await leads.get('abc?auth');
+  expect((await leads.get('abc?noredirect', old)).status).toBe(200);
+});
+
+test('a page is another one for who wants JSON', async () => {
+  const leads = await startLeads(records);
+  const { headers } = await leads.get('abc?noredirect');
+  expect(headers.vary).toBe('Accept, Accept-Encoding, Authorization, Origin');
+  const question = { 'If-None-Match': headers.etag!, Accept: 'application/json' };
+  expect((await leads.get('abc?noredirect', question)).status).toBe(200);
+});
+
+test('a page that says "not found" is short-lived', async () => {
+  const leads = await startLeads(records);
+  const { status, headers } = await leads.get('nobody');
+  expect([status, headers['cache-control'], headers.etag]).toEqual([404, 'public, max-age=30', undefined]);
+  leads.put({ nobody: [value(1, 'URL', 'https://example.org/born')] });
+  leads.pass(29_999);
+  expect((await leads.get('nobody')).headers['cache-control']).toBe('public, max-age=0');
+  leads.pass(1);
+  expect(await leads.to('nobody')).toEqual([302, 'https://example.org/born']);
+});
+
+test('computed handles of a template are entries of their own', async () => {
+  const leads = await startLeads({});
+  leads.upstream.answers((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+    const [, rest] = handle.split('@');
+    const values = [value(1, 'URL', `https://example.org/${rest ?? 'base'}`)];
+    return { status: 200, body: { responseCode: 1, handle, values } };
+  });
+  for (const rest of ['page=1', 'page=2', 'page=1', 'PAGE=1']) {
+    expect((await leads.to(`base@${rest}`))[1]).toMatch(/^https:\/\/example\.org\/page=[12]$/);
+  }
+  expect(await leads.to('base')).toEqual([302, 'https://example.org/base']);
+  expect(leads.upstream.asked).toBe(3);
+});
+
+test('a flood of unknown names pushes out none of the records', async () => {
+  const leads = await startLeads(records, {
+    CACHE_NOT_FOUND_MAX_ENTRIES: '50',
+    CACHE_FOUND_MAX_ENTRIES: '50',
+  });
+  await leads.to('abc');
+  await leads.to('long');
+  for (let number = 0; number < 300; number++) expect((await leads.to(`base@${number}`))[0]).toBe(404);
+  await leads.to('abc');
+  await leads.to('long');
+  expect(leads.upstream.asked).toBe(302);
+});

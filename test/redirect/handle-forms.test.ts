@@ -1,0 +1,117 @@
+// The forms in which people write a handle behind the address of a resolver.
+import { expect, test } from 'vitest';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+
+useNock();
+
+const HERE = 'https://example.org/here';
+const records = { abc: [value(1, 'URL', HERE)], 'a/b c?#ä': [value(1, 'URL', 'https://example.org/odd')] };
+
+test('one prefix form in front of a handle is no part of it', async () => {
+  const leads = await startLeads(records);
+  const forms = [
+    '/21.T11998/abc',
+    '/21.t11998/ABC',
+    '/21.T11998%2Fabc',
+    '//21.T11998/abc',
+    '/%2021.T11998/abc%C2%A0',
+    '/hdl:21.T11998/abc',
+    '/HDL:21.T11998/abc',
+    '/doi:21.T11998/abc',
+    '/info:hdl/21.T11998/abc',
+    '/info:doi/21.T11998/abc',
+    '/urn:hdl:21.T11998/abc',
+    '/urn:hdl:21.T11998:abc',
+    '/urn:doi:21.T11998:abc',
+    '/urn:eidr:21.T11998:abc',
+    '/https://hdl.handle.net/21.T11998/abc',
+    '/http://hdl.handle.net/21.T11998/abc',
+    '/https:/hdl.handle.net/21.T11998/abc',
+    '/https://doi.org/21.T11998/abc',
+    '/https://dx.doi.org/21.T11998/abc',
+    '/https%3A%2F%2Fhdl.handle.net%2F21.T11998%2Fabc',
+  ];
+  for (const form of forms) {
+    const { status, headers } = await leads.ask(form);
+    expect([status, headers.location], form).toEqual([302, HERE]);
+  }
+  expect(leads.upstream.asked).toBe(1);
+});
+
+test('HEAD and POST lead where GET does', async () => {
+  const leads = await startLeads(records);
+  for (const method of ['HEAD', 'POST']) expect(await leads.to('abc', { method })).toEqual([302, HERE]);
+  const head = await leads.ask('/21.T11998/abc', { method: 'HEAD' });
+  expect(head.text).toBe('');
+});
+
+test('everything else is part of the handle', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('a%2Fb%20c%3F%23%C3%A4')).toEqual([302, 'https://example.org/odd']);
+  for (const path of ['abc/', 'abc+', 'abc;x=1', 'abc%20x', 'hdl:abc']) {
+    expect((await leads.get(path)).status, path).toBe(404);
+  }
+});
+
+test('a path that is no handle is refused, and a handle that is too long', async () => {
+  const leads = await startLeads(records);
+  const statusOf = async (path: string): Promise<number> => (await leads.ask(path)).status;
+  expect(await statusOf('/21.T11998/x%ZZ')).toBe(400);
+  expect(await statusOf('/21.T11998/x%00')).toBe(400);
+  expect(await statusOf('/hdl:')).toBe(400);
+  expect(await statusOf(`/21.T11998/${'x'.repeat(2100)}`)).toBe(400);
+  expect(leads.upstream.asked).toBe(0);
+});
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+const post = (body: string) => ({ method: 'POST', headers: FORM, body });
+
+test('a form that posts hdl= leads on, as on HDLProxy', async () => {
+  const leads = await startLeads(records);
+  const posted = await leads.ask('/', post('hdl=hdl%3A21.T11998%2Fabc'));
+  expect([posted.status, posted.headers.location]).toEqual([302, HERE]);
+  const shown = await leads.ask('/', post('hdl=21.T11998%2Fabc&noredirect'));
+  expect([shown.status, shown.text.includes(HERE)]).toEqual([200, true]);
+  for (const name of ['21.T11998%2Fx%00', `21.T11998%2F${'x'.repeat(2100)}`]) {
+    expect((await leads.ask('/', post(`hdl=${name}`))).status).toBe(400);
+  }
+  expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
+});
+
+test('the field of the front page leads to an address that can be shared', async () => {
+  const leads = await startLeads(records);
+  const found = await leads.ask('/?hdl=+hdl%3A21.T11998%2Fa%2Fb+c%3F%23%C3%A4&noredirect=on');
+  expect(found.status).toBe(302);
+  expect(found.headers.location).toBe('/21.T11998/a/b%20c%3F%23%C3%A4?noredirect=on');
+  const front = await leads.ask('/?hdl=');
+  expect([front.status, front.headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
+});
+
+test('a GET with a body is answered as if it had none, and so is everybody after it', async () => {
+  const leads = await startLeads(records);
+  for (let times = 0; times < 3; times++) {
+    const question = {
+      method: 'GET',
+      headers: { ...FORM, 'Content-Length': '16' },
+      body: 'urlappend=%2Fbad',
+    };
+    expect(await leads.to('abc', question)).toEqual([302, HERE]);
+    expect(await leads.to('abc')).toEqual([302, HERE]);
+  }
+});
+
+test('only GET, HEAD and POST are for browsers', async () => {
+  const leads = await startLeads(records);
+  for (const method of ['PUT', 'DELETE']) {
+    const { status, headers } = await leads.ask('/21.T11998/abc', { method });
+    expect([status, headers.allow]).toEqual([405, 'GET, HEAD, POST, OPTIONS']);
+  }
+  expect(leads.upstream.asked).toBe(0);
+});
+
+test('redirect.enabled false leaves the record interface alone', async () => {
+  const leads = await startLeads(records, { REDIRECT_ENABLED: 'false' });
+  expect((await leads.get('abc')).status).toBe(404);
+  expect((await leads.ask('/api/handles/21.T11998/abc')).status).toBe(200);
+});

@@ -1,0 +1,126 @@
+// Records written to do harm: they do none, and cost no time.
+import { expect, test } from 'vitest';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+import { createLocationReader, parseLocations } from '../../src/redirect/locations.js';
+
+useNock();
+
+const plain = value(2, 'URL', 'https://plain.example.org/');
+const PLAIN = [302, 'https://plain.example.org/'];
+
+const LAUGHS = `<?xml version="1.0"?><!DOCTYPE locations [<!ENTITY a "ha">${'bcdefghij'
+  .split(/(?=.)/)
+  .map((name, at) => `<!ENTITY ${name} "${`&${'abcdefghi'[at]!};`.repeat(10)}">`)
+  .join('')}]><locations><location href="https://a.example.org/&j;"/></locations>`;
+const BOMBS = {
+  laughs: LAUGHS,
+  quadratic: `<!DOCTYPE l [<!ENTITY a "${'a'.repeat(50_000)}">]><locations><location href="${'&a;'.repeat(20_000)}"/></locations>`,
+  file: '<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><locations><location href="https://x/&x;"/></locations>',
+  remote: '<!DOCTYPE l SYSTEM "http://evil.test/x.dtd"><locations><location href="https://x/"/></locations>',
+  deep: '<a>'.repeat(100_000),
+  attributes: `<locations><location ${Array.from({ length: 50_000 }, (_, at) => `a${at}=""`).join(' ')}`,
+  comment: `<!--${'-'.repeat(1_000_000)}`,
+  huge: `<locations>${'<location href="https://a.example.org/"/>'.repeat(20_000)}</locations>`,
+  larger: `<locations><location href="https://a.example.org/"/></locations>${' '.repeat(1024 * 1024)}`,
+};
+
+test('XML bombs are harmless: the URL beside them is the place, at once', async () => {
+  const leads = await startLeads(
+    Object.fromEntries(
+      Object.entries(BOMBS).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
+    ),
+  );
+  for (const name of Object.keys(BOMBS)) {
+    expect(await leads.to(name), name).toEqual(PLAIN);
+    const startedAt = process.cpuUsage();
+    for (let times = 0; times < 20; times++)
+      expect(await leads.to(`${name}?x=${times}`), name).toEqual(PLAIN);
+    const { user, system } = process.cpuUsage(startedAt);
+    // Read once and remembered: what is left is the cost of a request, and of the JSON around the text.
+    expect((user + system) / 20 / 1000, name).toBeLessThan(100);
+  }
+});
+
+test('5,000 locations are chosen from quickly, however they are asked for', async () => {
+  const places = Array.from(
+    { length: 5000 },
+    (_, at) => `<location id="${at}" href="https://example.org/${at}" country="c${at % 200}"/>`,
+  );
+  const xml = `<locations chooseby="locatt,country,weighted">${places.join('')}</locations>`;
+  const leads = await startLeads({ many: [value(1, '10320/loc', xml)] });
+  expect(await leads.to('many?locatt=id:4999')).toEqual([302, 'https://example.org/4999']);
+  const startedAt = process.cpuUsage();
+  for (let times = 0; times < 50; times++) {
+    expect((await leads.to('many'))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
+    expect((await leads.to(`many?country=c${times}`))[1]).toMatch(/^https:\/\/example\.org\/\d+$/);
+    expect(await leads.to(`many?locatt=id:${times}`)).toEqual([302, `https://example.org/${times}`]);
+  }
+  const { user, system } = process.cpuUsage(startedAt);
+  expect((user + system) / 150 / 1000).toBeLessThan(100);
+  const shown = await leads.get('many?noredirect');
+  expect(shown.status).toBe(200);
+  expect((await leads.get('many?action=showurls')).text.match(/<location /g)).toHaveLength(5000);
+});
+
+test('a list of locations has no element that a browser would run', async () => {
+  const xml =
+    '<locations><location xmlns="http://www.w3.org/1999/xhtml" xmlns:s="http://www.w3.org/2000/svg" s:onload="x()"' +
+    ' onfocus="alert(1)" autofocus="" tabindex="1" href="https://a.example.org/&quot;&gt;&lt;script&gt;&#10;"/></locations>';
+  const leads = await startLeads({
+    scripted: [value(1, '10320/loc', xml), value(2, 'URL', '"/><script\u0001')],
+  });
+  const { text } = await leads.get('scripted?action=showurls');
+  expect(text).not.toMatch(/xmlns|s:onload|<script/);
+  expect(text).toContain('href="https://a.example.org/&#34;&#62;&#60;script&#62;&#10;"');
+  expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
+});
+
+test('a page shows values of any kind without taking harm', async () => {
+  const leads = await startLeads({
+    odd: [
+      value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
+      { index: 2, type: 'A', data: null },
+      {
+        index: 3,
+        type: 'B',
+        data: { format: 'vlist', value: [{ handle: '21.T11998/\ud800', index: 1 }, null] },
+      },
+      {
+        index: 4,
+        type: 'C',
+        data: { format: 'admin', value: { handle: '"><script>', index: 1, permissions: '<b>' } },
+      },
+      { index: 5, type: 'D', data: { format: 'hex', value: 'ff'.repeat(5000) } },
+      {
+        index: 6,
+        type: 'E',
+        data: { format: 'string', value: 'x'.repeat(50_000) },
+        ttl: 'no <date>',
+        timestamp: '<i>',
+      },
+      { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
+      { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
+      { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '<u1>' },
+    ],
+  });
+  const { status, text } = await leads.get('odd?noredirect');
+  expect(status).toBe(200);
+  expect(text.match(/<script/g)).toHaveLength(1);
+  expect(text).not.toMatch(/<img|<b>|<i>|<u1>|onerror=a[^&]*"/);
+  expect(text.match(/<tr role="row">/g)).toHaveLength(10);
+});
+
+test('what one record says is never taken for another', () => {
+  const read = createLocationReader();
+  const xml = (href: string): string => `<locations><location href="${href}" href_template="x"/></locations>`;
+  expect(read(`b ${xml('https://a/')}`, 'a')).toBeUndefined();
+  expect(read(xml('https://a/'), 'a b')?.locations[0]?.href).toBe('https://a/');
+});
+
+test('the memory for locations is bounded', () => {
+  const read = createLocationReader();
+  const xml = `<locations><location href="https://a/"/>${' '.repeat(100_000)}</locations>`;
+  for (let number = 0; number < 200; number++)
+    expect(read(xml, String(number))).toEqual(parseLocations(xml, String(number)));
+});

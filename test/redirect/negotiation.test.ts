@@ -1,0 +1,143 @@
+// Pages for people, JSON for programs: records and errors alike.
+import { expect, test } from 'vitest';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+
+useNock();
+
+const records = {
+  abc: [value(1, 'URL', 'https://example.org/abc'), value(2, 'DESC', 'text')],
+  text: [value(1, 'DESC', 'no address')],
+  bare: [value(1, 'URL', 'https://example.org')],
+  loop: [value(1, 'HS_ALIAS', '21.T11998/loop')],
+  alias: [value(1, 'HS_ALIAS', '21.T11998/abc')],
+};
+const JSON_TYPES = [
+  'application/json',
+  'application/json;q=0.9, text/html;q=0.1',
+  'application/problem+json',
+];
+const PAGE_TYPES = [
+  undefined,
+  '*/*',
+  'text/html',
+  'text/html,application/xhtml+xml,*/*;q=0.8',
+  'application/pdf',
+  '',
+  'x',
+];
+const accepting = (accept: string | undefined): Record<string, string> =>
+  accept === undefined ? {} : { Accept: accept };
+
+test('?noredirect gives the record as JSON to who wants that more than a page', async () => {
+  const leads = await startLeads(records);
+  const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
+  for (const accept of JSON_TYPES) {
+    const { status, headers, text } = await leads.get('abc?noredirect', accepting(accept));
+    expect([status, headers['content-type'], text]).toEqual([
+      200,
+      'application/json;charset=utf-8',
+      expected,
+    ]);
+  }
+  for (const accept of PAGE_TYPES) {
+    const { headers } = await leads.get('abc?noredirect', accepting(accept));
+    expect(headers['content-type'], accept).toBe('text/html;charset=utf-8');
+  }
+  const one = await leads.get('abc?noredirect&index=2', accepting('application/json'));
+  expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
+});
+
+test('the JSON of an alias is that of the record at its end, as the page is', async () => {
+  const leads = await startLeads(records);
+  const { text } = await leads.get('alias?noredirect', accepting('application/json'));
+  expect(JSON.parse(text)).toMatchObject({
+    handle: '21.T11998/abc',
+    values: [{ type: 'URL' }, { type: 'DESC' }],
+  });
+});
+
+test('Accept does not keep anybody from being redirected', async () => {
+  const leads = await startLeads(records);
+  for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
+    expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
+  }
+});
+
+test('a record that leads nowhere is shown, to programs as JSON', async () => {
+  const leads = await startLeads(records);
+  expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
+  const { status, text } = await leads.get('text', accepting('application/json'));
+  expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
+});
+
+test('errors are pages for people and problem JSON for programs, in the same words', async () => {
+  const leads = await startLeads(records);
+  const errors: [path: string, status: number, title: string][] = [
+    ['/21.T11998/nobody', 404, 'This handle does not exist'],
+    ['/21.T11998/nobody?noredirect', 404, 'This handle does not exist'],
+    ['/21.T11998/loop', 404, 'The aliases of this handle are too many, or lead round in a circle'],
+    ['/21.T11998/x%ZZ', 400, 'The path is not a percent-encoded handle'],
+    ['/21.T11998/bare?urlappend=.evil.org', 400, 'A query parameter has a value that is not allowed'],
+  ];
+  for (const [path, status, title] of errors) {
+    const page = await leads.ask(path, { headers: accepting('text/html') });
+    expect([page.status, page.headers['content-type']], path).toEqual([status, 'text/html;charset=utf-8']);
+    expect(page.text).toContain(title);
+    const problem = await leads.ask(path, { headers: accepting('application/json') });
+    expect([problem.status, problem.headers['content-type']]).toEqual([status, 'application/problem+json']);
+    expect(JSON.parse(problem.text)).toMatchObject({ status, title });
+    for (const { headers } of [page, problem]) expect(headers.vary).toMatch(/^Accept, /);
+  }
+});
+
+test('a Handle server that is away is a page with 502, told to nobody for long', async () => {
+  const leads = await startLeads(records);
+  leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
+  const page = await leads.get('abc');
+  expect([page.status, page.headers['cache-control']]).toEqual([502, 'no-store']);
+  expect(page.text).toContain('The Handle server cannot be reached');
+  leads.pass(60_000);
+  const problem = await leads.get('other', accepting('application/json'));
+  expect(JSON.parse(problem.text)).toMatchObject({
+    status: 502,
+    code: 'UPSTREAM_UNREACHABLE',
+    handle: '21.T11998/other',
+  });
+});
+
+test('a refusal of the Handle server is told as such', async () => {
+  const leads = await startLeads(records);
+  leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
+  const foreign = await leads.get('abc');
+  expect([foreign.status, foreign.text.includes('This prefix is not served here')]).toEqual([404, true]);
+  leads.upstream.answers({ status: 403, body: { responseCode: 400, message: 'Not <for> you' } });
+  const refused = await leads.get('other');
+  expect(refused.status).toBe(403);
+  expect(refused.text).toContain('Not &#60;for&#62; you');
+});
+
+test('a busy service says when to come again', async () => {
+  const leads = await startLeads(records);
+  leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
+  const { status, headers } = await leads.get('abc');
+  expect([status, headers['retry-after']]).toEqual([503, '7']);
+});
+
+test('every page carries a strict policy, and lists of locations do too', async () => {
+  const leads = await startLeads(records);
+  for (const path of [
+    '/',
+    '/21.T11998/abc?noredirect',
+    '/21.T11998/nobody',
+    '/21.T11998/abc?action=showurls',
+  ]) {
+    const { headers } = await leads.ask(path);
+    const policy = headers['content-security-policy'];
+    expect(policy, path).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+';/);
+    expect(policy).toContain("base-uri 'none'; frame-ancestors 'none'");
+    expect(policy).not.toMatch(/unsafe|\*/);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(headers['referrer-policy']).toBe('no-referrer');
+  }
+});

@@ -1,0 +1,146 @@
+// What can be asked behind `?`, as HDLProxy has it.
+import { expect, test } from 'vitest';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+
+useNock();
+
+const records = {
+  abc: [
+    value(5, 'URL', 'https://example.org/first?x=1'),
+    value(2, 'URL', 'https://example.org/second'),
+    value(3, 'URL.MIRROR', 'https://mirror.example.org/'),
+    value(4, 'EMAIL', 'a@example.org'),
+  ],
+  subtype: [value(1, 'EMAIL', 'a@example.org'), value(2, 'URL.MIRROR', 'https://mirror.example.org/')],
+  lower: [value(1, 'url', 'https://example.org/lower')],
+  old: [value(1, '0.TYPE/URL', 'https://example.org/old')],
+  blank: [value(1, 'URL', ' '), value(2, 'URL', 'https://example.org/not-blank')],
+  binary: [{ ...value(1, 'URL', ''), data: { format: 'base64', value: 'aHR0cHM6Ly94Lw==' } }],
+  nothing: [value(1, 'DESC', 'no address')],
+};
+
+test('the first URL of the record wins, then the first of a subtype', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
+  expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
+  expect(await leads.to('old')).toEqual([302, 'https://example.org/old']);
+  expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);
+  for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
+});
+
+test('index and type choose among the values; an index that is none is ignored', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc?index=2')).toEqual([302, 'https://example.org/second']);
+  expect(await leads.to('abc?index=2&index=3')).toEqual([302, 'https://example.org/second']);
+  expect(await leads.to('abc?type=URL.MIRROR')).toEqual([302, 'https://mirror.example.org/']);
+  expect(await leads.to('abc?type=URL.')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('abc?index=abc')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('abc?index=4')).toEqual([200, undefined]);
+  expect(await leads.to('abc?type=NOSUCH')).toEqual([200, undefined]);
+  expect(leads.upstream.asked).toBe(1);
+});
+
+test('urlappend stands behind the address as it is, and is escaped with it', async () => {
+  const leads = await startLeads(records);
+  const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
+  expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
+  expect(await appended('%2F%C3%A4%20b')).toBe('https://example.org/first?x=1/%C3%A4%20b');
+  expect(await appended('')).toBe('https://example.org/first?x=1');
+});
+
+test('urlappend leads to no other host', async () => {
+  const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
+  for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
+    expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
+  }
+  expect(await leads.to('bare?urlappend=%2Fpath')).toEqual([302, 'https://example.org/path']);
+  expect(await leads.to('bare?urlappend=%5Cevil.org')).toEqual([400, undefined]);
+});
+
+test('unknown parameters are ignored and not sent on', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
+});
+
+test('noredirect and action=showvalues show the values', async () => {
+  const leads = await startLeads(records);
+  for (const query of ['noredirect', 'noredirect=false', 'action=showvalues', 'action=SHOWVALUES']) {
+    const { status, headers, text } = await leads.get(`abc?${query}`);
+    expect([status, headers['content-type'], headers.location]).toEqual([
+      200,
+      'text/html;charset=utf-8',
+      undefined,
+    ]);
+    expect(text).toContain('mirror.example.org');
+  }
+  const { text } = await leads.get('abc?noredirect&index=2');
+  expect(text).toContain('https://example.org/second');
+  expect(text).not.toContain('mirror.example.org');
+});
+
+test('auth asks the Handle server each time, and the answer is kept', async () => {
+  const leads = await startLeads(records);
+  await leads.to('abc');
+  leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
+  expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('abc?auth=false')).toEqual([302, 'https://example.org/moved']);
+  expect(leads.upstream.targets.at(-1)).toMatch(/\?auth=true$/);
+  expect(await leads.to('abc')).toEqual([302, 'https://example.org/moved']);
+  expect(await leads.to('abc?cert')).toEqual([302, 'https://example.org/moved']);
+  expect(leads.upstream.asked).toBe(3);
+});
+
+test('action=api and api give what the record interface gives', async () => {
+  const leads = await startLeads(records);
+  for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
+    const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
+    for (const api of ['action=api', 'api']) {
+      const { status, headers, text } = await leads.get(`abc?${api}&${query}`);
+      expect([status, headers['content-type'], text]).toEqual([
+        expected.status,
+        expected.headers['content-type'],
+        expected.text,
+      ]);
+    }
+  }
+  const missing = await leads.get('nobody?api', { Accept: 'text/html' });
+  expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
+});
+
+test('action=api tells of failures as the record interface does', async () => {
+  const leads = await startLeads(records);
+  leads.upstream.answers({ status: 500, body: 'broken' });
+  const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
+  expect([failed.status, JSON.parse(failed.text)]).toMatchObject([502, { responseCode: 2 }]);
+  leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/other' } });
+  const refused = await leads.get('other?api');
+  expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
+});
+
+test('action=showurls lists every place as XML', async () => {
+  const leads = await startLeads({
+    ...records,
+    located: [
+      value(
+        1,
+        '10320/LOC',
+        '<locations><location id="0" href="https://a.example.org/?a=1&amp;b=&quot;" weight=".5"/></locations>',
+      ),
+      value(2, 'URL', 'https://b.example.org/'),
+    ],
+  });
+  const plain = await leads.get('subtype?action=showurls');
+  expect(plain.headers['content-type']).toBe('text/xml;charset=utf-8');
+  expect(plain.text).toBe(
+    '<locations>\n<location mode="legacy" weight="1.0" href="https://mirror.example.org/"/>\n</locations>\n',
+  );
+  expect((await leads.get('located?action=showurls')).text.split('\n')).toEqual([
+    '<locations>',
+    '<location id="0" href="https://a.example.org/?a=1&#38;b=&#34;" weight=".5"/>',
+    '<location mode="legacy" weight="0.0" href="https://b.example.org/"/>',
+    '</locations>',
+    '',
+  ]);
+});

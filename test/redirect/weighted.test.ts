@@ -1,0 +1,104 @@
+// Locations drawn by weight: each as often as its weight says, and nobody else's lot is handed on.
+import fc from 'fast-check';
+import { expect, test, vi } from 'vitest';
+import { chooseLocation } from '../../src/redirect/choose.js';
+import type { Location } from '../../src/redirect/locations.js';
+import { startLeads, value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+
+useNock();
+
+/** The same numbers at each run (mulberry32). */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const location = (href: string, weight: number): Location => ({ href, weight, attributes: new Map() });
+
+function draw(weights: number[], { random, times }: { random: () => number; times: number }): number[] {
+  const locations = weights.map((weight, at) => location(String(at), weight));
+  const counts = weights.map(() => 0);
+  const wishes = { locationAttributes: [], country: undefined, accept: undefined, random };
+  for (let count = 0; count < times; count++) {
+    const { href } = chooseLocation({ chooseBy: ['weighted'], locations }, wishes)!.location;
+    counts[Number(href)]! += 1;
+  }
+  return counts;
+}
+
+/** Chi-squared, whose 99.9th percentile for three degrees of freedom is 16.3. */
+function distance(counts: number[], weights: number[]): number {
+  const times = counts.reduce((sum, count) => sum + count, 0);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const terms = weights.map((weight, at) => {
+    const expected = (times * weight) / total;
+    return expected === 0 ? counts[at]! * Infinity || 0 : (counts[at]! - expected) ** 2 / expected;
+  });
+  return terms.reduce((sum, term) => sum + term, 0);
+}
+
+test('each location is drawn as often as its weight says', () => {
+  const random = seeded(20261121);
+  for (const weights of [
+    [1, 1, 1, 1],
+    [0.1, 0.2, 0.3, 0.4],
+    [5, 1, 0, 2],
+    [1e9, 1, 1e9, 0],
+  ]) {
+    expect(distance(draw(weights, { random, times: 20_000 }), weights), weights.join()).toBeLessThan(16.3);
+  }
+});
+
+test('without any weight all are drawn alike', () => {
+  const counts = draw([0, 0, 0, 0], { random: seeded(7), times: 20_000 });
+  expect(distance(counts, [1, 1, 1, 1])).toBeLessThan(16.3);
+});
+
+test('whatever is drawn, weight 0 is never the lot', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e9, noNaN: true })), {
+        minLength: 2,
+        maxLength: 9,
+      }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      (weights, lot) => {
+        fc.pre(weights.some((weight) => weight > 0));
+        const counts = draw(weights, { random: () => lot, times: 1 });
+        expect(weights[counts.indexOf(1)]).toBeGreaterThan(0);
+      },
+    ),
+  );
+});
+
+const WEIGHTED =
+  '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
+
+test('each request draws anew, from one answer of the Handle server', async () => {
+  vi.spyOn(Math, 'random').mockImplementation(seeded(42));
+  const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
+  const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };
+  for (let times = 0; times < 400; times++) {
+    const [, place] = await leads.to('drawn');
+    counts[place as keyof typeof counts] += 1;
+  }
+  expect(distance(Object.values(counts), [3, 1])).toBeLessThan(10.8);
+  expect(leads.upstream.asked).toBe(1);
+});
+
+test('a lot is for the client that drew it, not for a cache that serves many', async () => {
+  const leads = await startLeads({
+    drawn: [value(1, '10320/loc', WEIGHTED)],
+    sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
+  });
+  for (let times = 0; times < 2; times++) {
+    expect((await leads.get('drawn')).headers['cache-control']).toBe('private, max-age=60');
+    expect((await leads.get('sure')).headers['cache-control']).toBe('public, max-age=60');
+  }
+});

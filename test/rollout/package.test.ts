@@ -1,0 +1,174 @@
+// The npm package as somebody else installs it: what is in it, the command from it, its types for a program.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { ROOT, follow } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { freePort } from '../support/redis-server.js';
+
+interface Package {
+  version: string;
+  dependencies: Record<string, string>;
+  bin: Record<string, string>;
+}
+interface Lock {
+  packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
+}
+interface Packed {
+  filename: string;
+  files: { path: string }[];
+}
+
+const demo = await startDemoServer();
+const folder = mkdtempSync(join(tmpdir(), 'proxy-package-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const jsonOf = (name: string): unknown => JSON.parse(readFileSync(join(ROOT, name), 'utf8'));
+const write = (name: string, content: object | string): void => {
+  writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content));
+};
+
+function run(command: string, args: string[], cwd: string): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8' });
+  expect(status, stdout + stderr).toBe(0);
+  return stdout;
+}
+
+const packed = ((): Packed => {
+  // What is built was built just now; the script that builds it anew would take it from other tests.
+  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];
+  return first;
+})();
+
+/** With the versions of the lock file, which `npm ci` has left in the cache: without the network, where it can. */
+function install(): void {
+  const { version, dependencies, bin } = jsonOf('package.json') as Package;
+  const wanted = { 'handle-resolver-proxy': `file:${packed.filename}` };
+  const locked = Object.entries((jsonOf('package-lock.json') as Lock).packages).filter(
+    ([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true,
+  );
+  const itself = { version, resolved: wanted['handle-resolver-proxy'], dependencies, bin };
+  write('package.json', { name: 'user', private: true, type: 'module', dependencies: wanted });
+  write('package-lock.json', {
+    name: 'user',
+    lockfileVersion: 3,
+    requires: true,
+    packages: {
+      '': { name: 'user', dependencies: wanted },
+      'node_modules/handle-resolver-proxy': itself,
+      ...Object.fromEntries(locked),
+    },
+  });
+  run('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund'], folder);
+}
+
+beforeAll(install);
+
+/** The program and all it has started, as a terminal would signal them. */
+function start(command: string, args: string[], env: Record<string, string>) {
+  const program = follow(
+    spawn(command, args, {
+      cwd: folder,
+      detached: true,
+      env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  );
+  const stop = (): boolean => process.kill(-(program.child.pid ?? 0), 'SIGTERM');
+  return { ...program, stop };
+}
+
+test('it holds what runs and what an operator reads, and nothing else', () => {
+  const paths = packed.files.map(({ path }) => path);
+  const beside = paths.filter((path) => !path.startsWith('dist/'));
+  expect(beside.filter((path) => !path.startsWith('config/')).sort()).toEqual(
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'].sort(),
+  );
+  expect(beside).toEqual(
+    expect.arrayContaining([
+      'config/default.yaml',
+      'config/examples/handle-resolver-proxy.service',
+      'config/grafana/handle-resolver-proxy.json',
+      'config/prometheus/alerts.yaml',
+    ]),
+  );
+  expect(paths.filter((path) => /(?:^|\/)tests?\b|\.test\.|chaos|eslint|(?<!\.d)\.ts$/.test(path))).toEqual(
+    [],
+  );
+  const { exports } = jsonOf('package.json') as {
+    exports: Record<string, string | { types: string; default: string }>;
+  };
+  const named = Object.values(exports).flatMap((entry) =>
+    typeof entry === 'string' ? [entry] : Object.values(entry),
+  );
+  expect(named.filter((path) => !paths.includes(path.replace('./', '')))).toEqual([]);
+});
+
+test('from an empty folder npx serves, and resolves through it', async () => {
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' };
+  const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
+  const npx = ['--offline', 'handle-resolver-proxy'];
+  const serving = start('npx', [...npx, 'serve'], env);
+  await expect.poll(serving.stdout, { timeout: 20_000 }).toContain('"msg":"listening"');
+  const { url, admin } = JSON.parse(/^.*"msg":"listening".*$/m.exec(serving.stdout())?.[0] ?? '') as {
+    url: string;
+    admin: string;
+  };
+  const resolving = start('npx', [...npx, 'resolve', '21.T11998/demo', '--plain'], {
+    PROXY_URL: url,
+    ADMIN_URL: admin,
+  });
+  expect(await resolving.exited).toMatchObject({ code: 0 });
+  expect(resolving.stdout()).toContain('1\tURL\t86400\thttps://example.org/demo\n');
+  for (const [base, path] of [
+    [url, '/openapi'],
+    [admin, '/'],
+  ] as const) {
+    expect((await ask(base, path)).status).toBe(200);
+  }
+  serving.stop();
+  await serving.exited;
+});
+
+describe('the program that the README embeds it in', () => {
+  const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+
+  test('compiles, against types that say what is wrong', () => {
+    expect(program).toContain('createApp');
+    write('embed.ts', program);
+    write(
+      'wrong.ts',
+      `${program}
+// @ts-expect-error -- no configuration
+createApp({ logger, metrics: createMetrics() });
+// @ts-expect-error -- a number
+export const host: string = config.server.port;
+`,
+    );
+    const compilerOptions = { strict: true, skipLibCheck: true, target: 'ES2023', module: 'NodeNext' };
+    const typesOfNode = { types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] };
+    write('tsconfig.json', {
+      compilerOptions: { ...compilerOptions, ...typesOfNode },
+      files: ['embed.ts', 'wrong.ts'],
+    });
+    run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', folder], folder);
+  });
+
+  test('runs, and answers', async () => {
+    const port = await freePort();
+    const env = { UPSTREAM_URL: demo.url, HOST: '127.0.0.1', PORT: String(port) };
+    const embedding = start(process.execPath, ['embed.js'], env);
+    const status = async (): Promise<number> =>
+      (await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/demo').catch(() => ({ status: 0 })))
+        .status;
+    await expect.poll(status, { timeout: 15_000 }).toBe(200);
+    embedding.stop();
+    expect(await embedding.exited).toMatchObject({ code: 0 });
+  });
+});

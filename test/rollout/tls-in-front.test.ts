@@ -1,0 +1,180 @@
+// nginx and Caddy before the proxy, as config/examples has them: what comes through, and what comes back.
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { type IncomingHttpHeaders, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished } from 'vitest';
+import { createDemoServer } from '../../src/demo/server.js';
+import { loadConfig } from '../../src/config/load.js';
+import { serve } from '../../src/serve.js';
+import { itWithProgram, runProgram } from '../support/programs.js';
+import {
+  caddyfile,
+  folderWithCertificate,
+  NAME,
+  nginxArguments,
+  nginxConfig,
+  startFront,
+} from '../support/tls-front.js';
+import { USER01 } from '../support/v2.js';
+
+interface Seen {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** Stands in the place of the proxy and remembers what came. `breaks`: ends the connection instead of answering. */
+async function startListener({ breaks = false } = {}): Promise<{ at: string; seen: Seen[] }> {
+  const seen: Seen[] = [];
+  const server = createServer((req, res) => {
+    let body = '';
+    req.setEncoding('utf8').on('data', (text: string) => (body += text));
+    req.once('end', () => {
+      seen.push({ method: req.method ?? '', target: req.url ?? '', headers: req.headers, body });
+      if (breaks) req.socket.destroy();
+      else {
+        res.writeHead(200, {
+          ETag: '"abc"',
+          'Cache-Control': 'no-store',
+          'Content-Type': 'application/json',
+        });
+        res.end(`{"text":"${'long '.repeat(1000)}"}`);
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { at: `127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+const TARGETS = [
+  '/api/handles/21.T1%2Fabc',
+  '/api/handles/21.T1%2fabc',
+  '/api/handles/21.T1/a//b',
+  '/api/handles//21.T1/a',
+  '/api/handles/21.T1/a/',
+  '/api/handles/21.T1/a+b%20c%2Bd;e=f',
+  '/api/handles/21.T1/a%2525%C3%A4',
+  '/api/handles/21.T1/a/../b/./c',
+  '/api/handles/21.T1/a?index=1&type=URL&type=X+Y&callback=',
+  '/21.T1/a?locatt=id:1&urlappend=%26z%3D3',
+];
+
+describe.each(['nginx', 'caddy'] as const)('%s in front', (name) => {
+  for (const method of ['GET', 'PUT']) {
+    itWithProgram(name, `passes the target of a ${method} on byte for byte`, async () => {
+      const { at, seen } = await startListener();
+      const front = await startFront(name, at);
+      for (const target of TARGETS) await front.ask(target, { method });
+      expect(seen.map(({ target }) => target)).toEqual(TARGETS);
+    });
+  }
+
+  itWithProgram(name, 'says who asked and under which name, whatever the client claims', async () => {
+    const { at, seen } = await startListener();
+    const claimed = {
+      'X-Forwarded-For': '192.0.2.1',
+      'X-Forwarded-Proto': 'gopher',
+      'X-Forwarded-Host': 'x',
+    };
+    await (await startFront(name, at)).ask('/api/handles/21.T1/a', { headers: claimed });
+    expect(seen[0]?.headers).toMatchObject({
+      host: NAME,
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': NAME,
+    });
+  });
+
+  itWithProgram(name, 'passes credentials, conditions and body of a write on', async () => {
+    const { at, seen } = await startListener();
+    const front = await startFront(name, at);
+    const headers = { Authorization: USER01, 'If-None-Match': '*', 'Content-Type': 'application/json' };
+    await front.ask('/api/handles/21.T1/a', { method: 'PUT', headers, body: '[{"index":1}]' });
+    expect(seen[0]).toMatchObject({ method: 'PUT', body: '[{"index":1}]' });
+    expect(seen[0]?.headers).toMatchObject({
+      authorization: USER01,
+      'if-none-match': '*',
+      'content-type': 'application/json',
+    });
+  });
+
+  itWithProgram(name, 'changes nothing in an answer that clients rely on, and keeps none', async () => {
+    const { at, seen } = await startListener();
+    const front = await startFront(name, at);
+    const headers = { 'Accept-Encoding': 'gzip' };
+    for (let asked = 0; asked < 2; asked++) {
+      const answer = await front.ask('/api/handles/21.T1/a', { headers });
+      expect(answer.headers).toMatchObject({ etag: '"abc"', 'cache-control': 'no-store' });
+      expect(answer.headers).not.toHaveProperty('content-encoding');
+      expect(answer.text).toMatch(/^\{"text":"long /);
+    }
+    expect(seen).toHaveLength(2);
+  });
+
+  itWithProgram(name, 'never sends a write twice, to the same proxy or to another', async () => {
+    const [one, other] = [await startListener({ breaks: true }), await startListener({ breaks: true })];
+    const front = await startFront(name, one.at, other.at);
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await front.ask('/api/handles/21.T1/?mintNewSuffix=true', {
+      method: 'PUT',
+      headers,
+      body: '[]',
+    });
+    expect(answer.status).toBe(502);
+    expect([...one.seen, ...other.seen]).toHaveLength(1);
+  });
+
+  itWithProgram(
+    name,
+    'and the proxy behind it create a handle that is named by its public address',
+    async () => {
+      const demo = createDemoServer();
+      const { url } = await demo.listen(0);
+      const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent' };
+      const env = { ...ports, UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' };
+      const proxy = await serve(loadConfig({ env, readFile: () => '' }));
+      onTestFinished(async () => {
+        await proxy.stop();
+        await demo.close();
+      });
+      const front = await startFront(name, new URL(proxy.url).host);
+      const answer = await front.ask('/api/v2/handles/21.T11998/NEW%2F%2Fname', {
+        method: 'PUT',
+        headers: { Authorization: USER01, 'Content-Type': 'application/json', 'If-None-Match': '*' },
+        body: JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/new' }]),
+      });
+      expect(answer.status).toBe(201);
+      expect(answer.headers['location']).toBe(`https://${NAME}/api/v2/handles/21.T11998/NEW%2F%2Fname`);
+      const read = await front.ask('/api/handles/21.T11998/NEW//name?type=URL');
+      expect(JSON.parse(read.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/NEW//name' });
+    },
+  );
+});
+
+describe('the examples', () => {
+  itWithProgram('nginx', 'are accepted by nginx -t', async () => {
+    const folder = await folderWithCertificate();
+    writeFileSync(join(folder, 'front.conf'), nginxConfig({ folder, port: 1, backends: ['127.0.0.1:8080'] }));
+    const { code, output } = runProgram('nginx', ['-t', ...nginxArguments(folder)]);
+    expect(output).toContain('test is successful');
+    expect(output).not.toContain('[warn]');
+    expect(code).toBe(0);
+  });
+
+  itWithProgram('caddy', 'are accepted by caddy, formatted as it likes them', async () => {
+    const folder = await folderWithCertificate();
+    writeFileSync(join(folder, 'front.conf'), caddyfile({ folder, port: 1, backends: ['127.0.0.1:8080'] }));
+    const args = ['adapt', '--adapter', 'caddyfile', '--config', join(folder, 'front.conf'), '--validate'];
+    expect(runProgram('caddy', args).code).toBe(0);
+    const path = new URL('../../config/examples/Caddyfile', import.meta.url).pathname;
+    expect(runProgram('caddy', ['fmt', '--diff', path]).output).not.toMatch(/^[-+]/m);
+  });
+});

@@ -1,0 +1,84 @@
+// Memory stays flat over a long run: SOAK_SECONDS=300 is the long form (`npm run soak`).
+import '../support/real-sockets.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { textValue } from '../../src/demo/seed.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { describeWithRedis, startRedis } from '../support/redis-server.js';
+import { NAMES, startLoad } from './load.js';
+
+const SECONDS = Number(process.env['SOAK_SECONDS'] ?? '12');
+const SAMPLES_PER_THIRD = 4;
+const MIB = 1024 * 1024;
+/** What may be more in the last third than in the second: code that is compiled late, lists that fill up. */
+const MARGIN_MIB = 3;
+
+/** Loaded into the program: collects all garbage at a signal and says what is left. */
+const PRELOADED = `
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  process.on('SIGALRM', () => {
+    gc();
+    gc();
+    const { heapUsed, external, rss } = process.memoryUsage();
+    process.stderr.write('LEFT ' + JSON.stringify({ pid: process.pid, used: heapUsed + external, rss }) + '\\n');
+  });
+  process.stderr.write('PID ' + process.pid + '\\n');
+`;
+
+interface Left {
+  used: number;
+  rss: number;
+}
+
+const median = (numbers: number[]): number =>
+  numbers.sort((one, other) => one - other)[numbers.length >> 1] ?? 0;
+
+describeWithRedis('a long run', () => {
+  test(
+    'leaves no more behind in its last third than in its second',
+    { timeout: 60_000 + 2000 * SECONDS },
+    async () => {
+      const demo = await startDemoServer();
+      for (const name of NAMES) demo.put(name, [textValue(1, 'URL', `https://example.org/${name}`)]);
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const proxy = await startBuiltProxy({
+        UPSTREAM_URL: demo.url,
+        REDIS_URL: redis.url,
+        LOG_LEVEL: 'info',
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`,
+        // Full within the first third.
+        CACHE_MAX_BYTES: '1MiB',
+        CACHE_NOT_FOUND_MAX_ENTRIES: '500',
+        HTTP_HOT_PATH_MAX_BYTES: '1MiB',
+      });
+      const lefts = (): Left[] =>
+        [...proxy.output().matchAll(/^LEFT (.*)$/gm)].map(([, json]) => JSON.parse(json!) as Left);
+      const pid = Number(/^PID (\d+)$/m.exec(proxy.output())?.[1]);
+      const load = startLoad(proxy.url);
+      for (let count = 0; count < 3 * SAMPLES_PER_THIRD; count++) {
+        await pause((1000 * SECONDS) / (3 * SAMPLES_PER_THIRD));
+        process.kill(pid, 'SIGALRM');
+        await expect.poll(() => lefts().length, { timeout: 20_000 }).toBe(count + 1);
+      }
+      await load.stop();
+      const thirds = [0, 1, 2].map((at) => {
+        const some = lefts().slice(at * SAMPLES_PER_THIRD, (at + 1) * SAMPLES_PER_THIRD);
+        return {
+          used: median(some.map(({ used }) => used)) / MIB,
+          rss: median(some.map(({ rss }) => rss)) / MIB,
+        };
+      });
+      const requests = Object.values(load.counts).reduce((sum, count) => sum + count, 0);
+      process.stdout.write(
+        `${SECONDS} s, ${requests} requests; MiB in use after a collection, and RSS, by thirds: ` +
+          `${thirds.map(({ used, rss }) => `${used.toFixed(1)} (${rss.toFixed()})`).join(', ')}\n`,
+      );
+      expect(thirds[2]!.used - thirds[1]!.used).toBeLessThan(MARGIN_MIB);
+    },
+  );
+});

@@ -1,0 +1,70 @@
+// A real browser, Debian's Chromium, and what it complains about.
+import { existsSync } from 'node:fs';
+import axe, { type AxeResults } from 'axe-core';
+import { type Browser, type BrowserContextOptions, type Page, chromium } from 'playwright-core';
+import { afterAll, beforeAll, describe, onTestFinished, test } from 'vitest';
+
+const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export interface Visit {
+  page: Page;
+  /** Errors in the console, uncaught exceptions, and whatever the Content-Security-Policy stopped. */
+  complaints: string[];
+  /** What axe finds that is serious or critical, one line each. */
+  findings: () => Promise<string[]>;
+}
+
+export type OpenVisit = (options?: BrowserContextOptions) => Promise<Visit>;
+
+/** A `describe` that needs Chromium. Without one it says so loudly; in CI that is a failure. */
+export function describeInBrowser(name: string, suite: (open: OpenVisit) => void): void {
+  if (existsSync(EXECUTABLE)) {
+    describe(name, () => {
+      let browser: Browser;
+      beforeAll(async () => {
+        browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
+      });
+      afterAll(() => browser.close());
+      suite((options) => openVisit(browser, options));
+    });
+  } else if (process.env['CI'] !== undefined) {
+    test(name, () => {
+      throw new Error('chromium is not installed: CI has to run the browser tests');
+    });
+  } else {
+    process.stderr.write(`\n!!! NOT RUN, chromium is not installed: ${name}\n`);
+    describe.skip(name, () => {
+      suite(() => Promise.reject(new Error('no browser')));
+    });
+  }
+}
+
+async function openVisit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext(options);
+  onTestFinished(() => context.close());
+  if (options.javaScriptEnabled !== false) await context.addInitScript({ content: axe.source });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  return { page, complaints, findings: () => findingsOn(page) };
+}
+
+async function findingsOn(page: Page): Promise<string[]> {
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+}

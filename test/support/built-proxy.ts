@@ -1,0 +1,115 @@
+// The built program as a process of its own: `npm run build` has to have run before.
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished } from 'vitest';
+import { ask } from './ask.js';
+
+type ChildProcessWithOutput = ChildProcessByStdio<Writable | null, Readable, Readable>;
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Exit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface Program {
+  child: ChildProcess;
+  /** Settles when the process has ended and all it wrote is here. */
+  exited: Promise<Exit>;
+  stdout: () => string;
+  stderr: () => string;
+}
+
+/** Starts `node` with these arguments, these variables and no others; killed when the test ends. */
+export const startProgram = (args: string[], env: Record<string, string>): Program =>
+  follow(spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] }));
+
+/** Gathers what a child writes, and kills it when the test ends. */
+export function follow<T extends ChildProcessWithOutput>(child: T): Program & { child: T } {
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => (texts[name] += text));
+  }
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('close', (code, signal) => {
+      resolve({ code, signal });
+    });
+  });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
+}
+
+/** Starts the service with free ports, unless the variables say otherwise; does not wait for it. */
+export function startMain(env: Record<string, string>): Program {
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, SERVER_WORKERS: '1', ...env });
+}
+
+export interface BuiltProxy {
+  url: string;
+  adminUrl: string;
+  pid: number;
+  /** Sends a signal, SIGTERM by default, and waits for the end. */
+  stop: (signal?: NodeJS.Signals) => Promise<Exit>;
+  /** Sends SIGHUP. */
+  hangUp: () => void;
+  /** The lines of the log so far. */
+  logs: () => Record<string, unknown>[];
+  /** Everything written so far, to both outputs. */
+  output: () => string;
+  exited: Promise<Exit>;
+}
+
+/** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
+const START_TIMEOUT_MS = 15_000;
+
+/** The service once /readyz says so. Logs at `info`, because the log tells which ports it took. */
+export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
+  const { child, exited, stdout, stderr } = startMain({ LOG_LEVEL: 'info', ...env });
+  const logs = (): Record<string, unknown>[] =>
+    stdout()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const listening = (): Record<string, unknown> | undefined => {
+    if (child.exitCode !== null) throw new Error(`the proxy has ended: ${stdout()}${stderr()}`);
+    return logs().find(({ msg }) => msg === 'listening');
+  };
+  await expect.poll(listening, { timeout: START_TIMEOUT_MS }).toBeDefined();
+  const { url, admin: adminUrl } = listening() as { url: string; admin: string };
+  await expect
+    .poll(async () => (await ask(adminUrl, '/readyz')).status, { timeout: START_TIMEOUT_MS })
+    .toBe(200);
+  return {
+    url,
+    adminUrl,
+    pid: child.pid ?? 0,
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return exited;
+    },
+    hangUp: () => {
+      child.kill('SIGHUP');
+    },
+    logs,
+    output: () => stdout() + stderr(),
+    exited,
+  };
+}
+
+/** How long Redis may take to be found: the signs of life of both connections may be a heartbeat (1 s) apart. */
+const REDIS_FOUND_TIMEOUT_MS = 4000;
+
+/** The service once it has found its Redis too. */
+export async function startConnectedProxy(env: Record<string, string>): Promise<BuiltProxy> {
+  const proxy = await startBuiltProxy(env);
+  await expect
+    .poll(() => proxy.output(), { timeout: REDIS_FOUND_TIMEOUT_MS })
+    .toContain('redis is connected');
+  return proxy;
+}

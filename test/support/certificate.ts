@@ -1,0 +1,29 @@
+// Throw-away certificates for loopback servers with TLS.
+import { X509Certificate } from 'node:crypto';
+import { generate } from 'selfsigned';
+
+export interface Certificate {
+  key: string;
+  cert: string;
+  /** SHA-256, upper-case hexadecimal with colons. */
+  fingerprint: string;
+}
+
+/** A self-signed certificate, for 127.0.0.1 unless told otherwise. */
+export async function createCertificate({
+  ip = '127.0.0.1',
+  notAfterDate = new Date(Date.now() + 3_600_000),
+}: { ip?: string; notAfterDate?: Date } = {}): Promise<Certificate> {
+  const made = await generate([{ name: 'commonName', value: 'loopback' }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(notAfterDate.getTime() - 7_200_000),
+    notAfterDate,
+    extensions: [
+      { name: 'basicConstraints', cA: true },
+      { name: 'subjectAltName', altNames: [{ type: 7, ip }] },
+    ],
+  });
+  const { fingerprint256 } = new X509Certificate(made.cert);
+  return { key: made.private, cert: made.cert, fingerprint: fingerprint256 };
+}

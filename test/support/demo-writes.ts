@@ -1,0 +1,25 @@
+// Writes that the demo server accepts, and what such a record says to a reader.
+import { adminValue, textValue } from '../../src/demo/seed.js';
+import { type Asked, ask } from './ask.js';
+import { basic } from './demo.js';
+
+export const WRITE_HEADERS = {
+  Authorization: basic('300:21.T11998/USER01', 'password'),
+  'Content-Type': 'application/json',
+};
+
+/** A record that says which writing made it. */
+export const numbered = (count: number): unknown[] => [
+  textValue(1, 'URL', `https://example.org/${count}`),
+  adminValue(),
+];
+
+export const numberedBody = (count: number): string => JSON.stringify(numbered(count));
+
+/** Writes a numbered record through a server or a proxy. */
+export const putNumbered = (baseUrl: string, path: string, count: number): Promise<Asked> =>
+  ask(baseUrl, path, { method: 'PUT', headers: WRITE_HEADERS, body: numberedBody(count) });
+
+/** Which writing a reader is shown; 0 when it is none. */
+export const numberIn = ({ text }: Pick<Asked, 'text'>): number =>
+  Number(/https:\/\/example\.org\/(\d+)/.exec(text)?.[1] ?? 0);

@@ -1,0 +1,70 @@
+// The files of config/examples as a test looks at them.
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
+
+const FOLDER = new URL('../../config/examples/', import.meta.url);
+
+export const exampleText = (name: string): string => readFileSync(new URL(name, FOLDER), 'utf8');
+export const examplePath = (name: string): string => fileURLToPath(new URL(name, FOLDER));
+
+/** Names relative to the folder. */
+export const exampleNames = (ending: string): string[] =>
+  readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(ending));
+
+/** All documents of a YAML file. @throws YAMLError for what is not well-formed */
+export function exampleDocuments(name: string): unknown[] {
+  return parseAllDocuments(exampleText(name), { strict: true, uniqueKeys: true }).map((document) => {
+    for (const problem of [...document.errors, ...document.warnings]) throw problem;
+    return document.toJS() as unknown;
+  });
+}
+
+export interface Probe {
+  httpGet: { path: string; port: string };
+}
+export interface Container {
+  image: string;
+  envFrom: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
+  ports: { name: string; containerPort: number }[];
+  startupProbe: Probe;
+  livenessProbe: Probe;
+  readinessProbe: Probe;
+  lifecycle: { preStop: { exec: { command: string[] } } };
+  resources: { limits: { memory: string } };
+}
+export interface PodSpec {
+  terminationGracePeriodSeconds: number;
+  securityContext: { runAsUser: number; runAsGroup: number };
+  containers: [Container];
+}
+type Labels = Record<string, string>;
+export interface Deployment {
+  metadata: { name: string };
+  spec: {
+    replicas: number;
+    selector: { matchLabels: Labels };
+    template: { metadata: { labels: Labels }; spec: PodSpec };
+  };
+}
+export interface Service {
+  spec: { selector: Labels; ports: { name: string; targetPort: string }[] };
+}
+export interface Budget {
+  spec: { minAvailable: number; selector: { matchLabels: Labels } };
+}
+export interface ConfigMap {
+  metadata: { name: string };
+  data: Record<string, string>;
+}
+export interface Compose {
+  services: {
+    proxy: {
+      environment: Record<string, string>;
+      ports: string[];
+      stop_grace_period: string;
+      mem_limit: string;
+    };
+    redis: unknown;
+  };
+}

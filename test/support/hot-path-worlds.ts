@@ -1,0 +1,166 @@
+// What the hot path is asked at random: records and redirects, and the Handle server that answers for both.
+import fc from 'fast-check';
+import { value } from './leads.js';
+import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
+
+const SUFFIXES = ['abc', 'ABC', '%61bc', 'short', 'gone', 'empty', 'long', 'no%zz', ''];
+const QUERIES = [
+  '',
+  '?index=1',
+  '?index=2',
+  '?type=URL',
+  '?type=url.',
+  '?pretty',
+  '?callback=cb',
+  '?callback=cb&pretty',
+  '?index=x',
+  '?auth',
+  '?',
+];
+const HEADERS = [
+  [],
+  ['Accept-Encoding: gzip'],
+  ['accept-encoding: GZIP;q=0.5, identity;q=0.1'],
+  ['Accept-Encoding: gzip;q=0'],
+  ['If-None-Match: *'],
+  ['If-None-Match: "nope"'],
+  ['Origin: https://app.example.org'],
+  ['Connection: close'],
+  ['Accept: text/html', 'User-Agent: x'],
+];
+
+function answerOf(target: string): Answer {
+  const handle = decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0] ?? '');
+  const suffix = handle.split('/')[1] ?? '';
+  if (suffix === 'gone') return notFound(handle);
+  if (suffix === 'empty') return { status: 200, body: { responseCode: 200, values: [], handle } };
+  if (suffix === 'short') return recordOf([urlValue('https://example.org/short', 3)], handle);
+  if (suffix === 'long') return recordOf([urlValue(`https://example.org/${'ä'.repeat(2000)}`)], handle);
+  return recordOf(undefined, handle);
+}
+
+interface Corner {
+  prefixes: string[];
+  suffixes: string[];
+  queries: string[];
+  headers: string[][];
+}
+
+/** What the requests of a run are made of, and the Handle server that answers them. */
+interface World {
+  name: string;
+  corner: Corner;
+  answerOf: (target: string, version: number) => Answer;
+}
+
+export const records: World = {
+  name: 'records',
+  corner: { prefixes: ['/api/handles/21.T11998/'], suffixes: SUFFIXES, queries: QUERIES, headers: HEADERS },
+  answerOf,
+};
+
+const place = (id: string, more = ''): string =>
+  `<location id="${id}" href="https://${id}.example.org/" ${more}/>`;
+const located = (...places: string[]): unknown[] => [
+  value(1, '10320/loc', `<locations>${places.join('')}</locations>`),
+  value(2, 'URL', 'https://example.org/plain'),
+];
+
+/** Records under 21.T11998 by suffix; they change with each version. */
+const redirecting = (version: number): Record<string, unknown[] | undefined> => ({
+  ABC: [
+    urlValue(`https://example.org/${version}?x=1&y=<2>`),
+    value(2, 'URL', 'https://example.org/second', 50),
+  ],
+  SHORT: [urlValue('https://example.org/short', 3)],
+  ALIAS: [value(1, 'HS_ALIAS', version % 2 === 0 ? '21.T11998/abc' : '21.T11998/short')],
+  SCRIPT: [urlValue('javascript:alert(1)')],
+  TEXT: [value(1, 'DESC', 'no address')],
+  LOC: located(
+    place('a', 'weight="0"'),
+    place('b', `http_sc="${version % 2 === 0 ? 301 : 307}"`),
+    place('us', 'country="us" weight="0"'),
+  ),
+  DRAWN: located(place('a'), place('b')),
+  CONNEG: located(place('a'), place('json', 'http_role="conneg" media_type="application/json"')),
+});
+
+export const redirects: World = {
+  name: 'redirects',
+  corner: {
+    prefixes: ['/21.T11998/', '/21.T11998/', '/hdl:21.t11998%2F', '/api/handles/21.T11998/'],
+    suffixes: [
+      'abc',
+      'ABC',
+      '%61bc',
+      'short',
+      'alias',
+      'script',
+      'text',
+      'loc',
+      'drawn',
+      'conneg',
+      'gone',
+      'no%zz',
+    ],
+    queries: [
+      '',
+      '',
+      '',
+      '?index=2',
+      '?urlappend=/%C3%A4',
+      '?urlappend=.evil.org',
+      '?noredirect',
+      '?locatt=id:a',
+    ].concat(['?country=us', '?action=api', '?action=showurls', '?ignore_aliases', '?auth', '?']),
+    headers: [
+      [],
+      ['Accept: text/html', 'Accept-Encoding: gzip'],
+      ['Accept: application/json'],
+      ['If-None-Match: *'],
+      ['Origin: https://app.example.org'],
+      ['Authorization: Basic eDp5'],
+      ['Content-Type: application/x-www-form-urlencoded', 'Content-Length: 0'],
+    ],
+  },
+  answerOf(target, version) {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0] ?? '');
+    const values = redirecting(version)[handle.split('/')[1]?.toUpperCase() ?? ''];
+    return values === undefined ? notFound(handle) : recordOf(values, handle);
+  },
+};
+
+/**
+ * Requests about a few targets, so that each is asked often enough to be prepared, with time and changes
+ * at the Handle server between them.
+ */
+export const stepsIn = ({ prefixes, suffixes, queries, headers }: Corner) =>
+  fc
+    .array(
+      fc
+        .tuple(fc.constantFrom(...prefixes), fc.constantFrom(...suffixes), fc.constantFrom(...queries))
+        .map((pieces) => pieces.join('')),
+      { minLength: 2, maxLength: 5 },
+    )
+    .chain((targets) => fc.array(stepAbout(targets, headers), { minLength: 30, maxLength: 60 }));
+
+const stepAbout = (targets: string[], headers: string[][]) =>
+  fc.oneof(
+    {
+      weight: 20,
+      arbitrary: fc.record({
+        kind: fc.constant('ask' as const),
+        method: fc.constantFrom('GET', 'GET', 'GET', 'HEAD'),
+        target: fc.constantFrom(...targets),
+        headers: fc.constantFrom(...headers),
+      }),
+    },
+    { weight: 1, arbitrary: fc.constant({ kind: 'change' as const }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('pass' as const),
+        ms: fc.constantFrom(1, 999, 1000, 2500, 3_240_001, 3_600_000),
+      }),
+    },
+  );

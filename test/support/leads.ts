@@ -1,0 +1,56 @@
+// A proxy before a Handle server that holds the records a test is about, and where its handles lead.
+import type { Asked, Question } from './ask.js';
+import { type Proxy, startProxy } from './proxy.js';
+import { type MockUpstream, mockUpstream, notFound, recordOf } from './upstream.js';
+
+export const PREFIX = '21.T11998';
+
+/** A value as the record interface sends it. */
+export const value = (
+  index: number,
+  type: string,
+  data: string,
+  ttl: number | string = 86400,
+): Record<string, unknown> => ({
+  index,
+  type,
+  data: { format: 'string', value: data },
+  ttl,
+  timestamp: '2026-11-21T09:00:00Z',
+});
+
+export interface Leads extends Proxy {
+  upstream: MockUpstream;
+  /** Status and Location of `/21.T11998/<path>`. */
+  to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
+  /** The whole answer. */
+  get: (path: string, headers?: Record<string, string>) => Promise<Asked>;
+  /** Puts other records there; the proxy is not told. */
+  put: (more: Record<string, unknown[]>) => void;
+}
+
+/** `records` by suffix under 21.T11998, or by the whole handle elsewhere. */
+export async function startLeads(
+  records: Record<string, unknown[]>,
+  env: Record<string, string> = {},
+): Promise<Leads> {
+  const kept = new Map(Object.entries(records));
+  const upstream = mockUpstream((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
+    const values = kept.get(handle.startsWith(PREFIX) ? handle.slice(PREFIX.length + 1) : handle);
+    return values === undefined ? notFound(handle) : recordOf(values, handle);
+  });
+  const proxy = await startProxy(env);
+  return {
+    ...proxy,
+    upstream,
+    async to(path, question) {
+      const { status, headers } = await proxy.ask(`/${PREFIX}/${path}`, question);
+      return [status, headers.location];
+    },
+    get: (path, headers = {}) => proxy.ask(`/${PREFIX}/${path}`, { headers }),
+    put: (more) => {
+      for (const [suffix, values] of Object.entries(more)) kept.set(suffix, values);
+    },
+  };
+}

@@ -1,0 +1,25 @@
+// Loads a configuration from a text and variables, the way main.ts does from a file and the environment.
+import { ConfigError } from '../../src/config/config-error.js';
+import { loadConfig } from '../../src/config/load.js';
+import type { Config } from '../../src/config/schema.js';
+
+export interface GivenConfig {
+  env?: Record<string, string | undefined>;
+  yaml?: string;
+}
+
+export function configFrom({ env = {}, yaml }: GivenConfig): Config {
+  const named = yaml === undefined ? env : { CONFIG: '/etc/proxy.yaml', ...env };
+  return loadConfig({ env: named, readFile: () => yaml ?? '' });
+}
+
+/** The lines of the error, without its heading. */
+export function problemsFrom(given: GivenConfig): string[] {
+  try {
+    configFrom(given);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n').slice(1);
+    throw error;
+  }
+  return [];
+}

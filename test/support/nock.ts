@@ -1,0 +1,21 @@
+// Shared set-up for tests with nock: no real network but loopback, and no mock left over.
+import nock from 'nock';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+
+/** Call once at the top of a test file. */
+export function useNock(): void {
+  beforeAll(() => {
+    if (!nock.isActive()) nock.activate();
+    nock.disableNetConnect();
+    nock.enableNetConnect('127.0.0.1');
+  });
+  afterEach(() => {
+    const leftOver = nock.pendingMocks();
+    nock.abortPendingRequests();
+    nock.cleanAll();
+    expect(leftOver).toEqual([]);
+  });
+  afterAll(() => {
+    nock.restore();
+  });
+}

@@ -1,0 +1,64 @@
+// A collector of traces: takes OTLP over HTTP as JSON, and gives the spans as they came.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+interface Attribute {
+  key: string;
+  value: { stringValue?: string; intValue?: string };
+}
+interface WrittenSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: Attribute[];
+  status: { code: number };
+}
+interface ExportRequest {
+  resourceSpans: { resource: { attributes: Attribute[] }; scopeSpans: { spans: WrittenSpan[] }[] }[];
+}
+
+export interface ReceivedSpan extends Omit<WrittenSpan, 'attributes'> {
+  attributes: Record<string, string | undefined>;
+}
+
+export interface OtlpReceiver {
+  endpoint: string;
+  requests: ExportRequest[];
+  spans: () => ReceivedSpan[];
+}
+
+const plain = (attributes: Attribute[]): ReceivedSpan['attributes'] =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
+
+/** `status`: what it answers. */
+export async function startOtlpReceiver(status = 200): Promise<OtlpReceiver> {
+  const requests: ExportRequest[] = [];
+  const server = createServer((req, res) => {
+    let body = '';
+    req.setEncoding('utf8').on('data', (text: string) => (body += text));
+    req.once('end', () => {
+      requests.push(JSON.parse(body) as ExportRequest);
+      res.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
+    requests,
+    spans: () =>
+      requests
+        .flatMap(({ resourceSpans }) => resourceSpans.flatMap(({ scopeSpans }) => scopeSpans))
+        .flatMap(({ spans }) => spans.map((span) => ({ ...span, attributes: plain(span.attributes) }))),
+  };
+}

@@ -1,0 +1,35 @@
+// Tests that need a program of the distribution, such as promtool or nginx.
+import { spawnSync } from 'node:child_process';
+import { it } from 'vitest';
+
+export interface Ran {
+  code: number | null;
+  /** What it wrote to both outputs. */
+  output: string;
+}
+
+/** Runs a program to its end. */
+export function runProgram(program: string, args: string[], input?: string): Ran {
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    encoding: 'utf8',
+    ...(input !== undefined && { input }),
+  });
+  return { code: status, output: stdout + stderr };
+}
+
+const isThere = (program: string): boolean =>
+  spawnSync('/bin/sh', ['-c', `command -v ${program}`]).status === 0;
+
+/** An `it` that needs a program. Where it is not installed the test says so loudly; in CI that is a failure. */
+export function itWithProgram(program: string, name: string, test: () => Promise<void> | void): void {
+  if (isThere(program)) {
+    it(name, test);
+  } else if (process.env['CI'] !== undefined) {
+    it(name, () => {
+      throw new Error(`${program} is not installed: CI has to run this test`);
+    });
+  } else {
+    process.stderr.write(`\n!!! NOT RUN, ${program} is not installed: ${name}\n`);
+    it.skip(name, test);
+  }
+}

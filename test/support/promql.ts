@@ -1,0 +1,40 @@
+// Which metrics and labels an expression of Prometheus uses: enough of the language for the files in config.
+import { METRICS, type MetricEntry } from '../../src/observe/metric-list.js';
+
+export interface Used {
+  metric: string;
+  labels: string[];
+}
+
+/** What Prometheus itself adds to every series. */
+const OF_THE_TARGET = ['job', 'instance'];
+
+const own = new Map<string, MetricEntry>(Object.values(METRICS).map((entry) => [entry.name, entry]));
+
+/** The series names of an expression, each with the labels it is selected by. */
+export function selected(expression: string): Used[] {
+  return [...expression.matchAll(/\b((?:handle_proxy|process|nodejs)_\w+|up)\b(?:\{([^}]*)\})?/g)].map(
+    ([, metric = '', selector = '']) => ({
+      metric,
+      labels: [...selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label),
+    }),
+  );
+}
+
+/** The labels of `by (…)`. */
+export function groupedBy(expression: string): string[] {
+  return [...expression.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, names = '']) =>
+    names.split(',').map((name) => name.trim()),
+  );
+}
+
+/** The labels a series has; undefined when there is no such series. `process`: the names Node's own metrics have. */
+export function labelsOf(series: string, process: ReadonlySet<string>): string[] | undefined {
+  if (series === 'up' || process.has(series)) return OF_THE_TARGET;
+  const exact = own.get(series);
+  if (exact !== undefined && exact.type !== 'histogram') return [...OF_THE_TARGET, ...exact.labelNames];
+  const [, base = '', part] = /^(\w+)_(bucket|sum|count)$/.exec(series) ?? [];
+  const histogram = own.get(base);
+  if (histogram?.type !== 'histogram') return undefined;
+  return [...OF_THE_TARGET, ...histogram.labelNames, ...(part === 'bucket' ? ['le'] : [])];
+}

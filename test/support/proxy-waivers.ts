@@ -1,0 +1,19 @@
+// Recorded answers of a Handle server that the proxy does not give, each with the reason why not.
+
+const RAW_BYTES = 'node:http refuses request targets with bytes beyond ASCII (400), Jetty reads them wrongly';
+const INDEX = 'same status and code; the text names our parameter instead of a Java exception';
+
+export const waivers: Readonly<Record<string, string>> = {
+  'create: suffix with raw UTF-8 bytes': RAW_BYTES,
+  'resolve: raw UTF-8 in request line': RAW_BYTES,
+  'create: overwrite (empty) on existing':
+    'a bare flag means true, as documented; the server takes it for false',
+  'resolve: index=abc': INDEX,
+  'resolve: index=1,2': INDEX,
+  'resolve: malformed, leading slash only': 'the handle "/" is echoed; the server takes it for an empty one',
+  'size: 7000-character suffix':
+    'a handle has at most 2048 bytes; a server that looks for a longer one finds none',
+  'unknown: GET /API/handles/': 'paths are as documented, in lower case; the server minds no case here',
+  'in-server HDLProxy: prefix not homed':
+    'an unknown handle is 404 for a browser, whatever server would know better',
+};

@@ -1,0 +1,65 @@
+// The real app on a real socket, configured as a test wants it.
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { onTestFinished } from 'vitest';
+import { type App, type AppDeps, createApp } from '../../src/app.js';
+import { loadConfig } from '../../src/config/load.js';
+import { createHttpServer } from '../../src/http/server.js';
+import { createLogger } from '../../src/observe/logger.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { type Asked, type Question, ask } from './ask.js';
+import { UPSTREAM_URL } from './upstream.js';
+
+export interface Proxy {
+  url: string;
+  app: App;
+  ask: (target: string, question?: Question) => Promise<Asked>;
+  /** Moves the proxy's clock. */
+  pass: (ms: number) => void;
+  /** How many clients are connected. */
+  connections: () => Promise<number>;
+  close: () => Promise<void>;
+}
+
+export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
+
+/**
+ * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of a PEM
+ * file. Closed when the test ends.
+ */
+export async function startProxy(
+  env: Record<string, string> = {},
+  files: Pick<AppDeps, 'ca'> = {},
+): Promise<Proxy> {
+  const config = loadConfig({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...env }, readFile: () => '' });
+  let time = STARTED_AT;
+  const app = createApp({
+    config,
+    ...files,
+    logger: createLogger({ level: config.log.level }),
+    metrics: createMetrics(),
+    now: () => time,
+  });
+  const server = createHttpServer(app.handler, {
+    ...config.server,
+    maxRequestLineBytes: config.http.maxRequestLine,
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    server.close();
+    await app.close();
+  };
+  onTestFinished(close);
+  return {
+    url,
+    app,
+    ask: (target, question) => ask(url, target, question),
+    pass: (ms) => {
+      time += ms;
+    },
+    connections: () => promisify(server.getConnections.bind(server))(),
+    close,
+  };
+}

@@ -1,0 +1,71 @@
+// Replays recordings of a Handle server through the proxy, before the demo server in the recorded state.
+import { afterAll, beforeAll, expect } from 'vitest';
+import { type DemoServer, createDemoServer } from '../../src/demo/server.js';
+import { waivers } from './proxy-waivers.js';
+import { createRecordedWorld } from './recorded-world.js';
+import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';
+import { serve, type Service } from '../../src/serve.js';
+import { loadConfig } from '../../src/config/load.js';
+
+/** Status and body are compared; the headers of an answer are the proxy's own. */
+interface Compared {
+  status: number;
+  body: string | null;
+}
+
+const isWrite = ({ request }: Recording): boolean => ['PUT', 'DELETE', 'POST'].includes(request.method);
+
+export const recordedWrites = handleServerRecordings.filter(isWrite);
+export const recordedReads = handleServerRecordings.filter((recording) => !isWrite(recording));
+
+/** Two recordings came in over a plain http port that the operator had marked as secure. */
+const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
+
+/** Plays all recordings in order, as later ones depend on earlier ones; gives the answers by name. */
+export function replayThroughProxy(): Map<string, Compared> {
+  const answers = new Map<string, Compared>();
+  let demo: DemoServer;
+  let proxies: Service[] = [];
+  beforeAll(async () => {
+    const world = createRecordedWorld();
+    demo = createDemoServer(world.options);
+    const doors = [await demo.listen(0), await demo.listenInsecurely(0)];
+    proxies = await Promise.all(doors.map(({ url }) => startBefore(url)));
+    for (const recording of handleServerRecordings) {
+      const turned = world.turnTo(recording);
+      const [secure, plain] = proxies as [Service, Service];
+      const baseUrl = (cameSecurely(recording) ? secure : plain).url;
+      answers.set(recording.name, compared(await replay(turned, { baseUrl }), recording));
+    }
+  }, 30_000);
+  afterAll(async () => {
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+    await demo.close();
+  });
+  return answers;
+}
+
+function startBefore(url: string): Promise<Service> {
+  const env = {
+    UPSTREAM_URL: url,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_LEVEL: 'silent',
+    DELETION_HANDLES: 'true',
+    DELETION_VALUES: 'true',
+  };
+  return serve(loadConfig({ env, readFile: () => '' }));
+}
+
+const compared = ({ status, body }: Answer, { response }: Recording): Compared => ({
+  status,
+  body: response.html === true ? null : body,
+});
+
+/** Compares one answer with its recording; one that needs no waiver any more must have none. */
+export function expectRecorded(recording: Recording, answer: Compared | undefined): void {
+  const recorded = compared(recordedAnswer(recording), recording);
+  if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
+  else expect(answer).toEqual(recorded);
+}

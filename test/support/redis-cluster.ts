@@ -1,0 +1,71 @@
+// A Redis Cluster of the tests' own: masters that share all slots between them, on free ports.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { vi } from 'vitest';
+import { type RedisServer, freePort, startRedis } from './redis-server.js';
+
+export interface RedisCluster {
+  /** As `redis.cluster` wants it. */
+  nodes: string;
+  servers: RedisServer[];
+  /** All keys, with the node that holds each. */
+  keys: (pattern: string) => Promise<{ key: string; node: number }[]>;
+  /** Waits until every node finds the whole cluster well. */
+  isWell: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+const SLOTS = 16_384;
+const NODE_TIMEOUT_MS = '1000';
+
+export async function startRedisCluster(size = 3, extra: string[] = []): Promise<RedisCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'redis-cluster-'));
+  const buses = await Promise.all(Array.from({ length: size }, freePort));
+  const servers = await Promise.all(
+    buses.map((bus, at) =>
+      startRedis([
+        ...['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--dir', folder],
+        ...['--cluster-config-file', `nodes-${at}.conf`, '--cluster-node-timeout', NODE_TIMEOUT_MS],
+        ...extra,
+      ]),
+    ),
+  );
+  const clients = servers.map(({ url }) => new Redis(url).on('error', () => undefined));
+  const first = clients[0]!;
+  for (const [at, client] of clients.entries()) {
+    const from = Math.ceil((at * SLOTS) / size);
+    await client.cluster('ADDSLOTSRANGE', from, Math.ceil(((at + 1) * SLOTS) / size) - 1);
+    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(at + 1));
+    if (at > 0)
+      await first.call('CLUSTER', 'MEET', '127.0.0.1', String(servers[at]!.port), String(buses[at]));
+  }
+  const finds = async (client: Redis): Promise<boolean> => {
+    const info = await client.cluster('INFO').catch(() => '');
+    return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${size}`);
+  };
+  const isWell = (): Promise<void> =>
+    vi.waitFor(
+      async () => {
+        if (!(await Promise.all(clients.map(finds))).every(Boolean))
+          throw new Error('the cluster is not well');
+      },
+      { timeout: 10_000, interval: 50 },
+    );
+  await isWell();
+  return {
+    nodes: servers.map(({ port }) => `127.0.0.1:${port}`).join(','),
+    servers,
+    isWell,
+    async keys(pattern) {
+      const found = await Promise.all(clients.map((client) => client.keys(pattern)));
+      return found.flatMap((keys, node) => keys.map((key) => ({ key, node })));
+    },
+    async stop() {
+      for (const client of clients) client.disconnect();
+      await Promise.all(servers.map((server) => server.stop()));
+      await rm(folder, { recursive: true });
+    },
+  };
+}

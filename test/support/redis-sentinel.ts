@@ -1,0 +1,89 @@
+// A master, its replica and the Sentinel that watches over both, on free ports.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { vi } from 'vitest';
+import { type RedisServer, freePort, startRedis } from './redis-server.js';
+
+export interface Guarded {
+  /** As `redis.sentinels` wants it. */
+  sentinels: string;
+  servers: RedisServer[];
+  /** The server that is the master now, as the Sentinel has it. */
+  master: () => Promise<RedisServer>;
+  /** Waits until another than this one is the master and takes writes. */
+  hasFollowed: (before: RedisServer) => Promise<void>;
+  /** Waits until the Sentinel knows a replica that could follow. */
+  isSafe: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+const NAME = 'mymaster';
+
+export async function startGuardedRedis(): Promise<Guarded> {
+  const folder = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
+  const first = await startRedis();
+  const servers = [first, await startRedis(['--replicaof', '127.0.0.1', String(first.port)])];
+  const port = await freePort();
+  const sentinel = await launchSentinel(join(folder, 'sentinel.conf'), { port, masterPort: first.port });
+  const client = new Redis(port, '127.0.0.1');
+  client.on('error', () => undefined);
+  const master = async (): Promise<RedisServer> => {
+    const [, masterPort] = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as string[];
+    return servers.find((server) => server.port === Number(masterPort))!;
+  };
+  return {
+    sentinels: `127.0.0.1:${port}`,
+    servers,
+    master,
+    async hasFollowed(before) {
+      await until(async () => (await master()) !== before, 'no other master');
+      const next = new Redis((await master()).port, '127.0.0.1');
+      await until(async () => (await next.info('replication')).includes('role:master'), 'it takes no writes');
+      next.disconnect();
+    },
+    async isSafe() {
+      await until(async () => {
+        const known = (await client.call('SENTINEL', 'REPLICAS', NAME)) as string[][];
+        return known.some((fields) =>
+          /^(?!.*(s_down|disconnected)).*master-link-status ok/.test(fields.join(' ')),
+        );
+      }, 'no replica that could follow');
+    },
+    async stop() {
+      client.disconnect();
+      sentinel.kill('SIGKILL');
+      for (const server of servers) server.thaw();
+      await Promise.all(servers.map((server) => server.stop()));
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+const until = (isSo: () => Promise<boolean>, otherwise: string): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      if (!(await isSo())) throw new Error(otherwise);
+    },
+    { timeout: 10_000, interval: 50 },
+  );
+
+async function launchSentinel(
+  file: string,
+  { port, masterPort }: { port: number; masterPort: number },
+): Promise<ChildProcess> {
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1`,
+    `sentinel down-after-milliseconds ${NAME} 500`,
+    `sentinel failover-timeout ${NAME} 2000`,
+  ];
+  await writeFile(file, `${lines.join('\n')}\n`);
+  const child = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' });
+  await once(child, 'spawn');
+  return child;
+}

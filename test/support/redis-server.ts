@@ -1,0 +1,98 @@
+// A redis-server of the tests' own, on a free port, that can be frozen, killed and brought back.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { describe, test } from 'vitest';
+
+export interface RedisServer {
+  url: string;
+  port: number;
+  /** SIGSTOP: the connections stay, nothing answers. */
+  freeze: () => void;
+  thaw: () => void;
+  /** Ends it; what it held is gone. */
+  stop: () => Promise<void>;
+  /** Starts it again, empty, on the same port. */
+  restart: () => Promise<void>;
+}
+
+const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
+
+/** A `describe` that needs redis-server. Without one it says so loudly; in CI that is a failure. */
+export function describeWithRedis(name: string, suite: () => void): void {
+  if (isInstalled) {
+    describe(name, suite);
+  } else if (process.env['CI'] !== undefined) {
+    test(name, () => {
+      throw new Error('redis-server is not installed: CI has to run the Redis tests');
+    });
+  } else {
+    process.stderr.write(`\n!!! NOT RUN, redis-server is not installed: ${name}\n`);
+    describe.skip(name, suite);
+  }
+}
+
+export async function startRedis(extra: string[] = []): Promise<RedisServer> {
+  const port = await freePort();
+  let child = await launch(port, extra);
+  const stop = async (): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    freeze: () => child.kill('SIGSTOP'),
+    thaw: () => child.kill('SIGCONT'),
+    stop,
+    restart: async () => {
+      await stop();
+      child = await launch(port, extra);
+    },
+  };
+}
+
+async function launch(port: number, extra: string[]): Promise<ChildProcess> {
+  const settings = [
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    // A replica would otherwise leave the copy it got as a file in the working folder.
+    '--repl-diskless-load',
+    'swapdb',
+    ...extra,
+  ];
+  const child = spawn('redis-server', settings, { stdio: 'ignore' });
+  for (let tries = 0; !(await answers(port)); tries++) {
+    if (tries > 200) throw new Error(`redis-server does not listen on ${port}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return child;
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,39 @@
+// Proxies that share a real Redis before one demo server, and what their metrics say of it.
+import nock from 'nock';
+import request from 'supertest';
+import { expect } from 'vitest';
+import { type Proxy, startProxy } from './proxy.js';
+
+// The upstream is real here; mocks of sockets would only cost time.
+nock.restore();
+
+export interface Sharing {
+  /** None: `env` says where Redis is. */
+  redisUrl?: string;
+  upstreamUrl: string;
+  env?: Record<string, string>;
+}
+
+/** A proxy that has found its Redis. */
+export async function startSharing(sharing: Sharing): Promise<Proxy> {
+  const proxy = await startSeparated(sharing);
+  await redisIs(proxy, 1);
+  return proxy;
+}
+
+/** A proxy whose Redis may be away. */
+export const startSeparated = ({ redisUrl, upstreamUrl, env }: Sharing): Promise<Proxy> =>
+  startProxy({ ...(redisUrl !== undefined && { REDIS_URL: redisUrl }), UPSTREAM_URL: upstreamUrl, ...env });
+
+/** Waits until the proxy knows that its Redis is there (1) or away (0). */
+export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
+  expect.poll(() => metric(proxy, 'handle_proxy_redis_up')).toBe(up);
+
+/** The sum over all labels of a metric. */
+export async function metric(proxy: Proxy, name: string): Promise<number> {
+  const { text } = await request(proxy.app.admin).get('/metrics');
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+}

@@ -1,0 +1,62 @@
+// A history of writes and reads, and how long after its acknowledgement anybody was still shown an older record.
+
+interface Read {
+  handle: string;
+  startedAt: number;
+  shown: number;
+}
+
+/** Records are numbered: each write of a handle by one more than the one before. */
+export class History {
+  readonly #acknowledgedAt = new Map<string, number[]>();
+  readonly #reads: Read[] = [];
+
+  /** To be called when the answer to the write is here. */
+  acknowledged(handle: string, count: number): void {
+    const times = this.#acknowledgedAt.get(handle) ?? [];
+    times[count] = performance.now();
+    this.#acknowledgedAt.set(handle, times);
+  }
+
+  /** Notes what a read shows. */
+  async read(handle: string, ask: () => Promise<number>): Promise<number> {
+    const startedAt = performance.now();
+    const shown = await ask();
+    this.#reads.push({ handle, startedAt, shown });
+    return shown;
+  }
+
+  get reads(): number {
+    return this.#reads.length;
+  }
+
+  /** For each acknowledged write: how long after it a read began that was shown an older record (ms). */
+  delays(): number[] {
+    const delays = new Map<string, number>();
+    for (const [handle, times] of this.#acknowledgedAt) {
+      times.forEach((_time, count) => delays.set(`${handle} ${count}`, 0));
+    }
+    for (const { handle, startedAt, shown } of this.#reads) {
+      const missed = (this.#acknowledgedAt.get(handle) ?? []).findIndex(
+        (time: number | undefined, count) => count > shown && time !== undefined,
+      );
+      if (missed === -1) continue;
+      const delay = startedAt - (this.#acknowledgedAt.get(handle)?.[missed] ?? 0);
+      const name = `${handle} ${missed}`;
+      delays.set(name, Math.max(delay, delays.get(name) ?? 0));
+    }
+    return [...delays.values()];
+  }
+}
+
+/** The value that this part of all is not above. */
+export function percentile(values: number[], part: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+}
+
+/** A row of a Markdown table on stdout. */
+export function report(name: string, values: number[]): void {
+  const ms = [0.5, 0.99, 1].map((part) => `${percentile(values, part).toFixed(1)} ms`);
+  process.stdout.write(`| ${name} | ${values.length} | ${ms.join(' | ')} |\n`);
+}

@@ -1,0 +1,19 @@
+// Tells how long this process could not work at all, so that a busy machine does not count as a slow program.
+import { onTestFinished } from 'vitest';
+
+const TICK_MS = 2;
+
+/** A clock (ms) that only runs while the event loop stands still. */
+export function startStallClock(): () => number {
+  let stalled = 0;
+  let tickedAt = performance.now();
+  const overdue = (): number => Math.max(0, performance.now() - tickedAt - TICK_MS);
+  const ticking = setInterval(() => {
+    stalled += overdue();
+    tickedAt = performance.now();
+  }, TICK_MS);
+  onTestFinished(() => {
+    clearInterval(ticking);
+  });
+  return () => stalled + overdue();
+}

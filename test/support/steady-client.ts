@@ -1,0 +1,64 @@
+// A client that keeps one connection open and asks over it again and again, until the server ends it.
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+
+export interface SteadyClient {
+  /** The status of every answer so far. */
+  statuses: () => number[];
+  /** How often a request got no answer, whatever happened to it. */
+  lost: () => number;
+  /** Settles when the server has said that the connection ends, or has ended it; no other is opened then. */
+  ended: Promise<void>;
+}
+
+export interface SteadyOptions {
+  pauseMs?: number;
+  /** What to ask for next. */
+  next: () => string;
+}
+
+export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOptions): SteadyClient {
+  const { hostname, port } = new URL(url);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const statuses: number[] = [];
+  let lost = 0;
+  let isOver = false;
+  const isOpen = (): boolean => !isOver;
+  onTestFinished(() => {
+    isOver = true;
+    agent.destroy();
+  });
+
+  const run = async (): Promise<void> => {
+    while (isOpen()) {
+      const asked = request({ hostname, port, path: next(), agent });
+      try {
+        const answer = await wholeAnswer(asked);
+        statuses.push(answer.statusCode ?? 0);
+        if (answer.headers.connection === 'close') return;
+      } catch {
+        if (isOpen()) lost++;
+        return;
+      }
+      await pause(pauseMs);
+      if (asked.socket?.destroyed !== false) return;
+    }
+  };
+
+  return { statuses: () => statuses, lost: () => lost, ended: run() };
+}
+
+function wholeAnswer(asked: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    asked.once('error', reject);
+    asked.once('response', (answer) => {
+      answer.once('error', reject);
+      answer.once('end', () => {
+        resolve(answer);
+      });
+      answer.resume();
+    });
+    asked.end();
+  });
+}

@@ -1,0 +1,208 @@
+// What every tier of the cache promises. One suite, run for each of them.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Entry } from '../../src/cache/entry.js';
+import type { Store } from '../../src/cache/store.js';
+import { toBytes } from '../../src/handle/bytes.js';
+
+export const NOW = Date.parse('2026-11-21T10:00:00Z');
+
+export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
+  const times = { cachedAt: NOW, staleAt: NOW + 3_600_000, deleteAt: NOW + 90_000_000 };
+  return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
+}
+
+export interface Opened<Ticket> {
+  store: Store<Ticket>;
+  close: () => Promise<void>;
+}
+
+/** Several suites may share one Redis. */
+let keys = 0;
+
+export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void {
+  describe('as a store', () => {
+    let opened: Opened<Ticket>;
+    const freshKey = (): string => `21.T1/KEY-${++keys}`;
+    const put = async (key: string, entry: Entry): Promise<boolean | undefined> => {
+      const { ticket } = await opened.store.get(key);
+      return opened.store.set(key, entry, ticket);
+    };
+    const read = async (key: string): Promise<Entry | undefined> => (await opened.store.get(key)).entry;
+
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened.close());
+
+    test('knows nothing of a key it was never given', async () => {
+      expect(await read(freshKey())).toBeUndefined();
+    });
+
+    test.each(['plain', 'Größe — 漢字 😀', '\u0000\u001f\u2028', 'x'.repeat(100_000)])(
+      'gives back what it was given, case %#',
+      async (text) => {
+        const key = freshKey();
+        expect(await put(key, entryOf(text))).toBe(true);
+        expect(await read(key)).toEqual(entryOf(text));
+      },
+    );
+
+    test('keeps not-found answers with their message', async () => {
+      const key = freshKey();
+      const entry = entryOf('', {
+        kind: 'not-found',
+        values: toBytes(''),
+        message: 'Unable to find service',
+      });
+      await put(key, entry);
+      expect(await read(key)).toEqual(entry);
+    });
+
+    test('tells keys apart that look alike', async () => {
+      const key = freshKey();
+      await put(`${key}{a}`, entryOf('braces'));
+      await put(`${key}%7Ba%7D`, entryOf('escapes'));
+      expect(await read(`${key}{a}`)).toEqual(entryOf('braces'));
+      expect(await read(`${key}%7Ba%7D`)).toEqual(entryOf('escapes'));
+    });
+
+    test('lets the newer entry stand, also of another kind', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      const gone = entryOf('', { kind: 'not-found', values: toBytes(''), cachedAt: NOW + 1 });
+      await put(key, gone);
+      expect(await read(key)).toEqual(gone);
+    });
+
+    test('lets what was asked for on purpose stand against what was loaded before it', async () => {
+      const key = freshKey();
+      const before = await opened.store.get(key);
+      const { ticket } = await opened.store.get(key);
+      expect(await opened.store.replace(key, entryOf('new', { cachedAt: NOW + 1 }), ticket)).toBe(true);
+      expect(await opened.store.set(key, entryOf('old'), before.ticket)).toBe(false);
+      expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
+    });
+
+    test('does not take what was asked for on purpose before a forgetting, or during a write', async () => {
+      const key = freshKey();
+      const { ticket } = await opened.store.get(key);
+      await opened.store.forget(key);
+      expect(await opened.store.replace(key, entryOf('from before'), ticket)).toBe(false);
+      const fence = await opened.store.fence(key);
+      const during = await opened.store.get(key);
+      expect(await opened.store.replace(key, entryOf('meanwhile'), during.ticket)).toBe(false);
+      await fence.changed();
+      expect(await read(key)).toBeUndefined();
+    });
+
+    test('has nothing after a forgetting', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      await opened.store.forget(key);
+      expect(await read(key)).toBeUndefined();
+    });
+
+    test('does not store what was loaded before a forgetting', async () => {
+      const key = freshKey();
+      const { ticket } = await opened.store.get(key);
+      await opened.store.forget(key);
+      expect(await opened.store.set(key, entryOf('from before'), ticket)).toBe(false);
+      expect(await read(key)).toBeUndefined();
+    });
+
+    test('stores what was loaded after a forgetting', async () => {
+      const key = freshKey();
+      await opened.store.forget(key);
+      expect(await put(key, entryOf('from after'))).toBe(true);
+      expect(await read(key)).toEqual(entryOf('from after'));
+    });
+
+    test('stores nothing while a write is under way', async () => {
+      const key = freshKey();
+      const before = await opened.store.get(key);
+      const fence = await opened.store.fence(key);
+      expect(await opened.store.set(key, entryOf('begun before'), before.ticket)).toBe(false);
+      expect(await put(key, entryOf('begun meanwhile'))).toBe(false);
+      await fence.changed();
+      expect(await read(key)).toBeUndefined();
+    });
+
+    test('does not store what was loaded during a write', async () => {
+      const key = freshKey();
+      const fence = await opened.store.fence(key);
+      const { ticket } = await opened.store.get(key);
+      await fence.changed();
+      expect(await opened.store.set(key, entryOf('begun meanwhile'), ticket)).toBe(false);
+      expect(await put(key, entryOf('begun after'))).toBe(true);
+    });
+
+    test('has nothing fresh while a write is under way', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      const fence = await opened.store.fence(key);
+      expect((await read(key))?.staleAt ?? NOW).toBeLessThanOrEqual(NOW);
+      await fence.changed();
+      expect(await read(key)).toBeUndefined();
+    });
+
+    test('stays fenced until the last of several writers is done', async () => {
+      const key = freshKey();
+      const [one, other] = [await opened.store.fence(key), await opened.store.fence(key)];
+      await one.changed();
+      expect(await put(key, entryOf('while the other writes'))).toBe(false);
+      await other.unchanged();
+      expect(await put(key, entryOf('after both'))).toBe(true);
+    });
+
+    test('stores nothing for a while after a write of which nobody knows how it ended', async () => {
+      const key = freshKey();
+      const fence = await opened.store.fence(key);
+      await fence.unknown();
+      expect(await put(key, entryOf('perhaps from before'))).toBe(false);
+    });
+
+    test('lets a softened entry stand in, and does not store what was loaded before', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      const { ticket } = await opened.store.get(key);
+      await opened.store.soften(key);
+      expect(await read(key)).toMatchObject({ values: entryOf('old').values, deleteAt: NOW + 90_000_000 });
+      expect((await read(key))?.staleAt).toBeLessThanOrEqual(NOW);
+      expect(await opened.store.set(key, entryOf('from before'), ticket)).toBe(false);
+      expect(await put(key, entryOf('new'))).toBe(true);
+      expect(await read(key)).toEqual(entryOf('new'));
+    });
+
+    test('softens a key it does not know, and twice', async () => {
+      const key = freshKey();
+      await opened.store.soften(key);
+      expect(await read(key)).toBeUndefined();
+      await put(key, entryOf('old'));
+      await opened.store.soften(key);
+      await opened.store.soften(key);
+      expect((await read(key))?.kind).toBe('found');
+    });
+
+    test.each([false, true])('sweeps all keys that begin so (soft: %s)', async (isSoft) => {
+      const prefix = `${freshKey()}%{`;
+      const [one, other, neighbour] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
+      await put(one, entryOf('one'));
+      await put(neighbour, entryOf('stays'));
+      const { ticket } = await opened.store.get(other);
+      await opened.store.sweep({ prefix, isSoft });
+      if (isSoft) expect((await read(one))?.staleAt).toBeLessThanOrEqual(NOW);
+      else expect(await read(one)).toBeUndefined();
+      expect(await read(neighbour)).toEqual(entryOf('stays'));
+      expect(await opened.store.set(other, entryOf('from before'), ticket)).toBe(false);
+      expect(await put(one, entryOf('new'))).toBe(true);
+      expect(await read(one)).toEqual(entryOf('new'));
+    });
+
+    test('forgets one key and keeps its neighbour', async () => {
+      const [key, neighbour] = [freshKey(), freshKey()];
+      await put(neighbour, entryOf('stays'));
+      await opened.store.forget(key);
+      expect(await read(neighbour)).toEqual(entryOf('stays'));
+    });
+  });
+}

@@ -1,0 +1,88 @@
+// A Handle server that answers a script by nock, and remembers exactly what it was sent.
+import nock from 'nock';
+import { expect } from 'vitest';
+import { UPSTREAM_URL } from './upstream.js';
+
+export interface Scripted {
+  status: number;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Breaks the connection with this error code instead. */
+  error?: string;
+  /** Never answers. */
+  hangs?: boolean;
+}
+
+export interface SentUpstream {
+  method: string;
+  /** Path and query. */
+  target: string;
+  authorization: string | undefined;
+  contentType: string | undefined;
+  body: unknown;
+}
+
+/** Answers in this order, whatever comes; a request too many is answered 599 and stands in the list. */
+export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } {
+  const sent: SentUpstream[] = [];
+  const rest = [...script];
+  const reply = function (
+    this: nock.ReplyFnContext,
+    target: string,
+    body: nock.Body,
+    callback: (error: NodeJS.ErrnoException | null, result: nock.ReplyFnResult) => void,
+  ): void {
+    const { method, headers } = this.req as unknown as { method: string; headers: Record<string, unknown> };
+    sent.push({
+      method,
+      target,
+      authorization: textOf(headers['authorization']),
+      contentType: textOf(headers['content-type']),
+      body: body === '' ? undefined : body,
+    });
+    expect(headers).toMatchObject({ accept: 'application/json', 'user-agent': 'handle-resolver-proxy' });
+    const next = rest.shift() ?? { status: 599 };
+    if (next.hangs) return;
+    const text = typeof next.body === 'string' ? next.body : JSON.stringify(next.body ?? '');
+    if (next.error === undefined) {
+      callback(null, [next.status, next.body === undefined ? '' : text, next.headers ?? {}]);
+    } else callback(Object.assign(new Error(next.error), { code: next.error }), [500, '']);
+  };
+  const scope = nock(UPSTREAM_URL).persist();
+  for (const method of ['get', 'put', 'delete'] as const) scope[method](/.*/).optionally().reply(reply);
+  return { sent };
+}
+
+const textOf = (value: unknown): string | undefined =>
+  Array.isArray(value) ? value.join(', ') : (value as string | undefined);
+
+export const NAME = '21.T11998/abc';
+
+/** Answers of a Handle server, as recorded. */
+export const says = {
+  record: (values: unknown[], handle = NAME): Scripted => ({
+    status: 200,
+    body: { responseCode: 1, handle, values },
+  }),
+  empty: { status: 200, body: { responseCode: 200, values: [], handle: NAME } },
+  missing: { status: 404, body: { responseCode: 100, handle: NAME } },
+  created: { status: 201, body: { responseCode: 1, handle: NAME } },
+  done: { status: 200, body: { responseCode: 1, handle: NAME } },
+  exists: { status: 409, body: { responseCode: 101, handle: NAME } },
+  forbidden: { status: 403, body: { responseCode: 400, handle: NAME } },
+  wrongLogin: { status: 401, body: '' },
+} satisfies Record<string, Scripted | ((...given: never[]) => Scripted)>;
+
+/** Requests as they ought to be sent with the login of USER01. */
+export const sends = (
+  method: string,
+  target: string,
+  authorization: string | undefined,
+  body?: unknown,
+): SentUpstream => ({
+  method,
+  target: `/api/handles${target}`,
+  authorization,
+  contentType: body === undefined ? undefined : 'application/json',
+  body,
+});

@@ -1,0 +1,38 @@
+// Short ways to write values of the record interface, and to translate a v2 body.
+import type { HandleValue, ValueReference } from '../../src/handle/value.js';
+import { readInput } from '../../src/v2/schema.js';
+import { type AutomaticAdmin, toUpstream } from '../../src/v2/to-upstream.js';
+import type { V2Input } from '../../src/v2/value.js';
+
+const PERMISSIONS = '011111110011';
+
+export const automaticAdmin: AutomaticAdmin = {
+  index: 100,
+  admin: { handle: '0.NA/21.T1', index: 300 },
+  permissions: PERMISSIONS,
+};
+
+export const textValue = (index: number, type: string, value = 'x'): HandleValue => ({
+  index,
+  type,
+  data: { format: 'string', value },
+  ttl: 86400,
+});
+
+export const adminValue = (index: number, { handle, index: adminIndex }: ValueReference): HandleValue => ({
+  index,
+  type: 'HS_ADMIN',
+  data: { format: 'admin', value: { handle, index: adminIndex, permissions: PERMISSIONS } },
+  ttl: 86400,
+});
+
+/** What a body becomes upstream. */
+export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
+  toUpstream(readInput(body), { automaticAdmin, current });
+
+/** How one value of type X with these members is read. */
+export const readOne = (members: object): V2Input => readInput([{ type: 'X', ...members }])[0]!;
+
+/** Where the values are: index and type. */
+export const places = (values: readonly HandleValue[]): string[] =>
+  values.map(({ index, type }) => `${index} ${type}`);

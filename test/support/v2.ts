@@ -1,0 +1,46 @@
+// Calls of ePIC v2 as its clients send them.
+import { type Asked, ask } from './ask.js';
+import { basic } from './demo.js';
+
+export const USER01 = basic('300:21.T11998/USER01', 'password');
+export const USER02 = basic('300:21.T11998/USER02', 'secret2');
+
+export interface V2Question {
+  method?: string;
+  /** The Authorization header; null for none. */
+  as?: string | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export type AskV2 = (path: string, question?: V2Question) => Promise<Asked>;
+
+/** Sends a request under `/api/v2/handles`; a body is sent as JSON. */
+export function askV2(url: string): AskV2 {
+  return (path, { method = 'GET', as = USER01, body, headers = {} } = {}) =>
+    ask(url, `/api/v2/handles${path}`, {
+      method,
+      headers: {
+        ...(as !== null && { Authorization: as }),
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+}
+
+export const urlTo = (place: string): { type: string; parsed_data: string } => ({
+  type: 'URL',
+  parsed_data: `https://example.org/${place}`,
+});
+
+/** The body of an answer as JSON. */
+export const read = ({ text }: Asked): unknown => JSON.parse(text);
+
+/** What a v2 record says: idx, type and parsed data of each value. */
+export const gist = (answer: Asked): [number, string, unknown][] =>
+  (read(answer) as { idx: number; type: string; parsed_data: unknown }[]).map((value) => [
+    value.idx,
+    value.type,
+    value.parsed_data,
+  ]);

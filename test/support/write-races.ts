@@ -1,0 +1,222 @@
+// Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
+import fc from 'fast-check';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import { Resting } from '../../src/cache/resting.js';
+import type { Fence, Store } from '../../src/cache/store.js';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes, toText } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+
+const FENCE_LIFE_MS = 45_000;
+
+/** What one actor does. `late`: the writer hears of a time-out, and the upstream carries it out afterwards. */
+export const ACTS = [
+  'read',
+  'failing read',
+  'authoritative',
+  'write',
+  'refused',
+  'lost',
+  'late',
+  'pass',
+  'purge',
+  'purge prefix',
+  'soft purge',
+  'soft purge prefix',
+] as const;
+export type Act = (typeof ACTS)[number];
+
+export const acts: fc.Arbitrary<Act[]> = fc.array(fc.constantFrom(...ACTS, 'read', 'read', 'write'), {
+  minLength: 3,
+  maxLength: 12,
+});
+
+/** A reader that was shown something older than what had been acknowledged when it asked. */
+export interface Outdated {
+  shown: number;
+  acknowledged: number;
+}
+
+/** One instance, and how to run a race on it. */
+export interface RaceTrack {
+  /** Lets all acts run against each other, gives back what no reader should have been shown. */
+  race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
+}
+
+/** `replaceStore` puts another store in the place of the real one. */
+export function createRaceTrack(
+  replaceStore: (memory: MemoryStore) => Store<number> = (memory) => memory,
+): RaceTrack {
+  let now = 1_000_000;
+  let races = 0;
+  let upstream = new Upstream(() => Promise.resolve());
+  const memory = new MemoryStore({
+    bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
+    fenceLifeMs: FENCE_LIFE_MS,
+    now: () => now,
+  });
+  const resolver = new Resolver({
+    store: replaceStore(memory),
+    memory,
+    upstream: { resolve: () => upstream.load() },
+    resting: new Resting(0, () => now),
+    lifetimes: {
+      found: { minTtl: 0, maxTtl: 3_600_000 },
+      notFound: { ttl: 30_000 },
+      staleIfError: 86_400_000,
+    },
+    trustedSince: () => 0,
+    refreshAheadMinHits: 1,
+    staleAfterMs: 1_000_000,
+    caseSensitive: false,
+    now: () => now,
+  });
+
+  async function race(scheduler: fc.Scheduler, chosen: Act[]): Promise<Outdated[]> {
+    const step: Step = (label) => scheduler.schedule(Promise.resolve(), label);
+    upstream = new Upstream(step);
+    const pass = (): void => {
+      now += FENCE_LIFE_MS;
+    };
+    const actors = createActors({ resolver, upstream, step, pass, handle: `21.T1/${++races}` });
+    const done = chosen.map(async (act) => {
+      await step(act);
+      await actors.deeds[act]();
+    });
+    await scheduler.waitFor(Promise.all(done));
+    await scheduler.waitFor(actors.deeds.read());
+    return actors.outdated;
+  }
+
+  return { race };
+}
+
+type Step = (label: string) => Promise<unknown>;
+
+/** The record is the number of the write that made it. A load sees it at some moment between its ends. */
+class Upstream {
+  record = 0;
+  failures = 0;
+  /** What the record was when each of the loads under way began. */
+  readonly underWay = new Set<{ record: number }>();
+
+  constructor(private readonly step: Step) {}
+
+  async load(): Promise<Outcome> {
+    const began = { record: this.record };
+    this.underWay.add(began);
+    await this.step('the question travels');
+    const values = toBytes(String(this.record));
+    await this.step('the answer travels');
+    this.underWay.delete(began);
+    if (this.failures > 0) {
+      this.failures--;
+      throw new ServiceError('UPSTREAM_FAILED');
+    }
+    return { kind: 'found', values, ttls: [86_400] };
+  }
+}
+
+interface Stage {
+  resolver: Resolver<number>;
+  upstream: Upstream;
+  step: Step;
+  /** Lets the life of a fence pass. */
+  pass: () => void;
+  handle: string;
+}
+
+function createActors({ resolver, upstream, step, pass, handle }: Stage): {
+  deeds: Record<Act, () => Promise<void>>;
+  outdated: Outdated[];
+} {
+  let acknowledged = 0;
+  /** The newest write whose fence has run out. */
+  let settled = 0;
+  let carriedOut = 0;
+  let stillToCome = 0;
+  const outdated: Outdated[] = [];
+
+  async function read(authoritative: boolean): Promise<void> {
+    const before = { acknowledged, settled };
+    const resolution = await resolver.resolve(handle, { authoritative }).catch(() => undefined);
+    if (resolution?.kind !== 'entry') return;
+    const shown = Number(toText(resolution.entry.values));
+    // A write that was never acknowledged: an older record may stand in while the upstream fails.
+    const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
+    if (shown < least) outdated.push({ shown, acknowledged: least });
+  }
+
+  async function write(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
+    const fence = await resolver.fence(handle);
+    await step('the write travels');
+    await carryOut(fence);
+  }
+
+  /** A write that nobody hears the end of. */
+  function carry(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
+    stillToCome++;
+    return write(carryOut);
+  }
+
+  /** The record was changed behind the proxy's back, and the operator says so. */
+  async function purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
+    const written = ++upstream.record;
+    await step('the purge travels');
+    await resolver.purge(target, { isSoft });
+    if (isSoft) settled = Math.max(settled, written);
+    else acknowledged = Math.max(acknowledged, written);
+  }
+  const prefix = handle.slice(0, -1);
+
+  const deeds: Record<Act, () => Promise<void>> = {
+    read: () => read(false),
+    authoritative: () => read(true),
+    'failing read': () => {
+      upstream.failures++;
+      return read(false);
+    },
+    write: () =>
+      write(async (fence) => {
+        const written = ++upstream.record;
+        await step('its answer travels');
+        await fence.changed();
+        acknowledged = Math.max(acknowledged, written);
+      }),
+    refused: () =>
+      write(async (fence) => {
+        await step('its refusal travels');
+        await fence.unchanged();
+      }),
+    lost: () =>
+      carry(async (fence) => {
+        carriedOut = ++upstream.record;
+        stillToCome--;
+        await step('its answer is lost');
+        await fence.unknown();
+      }),
+    late: () =>
+      carry(async (fence) => {
+        await fence.unknown();
+        await step('the upstream takes its time');
+        carriedOut = ++upstream.record;
+        stillToCome--;
+      }),
+    purge: () => purge({ handle }, false),
+    'purge prefix': () => purge({ prefix }, false),
+    'soft purge': () => purge({ handle }, true),
+    'soft purge prefix': () => purge({ prefix }, true),
+    // A fence lives longer than a write and a load together: when it runs out, what it stood for was
+    // carried out, and no load from before that is under way.
+    pass: () => {
+      const isTooSoon = stillToCome > 0 || [...upstream.underWay].some(({ record }) => record < carriedOut);
+      if (!isTooSoon) {
+        pass();
+        settled = Math.max(settled, carriedOut);
+      }
+      return Promise.resolve();
+    },
+  };
+  return { deeds, outdated };
+}

@@ -1,0 +1,92 @@
+// What an operator reads when the configuration cannot be used.
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { problemsFrom } from '../support/load-config.js';
+
+describe('a configuration that cannot be used', () => {
+  it('is reported with every problem at once, each with key, source, value and what is allowed', () => {
+    const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
+    expect(problems).toEqual([
+      '  admin.port (file /etc/proxy.yaml): 70000 is not allowed; give a whole number from 0 to 65535',
+      '  log.level (variable LOG_LEVEL): "loud" is not allowed; give one of trace, debug, info, warn, error, fatal, silent',
+    ]);
+  });
+
+  it.each([{ yaml: 'upstream: { timeout: 60 }' }, { env: { UPSTREAM_TIMEOUT: '60' } }])(
+    'says that a bare number lacks its unit (%o)',
+    (given) => {
+      expect(problemsFrom(given)).toEqual([
+        expect.stringContaining('the unit is missing, such as 60s; give a duration with its unit'),
+      ]);
+    },
+  );
+
+  it('refuses durations and sizes beyond their bounds', () => {
+    expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
+  });
+
+  it('names unknown keys and the known one that was meant', () => {
+    const yaml = 'uptream: {}\ncache: { found: { maxTTL: 1h } }\nminHits: 2\nfoo:\n';
+    expect(problemsFrom({ yaml })).toEqual([
+      expect.stringContaining(
+        'cache.found.maxTTL (file /etc/proxy.yaml): there is no such key; did you mean cache.found.maxTtl?',
+      ),
+      expect.stringContaining('uptream (file /etc/proxy.yaml): there is no such key; did you mean upstream?'),
+      expect.stringContaining('did you mean cache.refreshAhead.minHits?'),
+      '  foo (file /etc/proxy.yaml): there is no such key',
+    ]);
+  });
+
+  it.each(['cache: 256MiB', 'cache: [1]'])(
+    'says where a section belongs (%s), also under a variable',
+    (yaml) => {
+      expect(problemsFrom({ yaml, env: { CACHE_MAX_BYTES: '1MiB' } })).toEqual([
+        '  cache (file /etc/proxy.yaml): this is a section; give a mapping of keys',
+      ]);
+    },
+  );
+
+  it.each([
+    ['ftp://handle.example.org', false],
+    ['handle.example.org', false],
+    ['http://handle.example.org/api', false],
+    ['http://handle.example.org/?a=1', false],
+    ['http://handle.example.org/#', false],
+    ['http://admin:pw@handle.example.org', false],
+    ['http://@handle.example.org', false],
+    ['http://handle.example.org:8000/', true],
+    ['https://[::1]:8000', true],
+  ])('the upstream %s is allowed: %s', (url, allowed) => {
+    expect(problemsFrom({ env: { UPSTREAM_URL: url } })).toHaveLength(allowed ? 0 : 1);
+  });
+
+  it('refuses a stale answer later than the time limit, and a least time above the longest', () => {
+    expect(problemsFrom({ env: { UPSTREAM_TIMEOUT: '1s', CACHE_FOUND_MIN_TTL: '2h' } })).toEqual([
+      '  upstream.staleAfter (default): "1.8s" is not allowed; give less than upstream.timeout',
+      '  cache.found.minTtl (variable CACHE_FOUND_MIN_TTL): "2h" is not allowed; give at most cache.found.maxTtl',
+    ]);
+  });
+
+  it.each(['AB:CD', 'xy'.repeat(32), `${'AB:'.repeat(31)}A`])('refuses the fingerprint %s', (fingerprint) => {
+    expect(problemsFrom({ env: { UPSTREAM_FINGERPRINT: fingerprint } })).toHaveLength(1);
+  });
+
+  it('names the file and the line of broken YAML', () => {
+    expect(problemsFrom({ yaml: 'server:\n  port: [1\n' })[0]).toMatch(
+      /^ {2}file \/etc\/proxy.yaml: is not YAML: line \d/,
+    );
+  });
+
+  it.each(['- 1', 'text', '42'])('wants a mapping in the file, not %j', (yaml) => {
+    expect(problemsFrom({ yaml })).toEqual(['  file /etc/proxy.yaml: give a mapping of keys']);
+  });
+
+  it('says which file could not be read', () => {
+    const readFile = () => {
+      throw new Error('ENOENT: no such file');
+    };
+    expect(() => loadConfig({ env: { CONFIG: '/nowhere.yaml' }, readFile })).toThrow(
+      'file /nowhere.yaml: cannot be read: ENOENT: no such file',
+    );
+  });
+});

@@ -1,0 +1,59 @@
+// Where a value comes from: the defaults, over them the file, over it the environment.
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { configFrom } from '../support/load-config.js';
+
+describe('loading the configuration', () => {
+  it('gives the defaults when nothing is set', () => {
+    const config = configFrom({});
+    expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080, workers: 0, shutdownTimeout: 10_000 });
+    expect(config.upstream.url).toBeNull();
+    expect(config.cache.maxBytes).toBe(268_435_456);
+  });
+
+  it('takes a value from the file and leaves the others at their defaults', () => {
+    const config = configFrom({ yaml: 'cache:\n  found:\n    maxTtl: 5m\n' });
+    expect(config.cache.found).toEqual({ minTtl: 0, maxTtl: 300_000, maxEntries: 1_000_000 });
+  });
+
+  it('lets a variable win over the file', () => {
+    const config = configFrom({ yaml: 'server: { port: 1, host: a }', env: { PORT: '2' } });
+    expect(config.server).toMatchObject({ port: 2, host: 'a' });
+  });
+
+  it('reads texts of the environment as the numbers and answers they stand for', () => {
+    const config = configFrom({
+      env: { UPSTREAM_CONNECTIONS: '7', UPSTREAM_CASE_SENSITIVE: 'true', CACHE_NOT_FOUND_TTL: '0s' },
+    });
+    expect(config.upstream).toMatchObject({ connections: 7, caseSensitive: true });
+    expect(config.cache.notFound.ttl).toBe(0);
+  });
+
+  it('counts an empty variable as not set', () => {
+    expect(configFrom({ env: { PORT: '', UPSTREAM_URL: ' ', CONFIG: '' } })).toEqual(configFrom({}));
+  });
+
+  it('counts a key without a value, a section of comments and an empty file as not set', () => {
+    expect(configFrom({ yaml: 'server:\n  port:\ncache:\n  # maxBytes: 1MiB\n' })).toEqual(configFrom({}));
+    expect(configFrom({ yaml: '' })).toEqual(configFrom({}));
+  });
+
+  it('passes over variables that are none of ours', () => {
+    expect(configFrom({ env: { PATH: '/bin', CACHE_SIZE: '1', SERVER_PORT: 'x' } })).toEqual(configFrom({}));
+  });
+
+  it('reads no file when CONFIG names none', () => {
+    const readFile = () => {
+      throw new Error('must not be called');
+    };
+    expect(() => loadConfig({ env: {}, readFile })).not.toThrow();
+  });
+
+  it('writes the upstream as an origin and a fingerprint as node:tls does', () => {
+    const { upstream } = configFrom({
+      env: { UPSTREAM_URL: 'HTTPS://Handle.Example.org:443/', UPSTREAM_FINGERPRINT: 'ab'.repeat(32) },
+    });
+    expect(upstream.url).toBe('https://handle.example.org');
+    expect(upstream.fingerprint).toBe(Array(32).fill('AB').join(':'));
+  });
+});

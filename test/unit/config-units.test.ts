@@ -1,0 +1,39 @@
+// Durations and sizes as people write them.
+import { describe, expect, it } from 'vitest';
+import { parseDuration, parseSize } from '../../src/config/units.js';
+
+describe('a duration', () => {
+  it.each([
+    ['250ms', 250],
+    ['1.8s', 1_800],
+    ['60s', 60_000],
+    ['5m', 300_000],
+    ['24h', 86_400_000],
+    ['7d', 604_800_000],
+    ['0s', 0],
+  ])('%s is %i milliseconds', (text, milliseconds) => {
+    expect(parseDuration(text)).toBe(milliseconds);
+  });
+
+  it.each(['60', '', 's', '-1s', '1 s', '1S', '1h30m', '1e3s', '.5s', '8KiB', '1constructor'])(
+    '%j is none',
+    (text) => {
+      expect(parseDuration(text)).toBeUndefined();
+    },
+  );
+});
+
+describe('a size', () => {
+  it.each([
+    ['0B', 0],
+    ['8KiB', 8_192],
+    ['256MiB', 268_435_456],
+    ['1.5GiB', 1_610_612_736],
+  ])('%s is %i bytes', (text, bytes) => {
+    expect(parseSize(text)).toBe(bytes);
+  });
+
+  it.each(['8', '8KB', '8k', '60s', '-1B'])('%j is none', (text) => {
+    expect(parseSize(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,122 @@
+// What each verb counts, as a Prometheus server reads it.
+import { AggregatorRegistry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { METRICS } from '../../src/observe/metric-list.js';
+import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
+
+async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
+  const metrics = createMetrics();
+  act(metrics);
+  const text = await metrics.exposition();
+  return text.split('\n').filter((line) => line.startsWith('handle_proxy_'));
+}
+
+describe('the metrics', () => {
+  it('count requests by interface, result and status', async () => {
+    const lines = await measured((metrics) => {
+      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
+      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
+      metrics.requestAnswered({ family: 'v2', result: 'miss', status: 404 });
+    });
+    expect(lines).toContain('handle_proxy_requests_total{family="record",result="hit",status="200"} 2');
+    expect(lines).toContain('handle_proxy_requests_total{family="v2",result="miss",status="404"} 1');
+  });
+
+  it('time a request in seconds, and one without a time not at all', async () => {
+    const lines = await measured((metrics) => {
+      metrics.requestAnswered({ family: 'record', result: 'miss', status: 200, ms: 1500 });
+      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
+    });
+    expect(lines).toContain('handle_proxy_request_seconds_sum{family="record"} 1.5');
+    expect(lines).toContain('handle_proxy_request_seconds_count{family="record"} 1');
+  });
+
+  it('count and time what the upstream answered', async () => {
+    const lines = await measured((metrics) => {
+      metrics.upstreamAnswered({ outcome: 'found', ms: 20 });
+      metrics.upstreamAnswered({ outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
+    });
+    expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="found"} 1');
+    expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="UPSTREAM_TIMEOUT"} 1');
+    expect(lines).toContain('handle_proxy_upstream_seconds_bucket{le="0.025"} 1');
+    expect(lines).toContain('handle_proxy_upstream_seconds_count 2');
+  });
+
+  it('read the size of the cache at each scrape', async () => {
+    const metrics = createMetrics();
+    let entries = 1;
+    metrics.onCollect(() => [{ store: 'found', entries, bytes: 100 * entries }]);
+    expect(await metrics.exposition()).toContain('handle_proxy_cache_entries{store="found"} 1');
+    entries = 7;
+    const text = await metrics.exposition();
+    expect(text).toContain('handle_proxy_cache_entries{store="found"} 7');
+    expect(text).toContain('handle_proxy_cache_bytes{store="found"} 700');
+  });
+
+  it('count evictions, stale answers and failed Redis commands', async () => {
+    const lines = await measured((metrics) => {
+      metrics.entryEvicted('notFound');
+      metrics.staleAnswered('late');
+      metrics.redisFailed('get');
+    });
+    expect(lines).toContain('handle_proxy_cache_evictions_total{store="notFound"} 1');
+    expect(lines).toContain('handle_proxy_stale_answers_total{reason="late"} 1');
+    expect(lines).toContain('handle_proxy_redis_errors_total{command="get"} 1');
+  });
+
+  it.each([
+    ['open', 'handle_proxy_breaker_open{server="http://a"} 1'],
+    ['half-open', 'handle_proxy_breaker_open{server="http://a"} 0'],
+    ['closed', 'handle_proxy_breaker_open{server="http://a"} 0'],
+  ])('show a breaker that is %s as %s', async (state, line) => {
+    expect(
+      await measured((metrics) => {
+        metrics.breakerIs('open', 'http://a');
+        metrics.breakerIs(state, 'http://a');
+      }),
+    ).toContain(line);
+  });
+
+  it.each(['up', 'lost'] as const)('show a Redis that is %s', async (state) => {
+    const lines = await measured((metrics) => {
+      metrics.redisIs('up');
+      metrics.redisIs(state);
+    });
+    expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
+  });
+
+  it('take one verb or another to all metrics of the list, and to no others', async () => {
+    const metrics = createMetrics();
+    const text = await metrics.exposition();
+    const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
+      name,
+      type,
+    ]);
+    expect(names.sort()).toEqual(
+      Object.values(METRICS)
+        .map(({ name, type }) => [name, type])
+        .sort(),
+    );
+  });
+
+  it('include those of the process', async () => {
+    expect(await createMetrics().exposition()).toContain('process_cpu_seconds_total');
+  });
+
+  it('of two proxies in one process do not mix', async () => {
+    createMetrics().redisFailed('get');
+    expect(await createMetrics().exposition()).not.toContain('redis_errors_total{');
+  });
+
+  it.each([
+    ['up', 1],
+    ['lost', 0],
+  ] as const)('of two workers, one of which has a Redis that is %s, say %d', async (state, shown) => {
+    const workers = [createMetrics(), createMetrics()];
+    workers[0]?.redisIs('up');
+    workers[1]?.redisIs(state);
+    const read = await Promise.all(workers.map(({ registry }) => registry.getMetricsAsJSON()));
+    const together = AggregatorRegistry.aggregate(read);
+    expect(await together.metrics()).toContain(`handle_proxy_redis_up ${shown}\n`);
+  });
+});

@@ -1,0 +1,44 @@
+// What a new configuration changes at once, and what has to wait for the next start.
+import { describe, expect, test } from 'vitest';
+import { configKeys } from '../../src/config/keys.js';
+import { planReload } from '../../src/config/reload.js';
+import { configFrom } from '../support/load-config.js';
+
+const plan = (yaml: string, before = '{}') => planReload(configFrom({ yaml: before }), configFrom({ yaml }));
+
+test('nothing is changed by the same again, however it is written', () => {
+  const before = 'http: { clientMaxAge: 1m, trustedProxies: "loopback, 10.0.0.0/8" }';
+  const again = 'http: { trustedProxies: "loopback,10.0.0.0/8", clientMaxAge: 60s }\ncache: {}';
+  expect(plan(again, before)).toMatchObject({ changed: [], needRestart: [] });
+});
+
+test('keys that may change come into effect, the others stay as they were', () => {
+  const { config, changed, needRestart } = plan(
+    'cache: { found: { maxTtl: 2h, maxEntries: 5 } }\nserver: { port: 1 }\npage: { title: Example }',
+  );
+  expect(changed).toEqual(['cache.found.maxTtl', 'page.title']);
+  expect(needRestart).toEqual(['server.port', 'cache.found.maxEntries']);
+  const { cache, server, page } = config;
+  expect({ cache, port: server.port, title: page.title }).toMatchObject({
+    cache: { found: { maxTtl: 7_200_000, maxEntries: 1_000_000 } },
+    port: 8080,
+    title: 'Example',
+  });
+});
+
+test('a key that was set and is no more gets its default', () => {
+  const { config, changed } = plan('{}', 'redirect: { allowedHosts: example.org }');
+  expect(changed).toEqual(['redirect.allowedHosts']);
+  expect(config.redirect.allowedHosts).toBeNull();
+});
+
+describe('what is built once', () => {
+  test.each(['server.', 'upstream.', 'redis.', 'admin.', 'tracing.', 'http.hotPath.', 'http.maxBodySize'])(
+    '%s… needs a restart',
+    (begin) => {
+      const keys = configKeys().filter(({ key }) => key.startsWith(begin));
+      expect(keys.length).toBeGreaterThan(0);
+      expect(keys.filter(({ isReloadable }) => isReloadable)).toEqual([]);
+    },
+  );
+});

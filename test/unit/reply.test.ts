@@ -1,0 +1,81 @@
+// Reading replies without a network: every recorded answer of a real server, and corners of the format.
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { toText } from '../../src/handle/bytes.js';
+import { parseHandle } from '../../src/handle/handle.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { readReply } from '../../src/upstream/reply.js';
+
+interface Recording {
+  name: string;
+  request: { method: string; path: string; headers: [string, string][] };
+  response: { status: number; headers: [string, string][]; body?: string; html?: boolean } | null;
+}
+
+const file = new URL('../fixtures/handle-server.json', import.meta.url);
+const recordings = JSON.parse(readFileSync(file, 'utf8')) as Recording[];
+
+/** Those that our own client could have asked for: anonymous, ASCII path, no query. */
+const ordinary = recordings.filter(
+  ({ request }) =>
+    request.method === 'GET' &&
+    /^\/api\/handles\/[!-~]+$/.test(request.path) &&
+    !request.path.includes('?') &&
+    !request.headers.some(([name]) => name.toLowerCase() === 'authorization'),
+);
+
+const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
+  readReply({ status, body, handle, headers: new Headers(), caseSensitive: false });
+
+test('every recorded answer about a handle is understood', () => {
+  const kinds = new Map<string, number>();
+  for (const { request, response } of ordinary) {
+    const parsed = parseHandle(request.path.slice('/api/handles/'.length));
+    if (!parsed.ok || response?.body === undefined || response.html) continue;
+    const outcome = read(response.status, response.body, parsed.handle);
+    kinds.set(outcome.kind, (kinds.get(outcome.kind) ?? 0) + 1);
+    if (outcome.kind === 'found')
+      expect(response.body).toContain(toText(outcome.values).slice(1, -1).slice(0, 40));
+  }
+  expect([...kinds.keys()].sort()).toEqual(['empty', 'found', 'not-found', 'refused']);
+  expect(kinds.get('found')).toBeGreaterThan(20);
+});
+
+test('values of a pretty-printed record are kept on one line', () => {
+  const values = [{ index: 1, type: 'URL', data: { format: 'string', value: 'x' }, ttl: 1 }];
+  const body = JSON.stringify({ responseCode: 1, handle: '21.T1/a', values }, null, 2);
+  const outcome = read(200, body);
+  expect(outcome.kind === 'found' && toText(outcome.values)).toBe(JSON.stringify(values));
+});
+
+test('a value without a ttl has the default of a Handle server', () => {
+  const outcome = read(200, '{"responseCode":1,"handle":"21.T1/a","values":[{"index":1,"type":"URL"}]}');
+  expect(outcome).toMatchObject({ ttls: [86_400] });
+});
+
+test('the order of members does not matter', () => {
+  const outcome = read(
+    200,
+    '{"values":[{"index":1,"type":"URL","ttl":5}],"handle":"21.T1/a","responseCode":1}',
+  );
+  expect(outcome).toMatchObject({ kind: 'found', ttls: [5] });
+});
+
+test('values not found with an error status is a refusal', () => {
+  expect(read(400, '{"responseCode":200,"handle":"21.T1/a"}')).toMatchObject({
+    kind: 'refused',
+    status: 400,
+  });
+});
+
+test('a response code that is no whole number is a bad answer', () => {
+  expect(() => read(404, '{"responseCode":"100"}')).toThrow('no response code');
+});
+
+test('an operation the server does not support is a failure', () => {
+  expect(() => read(501, '{"responseCode":5}')).toThrow('response code 5 (HTTP 501)');
+});
+
+test('deeply nested rubbish is a bad answer and nothing worse', () => {
+  expect(() => read(200, '['.repeat(200_000))).toThrow('no JSON');
+});

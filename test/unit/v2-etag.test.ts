@@ -1,0 +1,65 @@
+// The tag of a record: the same for the same values, another for any difference a caller can see.
+import { describe, expect, it } from 'vitest';
+import type { HandleValue } from '../../src/handle/value.js';
+import { etagOf, lastModified } from '../../src/v2/etag.js';
+import { textValue } from '../support/v2-values.js';
+
+const value: HandleValue = {
+  ...textValue(1, 'URL', 'x'),
+  timestamp: '2026-11-21T09:26:40Z',
+  references: [
+    { handle: 'a/b', index: 1 },
+    { handle: 'a/b', index: 2 },
+  ],
+};
+const other = textValue(2, 'EMAIL');
+const tag = etagOf([value, other]);
+
+it('is strong and has 22 characters', () => {
+  expect(tag).toMatch(/^"[\w-]{22}"$/);
+});
+
+describe('the tag stays when', () => {
+  it.each<[string, HandleValue[]]>([
+    ['the values come in another order', [other, value]],
+    [
+      'the references come in another order',
+      [{ ...value, references: value.references!.toReversed() }, other],
+    ],
+    ['the timestamp is another', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
+    ['the same bytes come in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
+    ['the default permissions are written out', [{ ...value, permissions: '1110' }, other]],
+    ['a secret key comes in', [value, other, textValue(300, 'HS_SECKEY')]],
+  ])('%s', (_case, values) => {
+    expect(etagOf(values)).toBe(tag);
+  });
+});
+
+describe('the tag changes when', () => {
+  it.each<[string, HandleValue[]]>([
+    ['a value goes', [value]],
+    ['an index is another', [{ ...value, index: 3 }, other]],
+    ['a type is another', [{ ...value, type: 'URN' }, other]],
+    ['a byte is another', [{ ...value, data: { format: 'string', value: 'y' } }, other]],
+    ['the ttl is another', [{ ...value, ttl: 1 }, other]],
+    ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
+    ['a reference is another', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
+    ['the permissions are others', [{ ...value, permissions: '1100' }, other]],
+  ])('%s', (_case, values) => {
+    expect(etagOf(values)).not.toBe(tag);
+  });
+});
+
+describe('the date', () => {
+  it('is the newest of the values that are shown', () => {
+    const dates = ['2026-01-02T00:00:00Z', '2026-03-01T00:00:00Z', '2025-12-31T00:00:00Z'];
+    const values = dates.map((timestamp, at) => ({ ...textValue(at + 1, 'X'), timestamp }));
+    const secret = { ...textValue(300, 'HS_SECKEY'), timestamp: '2027-01-01T00:00:00Z' };
+    expect(lastModified([...values, other, secret])).toEqual(new Date('2026-03-01T00:00:00Z'));
+  });
+
+  it('is missing where no value has one', () => {
+    expect(lastModified([other])).toBeUndefined();
+    expect(lastModified([])).toBeUndefined();
+  });
+});

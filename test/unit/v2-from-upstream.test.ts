@@ -1,0 +1,119 @@
+// Values that are shown: sorted, without secrets, with the bytes of every kind of data.
+import { describe, expect, it } from 'vitest';
+import { valueFromJson, valueToJson } from '../../src/demo/value.js';
+import type { HandleValue } from '../../src/handle/value.js';
+import { fromUpstream } from '../../src/v2/from-upstream.js';
+import { textValue } from '../support/v2-values.js';
+
+const one = (members: Partial<HandleValue>) => fromUpstream([{ ...textValue(1, 'X'), ...members }])[0]!;
+
+it('sorts by index', () => {
+  const values = [100, 30, 2, 7].map((index) => textValue(index, 'X'));
+  expect(fromUpstream(values).map(({ idx }) => idx)).toEqual([2, 7, 30, 100]);
+});
+
+it('never shows a secret key, however its type is written', () => {
+  const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS'];
+  const values = types.map((type, at) => textValue(at + 1, type));
+  expect(fromUpstream(values).map(({ type }) => type)).toEqual(['HS_SECKEYS']);
+});
+
+describe('text', () => {
+  it.each([
+    ['a\tb\r\nc', 'a\tb\r\nc'],
+    ['\ufeffä漢😀\u2028\u0085', '\ufeffä漢😀\u2028\u0085'],
+    ['', ''],
+    ['\0', null],
+    ['a\u000b', null],
+    ['a\u007f', null],
+  ])('%j is shown parsed as %j', (value, parsed) => {
+    const shown = one({ data: { format: 'string', value } });
+    expect(shown.parsed_data).toBe(parsed);
+    expect(Buffer.from(shown.data, 'base64').toString()).toBe(value);
+  });
+
+  it('that is no UTF-8 has no parsed form', () => {
+    expect(one({ data: { format: 'base64', value: 'w/8=' } })).toMatchObject({
+      parsed_data: null,
+      data: 'w/8=',
+    });
+  });
+});
+
+const site = {
+  version: 1,
+  protocolVersion: '2.11',
+  serialNumber: 7,
+  primarySite: true,
+  multiPrimary: false,
+  hashOption: 1,
+  hashFilter: 'abc',
+  attributes: [{ name: 'desc', value: 'ä' }],
+  servers: [
+    {
+      serverId: 1,
+      address: '192.0.2.1',
+      publicKey: { format: 'base64', value: 'AAEC' },
+      interfaces: [{ query: true, admin: false, protocol: 'TCP', port: 2641 }],
+    },
+  ],
+};
+
+describe('data with a form of their own', () => {
+  it.each<[string, unknown]>([
+    ['HS_ADMIN', { format: 'admin', value: { handle: 'a/b', index: 3, permissions: '111111111111' } }],
+    [
+      'HS_ADMIN',
+      {
+        format: 'admin',
+        value: { handle: 'a/b', index: 3, permissions: '000000000001', legacyByteLength: true },
+      },
+    ],
+    ['HS_VLIST', { format: 'vlist', value: [{ handle: 'ä/b', index: 300 }] }],
+    ['HS_SITE', { format: 'site', value: site }],
+    ['HS_PUBKEY', { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } }],
+    ['HS_PUBKEY', { format: 'key', value: { kty: 'RSA', n: '_w', e: 'AQAB' } }],
+  ])('of %s are shown as the bytes from which a server makes %j', (type, data) => {
+    const bytes = one({ type, data }).data;
+    const again = valueToJson(valueFromJson({ index: 1, type, data: { format: 'base64', value: bytes } }, 0));
+    expect(again.data).toEqual(data);
+  });
+
+  it('that cannot be read do not break the rest of the record', () => {
+    const broken = [{ format: 'site', value: {} }, { format: 'new', value: 1 }, null, 7].map((data, at) => ({
+      ...textValue(at + 1, 'HS_SITE'),
+      data,
+    }));
+    const shown = fromUpstream([...broken, textValue(9, 'URL', 'u')]);
+    expect(shown.map(({ data }) => data)).toEqual(['', '', '', '', 'dQ==']);
+  });
+
+  it('of HS_VLIST are parsed', () => {
+    const data = { format: 'vlist', value: [{ handle: 'a/b', index: 300 }] };
+    expect(one({ type: 'HS_VLIST', data }).parsed_data).toEqual([{ idx: 300, handle: 'a/b' }]);
+  });
+
+  it('of HS_ADMIN that are not an administrator have no parsed form', () => {
+    expect(one({ type: 'HS_ADMIN' })).toMatchObject({ parsed_data: null, data: 'eA==' });
+  });
+});
+
+it('shows what is left out upstream at its default', () => {
+  expect(fromUpstream([{ index: 1, type: 'X', data: 'x' }])).toEqual([
+    { idx: 1, type: 'X', parsed_data: 'x', data: 'eA==', ttl_type: 0, ttl: 86400, refs: [], privs: 'rwr-' },
+  ]);
+});
+
+it.each([
+  ['1100', 'rw--'],
+  ['0000', '----'],
+  ['1111', 'rwrw'],
+  ['00110', '-wr-'],
+])('shows permissions %s as %s', (permissions, privs) => {
+  expect(one({ permissions }).privs).toBe(privs);
+});
+
+it('shows an absolute ttl and references', () => {
+  const shown = one({ ttl: '2030-01-02T03:04:05Z', references: [{ handle: 'a/b', index: 1 }] });
+  expect(shown).toMatchObject({ ttl_type: 1, ttl: '2030-01-02T03:04:05Z', refs: ['1:a/b'] });
+});

@@ -1,0 +1,122 @@
+// A write never leaves a record that the caller can no longer change.
+import { describe, expect, it, vi } from 'vitest';
+import type { HandleValue, ValueReference } from '../../src/handle/value.js';
+import { type ReadRecord, requireOwnership } from '../../src/v2/ownership.js';
+import { adminValue, textValue } from '../support/v2-values.js';
+
+const identity = { handle: '21.T1/USER01', index: 300 };
+const stranger = { handle: '21.T1/USER02', index: 300 };
+const group = { handle: '21.T1/GROUP', index: 200 };
+const automatic = { handle: '0.NA/21.T1', index: 300 };
+
+const vlist = (...value: ValueReference[]): HandleValue[] => [
+  { index: 200, type: 'HS_VLIST', data: { format: 'vlist', value } },
+];
+
+const writing = (
+  values: HandleValue[],
+  {
+    current = [],
+    readRecord = () => Promise.resolve([]),
+  }: { current?: HandleValue[]; readRecord?: ReadRecord } = {},
+) => requireOwnership({ handle: '21.T1/x', values, current, identity, automatic }, readRecord);
+
+const weak = (admin: ValueReference): HandleValue => ({
+  index: 100,
+  type: 'HS_ADMIN',
+  data: { format: 'admin', value: { ...admin, permissions: '110001100011' } },
+});
+
+describe('a write is allowed when an administrator', () => {
+  it.each<[string, HandleValue[]]>([
+    ['is the caller', [adminValue(100, identity)]],
+    [
+      'is the caller in other letters of the prefix',
+      [adminValue(100, { ...identity, handle: '21.t1/USER01' })],
+    ],
+    ['is any index of the caller', [adminValue(100, { ...identity, index: 0 })]],
+    ['is the configured one', [adminValue(100, automatic)]],
+    ['beside others is the caller', [adminValue(100, stranger), adminValue(101, identity)]],
+  ])('%s', async (_case, values) => {
+    await expect(writing(values)).resolves.toBeUndefined();
+  });
+
+  it('stays as it was, whoever it is', async () => {
+    const current = [adminValue(5, stranger)];
+    await expect(writing([adminValue(100, stranger)], { current })).resolves.toBeUndefined();
+  });
+
+  it('is a group the caller is in, also within a group', async () => {
+    const inner = { handle: '21.T1/INNER', index: 0 };
+    const records = new Map([
+      [group.handle, vlist(stranger, inner)],
+      [inner.handle, vlist(identity)],
+    ]);
+    const readRecord: ReadRecord = (handle) => Promise.resolve(records.get(handle) ?? []);
+    await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
+  });
+
+  it('is the prefix, when that lives on another server', async () => {
+    const prefix = adminValue(100, { handle: '0.NA/21.T1', index: 200 });
+    const readRecord = () => Promise.resolve(undefined);
+    await expect(writing([prefix], { readRecord })).resolves.toBeUndefined();
+  });
+});
+
+describe('a write is refused when', () => {
+  const refusal = expect.objectContaining({ code: 'V2_NOT_OWNED', status: 400 }) as Error;
+
+  it.each<[string, HandleValue[]]>([
+    ['there is no administrator', [textValue(1, 'URL')]],
+    ['the administrator is somebody else', [adminValue(100, stranger)]],
+    [
+      'it is the caller in other letters of the suffix',
+      [adminValue(1, { ...identity, handle: '21.T1/user01' })],
+    ],
+    ['it is another index of the caller', [adminValue(100, { ...identity, index: 301 })]],
+    ['the caller would have no right to change', [weak(identity)]],
+    ['the administrator cannot be read', [{ ...textValue(100, 'HS_ADMIN'), data: 'nobody' }]],
+  ])('%s', async (_case, values) => {
+    await expect(writing(values)).rejects.toThrow(refusal);
+  });
+
+  it('the caller replaces a group by somebody else', async () => {
+    await expect(writing([adminValue(1, stranger)], { current: [adminValue(1, group)] })).rejects.toThrow(
+      refusal,
+    );
+  });
+
+  it('the caller is not in the group, at the index that is named', async () => {
+    const other = { index: 201, type: 'HS_VLIST', data: { format: 'vlist', value: [identity] } };
+    const readRecord = () => Promise.resolve([...vlist(stranger), other]);
+    await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow(refusal);
+  });
+
+  it('another prefix is named that lives elsewhere', async () => {
+    const foreign = adminValue(100, { handle: '0.NA/99.X', index: 200 });
+    await expect(writing([foreign], { readRecord: () => Promise.resolve(undefined) })).rejects.toThrow(
+      refusal,
+    );
+  });
+});
+
+describe('the search in groups', () => {
+  it('comes to an end when groups name each other', async () => {
+    const readRecord = vi.fn<ReadRecord>(() => Promise.resolve(vlist(group)));
+    await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
+    expect(readRecord).toHaveBeenCalledTimes(1);
+  });
+
+  it('asks for 32 records at most', async () => {
+    const many = Array.from({ length: 100 }, (_, at) => ({ handle: `21.T1/G${at}`, index: 200 }));
+    const readRecord = vi.fn<ReadRecord>(() => Promise.resolve(vlist(...many)));
+    await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
+    expect(readRecord).toHaveBeenCalledTimes(32);
+  });
+
+  it('is not made when the caller is named', async () => {
+    const readRecord = vi.fn<ReadRecord>();
+    await writing([adminValue(100, stranger), adminValue(101, identity)], { readRecord });
+    expect(readRecord).not.toHaveBeenCalled();
+  });
+});

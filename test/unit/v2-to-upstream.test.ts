@@ -1,0 +1,111 @@
+// Values that are sent on: their form, their indexes, and the administrator among them.
+import { describe, expect, it } from 'vitest';
+import type { HandleValue } from '../../src/handle/value.js';
+import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
+
+const first = (members: object): HandleValue => sent([{ type: 'X', ...members }])[0]!;
+
+describe('data', () => {
+  it.each<[object, unknown]>([
+    [{ parsed_data: 'ä\t\r\n漢😀' }, { format: 'string', value: 'ä\t\r\n漢😀' }],
+    [{}, { format: 'string', value: '' }],
+    [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
+    [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
+    [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
+    [
+      { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },
+      { format: 'vlist', value: [{ handle: '21.T1/USER01', index: 300 }] },
+    ],
+    [
+      { type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' },
+      { format: 'admin', value: { handle: '0.NA/11239', index: 300, permissions: '011111110011' } },
+    ],
+  ])('%j are sent as %j', (members, data) => {
+    expect(first(members).data).toEqual(data);
+  });
+
+  it('of an administrator with bits that JSON has no digit for are sent as bytes', () => {
+    const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
+    expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
+  });
+});
+
+describe('permissions', () => {
+  it.each([
+    ['rwr-', undefined],
+    ['rw--', '1100'],
+    ['rwrw', '1111'],
+    // The server's reader never looks at the first of four.
+    ['-wr-', '00110'],
+    ['----', '00000'],
+  ])('%s are sent as %s (nothing is 1110)', (privs, permissions) => {
+    expect(first({ privs }).permissions).toBe(permissions);
+  });
+});
+
+it('sends an absolute ttl as a date, references, and no timestamp', () => {
+  expect(first({ ttl_type: 1, ttl: 1893456000, refs: ['1:a/b'], timestamp: '2013-11-26T11:58:14Z' })).toEqual(
+    {
+      index: 1,
+      type: 'X',
+      data: { format: 'string', value: '' },
+      ttl: '2030-01-01T00:00:00Z',
+      references: [{ handle: 'a/b', index: 1 }],
+    },
+  );
+});
+
+describe('indexes', () => {
+  const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, idx }));
+
+  it('that are missing are the lowest free ones, in order', () => {
+    expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
+      '3 T0',
+      '2 T1',
+      '1 T2',
+      '4 T3',
+      '5 T4',
+      '100 HS_ADMIN',
+    ]);
+  });
+
+  it('are given out without a look at the record, as in the original', () => {
+    const current = [textValue(1, 'EMAIL'), adminValue(100, automaticAdmin.admin)];
+    expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
+  });
+
+  it('of hidden values are never given out', () => {
+    const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
+    expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
+  });
+});
+
+describe('the administrator', () => {
+  it('is added to an empty list', () => {
+    expect(sent([])).toEqual([adminValue(100, automaticAdmin.admin)]);
+  });
+
+  it('takes the next index that is free', () => {
+    expect(places(sent([100, 101].map((idx) => ({ type: 'X', idx }))))).toContain('102 HS_ADMIN');
+  });
+
+  it('is not added where one is given', () => {
+    const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
+    expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
+  });
+
+  it('is added where only a subtype is given', () => {
+    expect(places(sent([{ type: 'HS_ADMIN.X' }]))).toEqual(['1 HS_ADMIN.X', '100 HS_ADMIN']);
+  });
+
+  it('of an existing record stays when the list has none', () => {
+    const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
+    const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
+    expect(sent([{ type: 'URL' }], current)[1]).toEqual(theirs);
+  });
+
+  it('of an existing record moves when a value is put in its place', () => {
+    const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
+    expect(sent([{ type: 'URL' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
+  });
+});

@@ -1,0 +1,60 @@
+// An upstream client before a mocked Handle server that notes every request it gets.
+import nock from 'nock';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { createAgents } from '../../src/upstream/agent.js';
+import {
+  createUpstreamClient,
+  type UpstreamClient,
+  type UpstreamClientOptions,
+} from '../../src/upstream/client.js';
+
+export const UPSTREAM = 'http://handle.test:8000';
+
+interface Sent {
+  path: string;
+  headers: Record<string, string>;
+}
+
+/** What the mocked server was asked, in order. */
+export interface MockedUpstream {
+  sent: Sent[];
+  reply(status: number, body?: unknown, headers?: Record<string, string>): void;
+}
+
+/** Mocks the server; each `reply` answers one GET, whatever its path. */
+export function mockUpstream(): MockedUpstream {
+  const sent: Sent[] = [];
+  return {
+    sent,
+    reply(status, body = '', headers = { 'content-type': 'application/json;charset=utf-8' }) {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      nock(UPSTREAM)
+        .get(/.*/)
+        .reply(function (path) {
+          sent.push({ path, headers: { ...this.req.headers } });
+          return [status, text, headers];
+        });
+    },
+  };
+}
+
+export function createClient(changes: Partial<UpstreamClientOptions> = {}): UpstreamClient {
+  const { dispatcher, freshDispatcher } = createAgents({ url: UPSTREAM, connections: 10 });
+  return createUpstreamClient({
+    pseudonym: 'handle-resolver-proxy',
+    url: UPSTREAM,
+    timeoutMs: 2000,
+    maxBodyBytes: 100_000,
+    caseSensitive: false,
+    dispatcher,
+    freshDispatcher,
+    breaker: { failures: 100, openForMs: 5000 },
+    now: Date.now,
+    ...changes,
+  });
+}
+
+/** Asks a new client one ordinary question. */
+export function resolve(handle: string, changes: Partial<UpstreamClientOptions> = {}): Promise<Outcome> {
+  return createClient(changes).resolve({ handle, authoritative: false });
+}

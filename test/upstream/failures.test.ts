@@ -1,0 +1,73 @@
+// A Handle server that is cut off, slow, or left alone by the caller.
+import nock from 'nock';
+import { expect, test, vi } from 'vitest';
+import type { Asked } from '../../src/upstream/client.js';
+import { useNock } from '../support/nock.js';
+import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
+
+useNock();
+
+const failWith = (code: string): nock.Scope =>
+  nock(UPSTREAM)
+    .get(/.*/)
+    .replyWithError(Object.assign(new Error(code), { code }));
+
+test('a connection that is cut is tried once more', async () => {
+  const upstream = mockUpstream();
+  const cut = failWith('ECONNRESET');
+  upstream.reply(404, { responseCode: 100 });
+  expect(await resolve('21.T1/a')).toEqual({ kind: 'not-found' });
+  expect(cut.isDone()).toBe(true);
+  expect(upstream.sent).toHaveLength(1);
+});
+
+test('a connection that is cut twice is not tried a third time', async () => {
+  failWith('ECONNRESET');
+  failWith('ECONNRESET');
+  await expect(resolve('21.T1/a')).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE', status: 502 });
+});
+
+test.each([
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'set upstream.caFile or upstream.fingerprint'],
+  ['CERT_HAS_EXPIRED', 'expired'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name'],
+])('the certificate error %s is not tried again and says what to do', async (code, says) => {
+  failWith(code);
+  await expect(resolve('21.T1/a')).rejects.toMatchObject({
+    code: 'UPSTREAM_UNREACHABLE',
+    message: expect.stringContaining(says) as string,
+  });
+});
+
+test('an answer that takes too long is a timeout and is asked for once', async () => {
+  nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
+  await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
+    code: 'UPSTREAM_TIMEOUT',
+    status: 504,
+  });
+});
+
+test('a caller who leaves gets the own reason', async () => {
+  nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
+  const caller = new AbortController();
+  const asked = createClient().resolve({ handle: '21.T1/a', authoritative: false, signal: caller.signal });
+  setImmediate(() => {
+    caller.abort(new Error('gone'));
+  });
+  await expect(asked).rejects.toThrow('gone');
+});
+
+test('each question is reported with its result, duration and second try', async () => {
+  const onAnswer = vi.fn<(asked: Asked) => void>();
+  let time = 0;
+  const now = (): number => (time += 5);
+  failWith('UND_ERR_SOCKET');
+  mockUpstream().reply(404, { responseCode: 100 });
+  await resolve('21.T1/a', { onAnswer, now });
+  mockUpstream().reply(200, 'rubbish');
+  await resolve('21.T1/a', { onAnswer, now }).catch(() => undefined);
+  expect(onAnswer.mock.calls).toEqual([
+    [{ result: 'not-found', durationMs: 5, retried: true }],
+    [{ result: 'UPSTREAM_BAD_ANSWER', durationMs: 5, retried: false }],
+  ]);
+});

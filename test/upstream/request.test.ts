@@ -1,0 +1,74 @@
+// What is sent to the Handle server: the path a handle becomes, the query, and no header of a caller.
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
+
+useNock();
+
+test('only headers of our own are sent', async () => {
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100 });
+  await resolve('21.T1/a');
+  expect(upstream.sent).toHaveLength(1);
+  const { headers } = upstream.sent[0]!;
+  expect(headers).toMatchObject({
+    accept: 'application/json',
+    'user-agent': 'handle-resolver-proxy',
+    via: '1.1 handle-resolver-proxy',
+  });
+  expect(headers).not.toHaveProperty('authorization');
+  expect(headers).not.toHaveProperty('cookie');
+});
+
+test('the whole record is asked for, without a query', async () => {
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100 });
+  await createClient().resolve({ handle: '21.T1/a', authoritative: false });
+  expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a']);
+});
+
+test('an authoritative answer is asked for with auth=true', async () => {
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100 });
+  await createClient().resolve({ handle: '21.T1/a', authoritative: true });
+  expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a?auth=true']);
+});
+
+test('the address of the server may have a path and a trailing slash', async () => {
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100 });
+  await resolve('21.T1/a', { url: `${UPSTREAM}/hs/` });
+  expect(upstream.sent.map(({ path }) => path)).toEqual(['/hs/api/handles/21.T1/a']);
+});
+
+test.each([
+  ['21.T1/äö漢', '21.T1/%C3%A4%C3%B6%E6%BC%A2'],
+  ['21.T1/a b ', '21.T1/a%20b%20'],
+  ['21.T1/a?b=c', '21.T1/a%3Fb%3Dc'],
+  ['21.T1/a#b', '21.T1/a%23b'],
+  ['21.T1/100%', '21.T1/100%25'],
+  ['21.T1/%2F', '21.T1/%252F'],
+  ['21.T1/a;v=1', '21.T1/a%3Bv%3D1'],
+  ['21.T1/a+b', '21.T1/a%2Bb'],
+  ['21.T1/a\\b<c>|"', '21.T1/a%5Cb%3Cc%3E%7C%22'],
+  ["21.T1/it's(!*)~", "21.T1/it's(!*)~"],
+  ['21.T1/a//b', '21.T1%2Fa%2F%2Fb'],
+  ['21.T1/a/', '21.T1/a/'],
+  ['/21.T1/a', '%2F21.T1%2Fa'],
+  ['21.T1/a/../b', '21.T1%2Fa%2F..%2Fb'],
+  ['21.T1/.', '21.T1%2F.'],
+  ['../x', '..%2Fx'],
+  ['21.T1/%2e%2e/x', '21.T1/%252e%252e/x'],
+  ['21.T1', '21.T1'],
+])('the handle %s travels as %s', async (handle, path) => {
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100, handle });
+  expect(await resolve(handle)).toEqual({ kind: 'not-found' });
+  expect(upstream.sent.map((sent) => sent.path)).toEqual([`/api/handles/${path}`]);
+});
+
+test.each(['.', '..'])('the handle %s cannot be sent and is not found without asking', async (handle) => {
+  const upstream = mockUpstream();
+  expect(await resolve(handle)).toEqual({ kind: 'not-found' });
+  expect(upstream.sent).toHaveLength(0);
+});

@@ -1,0 +1,200 @@
+// What is refused before the Handle server is asked, and in which order.
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { type V2Question, askV2, read } from '../support/v2.js';
+import { NAME, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { URL_INPUT } from '../support/v2-record.js';
+
+useNock();
+
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+
+async function refused(path: string, question: V2Question = {}, env: Record<string, string> = {}) {
+  const { sent } = scriptUpstream();
+  const { url } = await startProxy(env);
+  const answer = await askV2(url)(path, question);
+  expect(sent).toEqual([]);
+  return answer;
+}
+
+describe('the login', () => {
+  test.each([
+    ['none', null],
+    ['Bearer', 'Bearer abc'],
+    ['Handle', 'Handle sessionId="x"'],
+    ['no colon', basic('nobody')],
+    ['no base64', 'Basic ???'],
+    ['an identity with a raw colon', basic('300:21.T11998/USER01:password')],
+    ['a name nobody configured', basic('bob:password')],
+  ])('%s is 401 with a challenge, whatever is asked', async (_what, as) => {
+    for (const [method, path] of [
+      ['GET', `/${NAME}`],
+      ['PUT', '/21.T11998'],
+      ['POST', `/${NAME}`],
+      ['GET', '/../nowhere'],
+    ] as const) {
+      const answer = await refused(path, { method, as });
+      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
+      expect(read(answer)).toMatchObject({ status: 401, code: 'V2_LOGIN_NEEDED' });
+    }
+  });
+
+  test('names the configured realm', async () => {
+    const answer = await refused(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
+    expect(answer.headers['www-authenticate']).toBe('Basic realm="my service"');
+  });
+
+  test.each([
+    ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
+    ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
+  ])('%s travels as %s', async (given, travels) => {
+    const { sent } = scriptUpstream(says.missing);
+    const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
+    await askV2(url)(`/${NAME}`, { as: basic(given) });
+    expect(sent).toEqual([sends('GET', `/${NAME}`, basic(travels))]);
+  });
+});
+
+describe('the address', () => {
+  test.each([
+    ['GET', '/%zz/x', 400],
+    ['PUT', '/21.T11998/%00', 400],
+    ['GET', `/21.T11998/${'x'.repeat(2048)}`, 400],
+  ])('%s %s is %i', async (method, path, status) => {
+    expect((await refused(path, { method })).status).toBe(status);
+  });
+
+  test.each(['', '/', '/handlesx', '/generators'])('/api/v2%s is 404 in the form of v2', async (path) => {
+    const proxy = await startProxy();
+    const headers = { Authorization: basic('300%3A21.T11998/USER01:password') };
+    const answer = await proxy.ask(`/api/v2${path}`, { headers });
+    expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/problem+json']);
+  });
+
+  test('is nobody with v2.enabled: false', async () => {
+    const proxy = await startProxy({ V2_ENABLED: 'false' });
+    const answer = await proxy.ask(`/api/v2/handles/${NAME}`);
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([
+      404,
+      expect.objectContaining({ responseCode: 4 }),
+    ]);
+  });
+});
+
+describe('the method', () => {
+  test.each([
+    ['PUT', '/21.T11998', 'GET, HEAD, POST, OPTIONS'],
+    ['PUT', '/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
+    ['DELETE', '/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
+    ['POST', `/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
+    ['POST', `/${NAME}/`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
+    ['POST', '/', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '', 'GET, HEAD, OPTIONS'],
+  ])('%s %s is 405 with Allow: %s', async (method, path, allow) => {
+    const answer = await refused(path, { method, headers: { 'Content-Type': 'text/plain' } });
+    expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+  });
+});
+
+describe('what is refused for every interface', () => {
+  test.each([
+    [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
+    ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
+    ['/%zz/x', ''],
+  ])('TRACE %s says what can be done there', async (path, allow) => {
+    const answer = await refused(path, { method: 'TRACE' });
+    expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+  });
+
+  test.each([
+    ['TRACE', `/${NAME}`, 405],
+    ['PATCH', `/${NAME}`, 501],
+    ['GET', `/21.T11998/${'x'.repeat(9000)}`, 414],
+  ])('%s of such a path is in the form of v2: %#', async (method, path, status) => {
+    const answer = await refused(path, { method });
+    expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/problem+json']);
+  });
+});
+
+describe('the body of a PUT or POST', () => {
+  const put = { method: 'PUT', body: [URL_INPUT] };
+
+  test.each([
+    ['nothing', {}, 415],
+    ['text', { 'Content-Type': 'text/plain' }, 415],
+    ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
+    ['another charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
+    ['another encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
+  ])('declared as %s is %i', async (_what, headers, status) => {
+    const { sent } = scriptUpstream();
+    const proxy = await startProxy();
+    const Authorization = basic('300%3A21.T11998/USER01:password');
+    for (const [method, path] of [
+      ['PUT', NAME],
+      ['POST', '21.T11998'],
+    ] as const) {
+      const question = { method, headers: { ...headers, Authorization }, body: 'not JSON' };
+      expect((await proxy.ask(`/api/v2/handles/${path}`, question)).status).toBe(status);
+    }
+    expect(sent).toEqual([]);
+  });
+
+  test.each(['application/json', 'APPLICATION/JSON; charset=UTF-8', 'application/x-json'])(
+    'declared as %s is read',
+    async (type) => {
+      scriptUpstream(says.missing, says.created, says.missing);
+      const { url } = await startProxy();
+      const answer = await askV2(url)(`/${NAME}`, { ...put, headers: { 'Content-Type': type } });
+      expect(answer.status).toBe(201);
+    },
+  );
+
+  test.each([
+    '',
+    '{',
+    '{"type":"URL"}',
+    '"x"',
+    'null',
+    '[{"type":"URL"},',
+    '[{"idx":1,"type":"A"},{"idx":"1","type":"B"}]',
+  ])('of %j is 400 that says why', async (body) => {
+    const answer = await refused(`/${NAME}`, { method: 'PUT', body });
+    expect(answer.status).toBe(400);
+    expect(read(answer)).toMatchObject({ code: 'V2_BAD_BODY', handle: NAME });
+  });
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('in %s is unpacked, as far as it is no larger than it may be', async (encoding, pack) => {
+    scriptUpstream(says.missing, says.created, says.missing);
+    const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
+    const Authorization = basic('300%3A21.T11998/USER01:password');
+    const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding, Authorization };
+    const send = async (body: Buffer) =>
+      (await proxy.ask(`/api/v2/handles/${NAME}`, { method: 'PUT', headers, body })).status;
+    expect(await send(pack(JSON.stringify([URL_INPUT])))).toBe(201);
+    expect(await send(pack(' '.repeat(100_000)))).toBe(413);
+    expect(await send(Buffer.from('[]'))).toBe(400);
+  });
+
+  test('that is no UTF-8 is 400', async () => {
+    const { url } = await startProxy();
+    const headers = { 'Content-Type': 'application/json', Authorization: basic('300%3A21.T11998/USER01:p') };
+    const body = Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]);
+    expect((await ask(url, `/api/v2/handles/${NAME}`, { method: 'PUT', headers, body })).status).toBe(400);
+  });
+
+  test('longer than http.maxBodySize is 413', async () => {
+    const answer = await refused(
+      `/${NAME}`,
+      { ...put, body: 'x'.repeat(2000) },
+      { HTTP_MAX_BODY_SIZE: '1KiB' },
+    );
+    expect([answer.status, answer.headers.connection]).toEqual([413, 'close']);
+  });
+});

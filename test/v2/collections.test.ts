@@ -1,0 +1,119 @@
+// Lists of prefixes and of handles, in the forms that clients ask for.
+import { describe, expect, test } from 'vitest';
+import type { Asked } from '../support/ask.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, type V2Question, askV2, read } from '../support/v2.js';
+import { type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { RECORD } from '../support/v2-record.js';
+
+useNock();
+
+const JSON_ASKED = { Accept: 'application/json' };
+const PREFIX = '21.T11998';
+
+const listed = (...suffixes: string[]): Scripted => ({
+  status: 200,
+  body: {
+    responseCode: 1,
+    prefix: PREFIX,
+    totalCount: String(suffixes.length),
+    handles: suffixes.map((suffix) => `${PREFIX}/${suffix}`),
+  },
+});
+
+async function asked(
+  path: string,
+  script: Scripted[],
+  { env = {}, ...question }: V2Question & { env?: Record<string, string> } = {},
+) {
+  const { sent } = scriptUpstream(...script);
+  const { url } = await startProxy(env);
+  const answer: Asked = await askV2(url)(path, { headers: JSON_ASKED, ...question });
+  return { answer, sent };
+}
+
+describe('the list of prefixes', () => {
+  const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
+
+  test.each(['', '/'])('is what is configured, with and without a slash: %j', async (path) => {
+    const { answer, sent } = await asked(path, [says.missing], { env });
+    expect([answer.status, read(answer)]).toEqual([200, ['21.T11998/', '21.T12345/']]);
+    expect(sent).toEqual([sends('GET', '/21.T11998/USER01?publicOnly=true', USER01)]);
+  });
+
+  test('wants a right password', async () => {
+    const { answer } = await asked('/', [says.wrongLogin], { env });
+    expect(answer.status).toBe(401);
+  });
+
+  test('is there for everybody with v2.anonymousRead', async () => {
+    const { answer } = await asked('/', [], { env: { ...env, V2_ANONYMOUS_READ: 'true' }, as: null });
+    expect(read(answer)).toHaveLength(2);
+  });
+});
+
+describe('the list of handles', () => {
+  test.each([
+    ['', 'page=0&pageSize=1000'],
+    ['?limit=10', 'page=0&pageSize=10'],
+    ['?limit=10&page=3', 'page=2&pageSize=10'],
+    ['?limit=0', ''],
+  ])('%j is asked for with %j', async (query, paging) => {
+    const { answer, sent } = await asked(`/${PREFIX}${query}`, [listed('A', 'B C', 'D/E')]);
+    const target = `?prefix=21.T11998${paging === '' ? '' : `&${paging}`}`;
+    expect(sent).toEqual([sends('GET', target, USER01)]);
+    expect([answer.status, read(answer)]).toEqual([200, ['A', 'B%20C', 'D%2FE']]);
+  });
+
+  test.each([
+    [{}, 'text/plain;charset=utf-8', 'A\nB\n'],
+    [{ Accept: '*/*' }, 'text/plain;charset=utf-8', 'A\nB\n'],
+    [{ Accept: 'text/html' }, 'text/plain;charset=utf-8', 'A\nB\n'],
+    [JSON_ASKED, 'application/json;charset=utf-8', '["A","B"]'],
+    [{ Accept: 'application/json, text/plain, */*' }, 'application/json;charset=utf-8', '["A","B"]'],
+  ])('with %j is %s', async (headers, type, text) => {
+    const { answer } = await asked(`/${PREFIX}/`, [listed('A', 'B')], { headers });
+    expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
+  });
+
+  test('with Depth: 1 has the values of each, read through the cache', async () => {
+    const headers = { ...JSON_ASKED, Depth: '1' };
+    const script = [
+      listed('A', 'GONE'),
+      says.record(RECORD, `${PREFIX}/A`),
+      { status: 404, body: { responseCode: 100 } },
+    ];
+    const { answer, sent } = await asked(`/${PREFIX}`, script, {
+      headers,
+      env: { V2_SEARCH_CONCURRENCY: '1' },
+    });
+    const shown = read(answer) as Record<string, { idx: number }[]>;
+    expect(Object.keys(shown)).toEqual(['/handles/21.T11998/A']);
+    expect(shown['/handles/21.T11998/A']!.map(({ idx }) => idx)).toEqual([1, 100]);
+    expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
+  });
+
+  test('with Depth: 1 of more records than may be read is 501', async () => {
+    const headers = { ...JSON_ASKED, Depth: '1' };
+    const env = { V2_SEARCH_MAX_HANDLES: '1' };
+    const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });
+    expect([answer.status, sent.length]).toEqual([501, 1]);
+  });
+
+  test.each([
+    ['forbidden', { status: 403, body: { responseCode: 400 } }, 403],
+    ['a wrong login', says.wrongLogin, 401],
+    ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
+    ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
+    ['no list', { status: 200, body: { responseCode: 1 } }, 502],
+  ] satisfies [string, Scripted, number][])('%s is told', async (_what, refusal, status) => {
+    const { answer } = await asked(`/${PREFIX}`, [refusal]);
+    expect(answer.status).toBe(status);
+  });
+
+  test.each(['limit=-1', 'limit=x', 'page=0', 'page=1.5', 'limit='])('%s is 400', async (query) => {
+    const { answer, sent } = await asked(`/${PREFIX}?${query}`, []);
+    expect([answer.status, sent]).toEqual([400, []]);
+  });
+});

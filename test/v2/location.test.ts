@@ -1,0 +1,67 @@
+// Location: absolute, under the address that the client itself used.
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { askV2 } from '../support/v2.js';
+import { NAME, type Scripted, scriptUpstream } from '../support/v2-upstream.js';
+
+useNock();
+
+const created: Scripted[] = [
+  { status: 201, body: { responseCode: 1 } },
+  { status: 404, body: { responseCode: 100 } },
+];
+
+async function locationOf(
+  headers: Record<string, string>,
+  env: Record<string, string> = {},
+  path = `/${NAME}`,
+) {
+  scriptUpstream(...created);
+  const { url } = await startProxy(env);
+  const given = { 'If-None-Match': '*', ...headers };
+  const { headers: got } = await askV2(url)(path, { method: 'PUT', body: [], headers: given });
+  return got.location?.replace(url, 'OWN');
+}
+
+const forwarded = {
+  Host: 'inside:8080',
+  'X-Forwarded-Proto': 'https',
+  'X-Forwarded-Host': 'pid.example.org',
+  'X-Forwarded-Prefix': '/epic/',
+};
+
+describe('Location', () => {
+  test.each([
+    ['pid.example.org', 'http://pid.example.org'],
+    ['pid.example.org:8443', 'http://pid.example.org:8443'],
+    ['[::1]:8080', 'http://[::1]:8080'],
+    ['evil.org/x?', 'OWN'],
+    ['a"b', 'OWN'],
+  ])('with Host: %s begins with %s', async (host, base) => {
+    expect(await locationOf({ Host: host })).toBe(`${base}/api/v2/handles/${NAME}`);
+  });
+
+  test.each([{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }])('believes no other proxy with %j', async (env) => {
+    expect(await locationOf(forwarded, env)).toBe(`http://inside:8080/api/v2/handles/${NAME}`);
+  });
+
+  test.each(['loopback', '127.0.0.1', '10.0.0.0/8, 127.0.0.0/8'])(
+    'believes the trusted proxy %s',
+    async (proxies) => {
+      const env = { HTTP_TRUSTED_PROXIES: proxies };
+      expect(await locationOf(forwarded, env)).toBe(`https://pid.example.org/epic/api/v2/handles/${NAME}`);
+    },
+  );
+
+  test('is under v2.publicUrl where that is set', async () => {
+    const env = { V2_PUBLIC_URL: 'https://hdl.example.org/pids/', HTTP_TRUSTED_PROXIES: 'loopback' };
+    expect(await locationOf(forwarded, env)).toBe(`https://hdl.example.org/pids/api/v2/handles/${NAME}`);
+  });
+
+  test('is the address of the request, spelled as the client did', async () => {
+    expect(await locationOf({}, {}, '/21.t11998%2Fa%20b/c/?URL=x')).toBe(
+      'OWN/api/v2/handles/21.t11998%2Fa%20b/c',
+    );
+  });
+});

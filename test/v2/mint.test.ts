@@ -1,0 +1,197 @@
+// POST to a prefix: the name that is made, the request it becomes, and what happens when it goes wrong.
+import { describe, expect, test } from 'vitest';
+import { basic } from '../support/demo.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, USER02, type V2Question, askV2, read } from '../support/v2.js';
+import { type Scripted, type SentUpstream, scriptUpstream } from '../support/v2-upstream.js';
+import { ADMIN_VALUE, RECORD, URL_INPUT, URL_VALUE, withoutStamp } from '../support/v2-record.js';
+
+useNock();
+
+const UUID = '[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[\\da-f]{4}-[\\da-f]{12}';
+const created: Scripted = { status: 201, body: { responseCode: 1 } };
+const exists: Scripted = { status: 409, body: { responseCode: 101 } };
+const missing: Scripted = { status: 404, body: { responseCode: 100 } };
+const record: Scripted = { status: 200, body: { responseCode: 1, values: RECORD } };
+const silence: Scripted = { status: 0, hangs: true };
+
+async function posted(script: Scripted[], path = '/21.T11998', question: V2Question = {}) {
+  const { sent } = scriptUpstream(...script);
+  const { url } = await startProxy({ UPSTREAM_WRITE_TIMEOUT: '1s' });
+  const answer = await askV2(url)(path, { method: 'POST', body: [URL_INPUT], ...question });
+  return { answer, sent, url };
+}
+
+const nameIn = ({ target }: SentUpstream): string => /^\/api\/handles\/([^?]*)/.exec(target)![1]!;
+
+describe('POST', () => {
+  test.each(['/21.T11998', '/21.T11998/'])('to %s writes under a new name where nothing is', async (path) => {
+    const { answer, sent, url } = await posted([created, record], path);
+    const name = nameIn(sent[0]!);
+    expect(name).toMatch(new RegExp(`^21\\.T11998/${UUID}$`));
+    expect(sent).toEqual([
+      {
+        method: 'PUT',
+        target: `/api/handles/${name}?overwrite=false`,
+        authorization: USER01,
+        contentType: 'application/json',
+        body: { handle: name, values: [withoutStamp(URL_VALUE), withoutStamp(ADMIN_VALUE)] },
+      },
+      {
+        method: 'GET',
+        target: `/api/handles/${name}?auth=true`,
+        authorization: USER01,
+        contentType: undefined,
+        body: undefined,
+      },
+    ]);
+    expect([answer.status, read(answer)]).toEqual([201, { 'epic-pid': name }]);
+    expect(answer.headers.location).toBe(`${url}/api/v2/handles/${name}`);
+  });
+
+  test.each([
+    ['?prefix=GRNET&suffix=TEST', `GRNET${UUID}TEST`],
+    ['?generator=juuid&prefix=a-', `a-${UUID}`],
+    ['/?generator=uuid', UUID],
+  ])('with %s makes such a name', async (query, pattern) => {
+    const { sent } = await posted([created, record], `/21.T11998${query}`);
+    expect(nameIn(sent[0]!)).toMatch(new RegExp(`^21\\.T11998/${pattern}$`));
+  });
+
+  test('with a generator that nobody knows is 400', async () => {
+    const { answer, sent } = await posted([], '/21.T11998?generator=gwdgpid');
+    expect([answer.status, sent]).toEqual([400, []]);
+    expect(answer.text).toContain('gwdgpid');
+  });
+
+  test('takes another name when one exists', async () => {
+    const second = await posted([exists, created, record]);
+    expect(second.answer.status).toBe(201);
+    expect(new Set(second.sent.slice(0, 2).map(nameIn)).size).toBe(2);
+  });
+
+  test('gives up after five names', async () => {
+    const { answer, sent } = await posted([exists, exists, exists, exists, exists]);
+    expect([answer.status, sent.length]).toEqual([502, 5]);
+  });
+});
+
+describe('a POST nobody answers', () => {
+  test.each([silence, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
+    'is followed up under its own name, and is 201 when it is there: %j',
+    async (failure) => {
+      const { answer, sent } = await posted([failure, record, record]);
+      expect(sent.map(({ method }) => method)).toEqual(['PUT', 'GET', 'GET']);
+      expect(new Set(sent.map(nameIn)).size).toBe(1);
+      expect([answer.status, read(answer)]).toEqual([201, { 'epic-pid': nameIn(sent[0]!) }]);
+    },
+  );
+
+  test('is 504 when it is not there, and no second name is tried', async () => {
+    const { answer, sent } = await posted([silence, missing]);
+    expect([answer.status, sent.map(({ method }) => method)]).toEqual([504, ['PUT', 'GET']]);
+    expect(read(answer)).toMatchObject({ handle: nameIn(sent[0]!) });
+  });
+
+  test('is 504 when nobody can look either', async () => {
+    const { answer, sent } = await posted([silence, { status: 500, body: { responseCode: 2 } }]);
+    expect([answer.status, sent.length]).toEqual([504, 2]);
+  });
+});
+
+describe('a POST sent again after a 504', () => {
+  const env = { UPSTREAM_WRITE_TIMEOUT: '1s' };
+  const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
+  const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
+
+  /** The names in the writes that a row of POSTs becomes; the first is not answered, nor found. */
+  async function namesOf(script: Scripted[], posts: (V2Question & { path?: string })[]) {
+    const { sent } = scriptUpstream(silence, missing, ...script);
+    const v2 = askV2((await startProxy(env)).url);
+    const statuses: number[] = [];
+    for (const { path = '/21.T11998', ...question } of [{}, ...posts]) {
+      statuses.push((await v2(path, { method: 'POST', body: [URL_INPUT], ...question })).status);
+    }
+    const names = sent.filter(({ method }) => method === 'PUT').map(nameIn);
+    return { names, statuses };
+  }
+
+  test('has the name of the first, and only once', async () => {
+    const { names, statuses } = await namesOf([created, record, created, record], [{}, {}]);
+    expect(statuses).toEqual([504, 201, 201]);
+    expect(names[1]).toBe(names[0]);
+    expect(names[2]).not.toBe(names[0]);
+  });
+
+  test('is 201 when the first was carried out after all', async () => {
+    const { names, statuses } = await namesOf([exists, record, record], [{}]);
+    expect([statuses, new Set(names).size]).toEqual([[504, 201], 1]);
+  });
+
+  test('has another name when somebody changed what the first made', async () => {
+    const { names, statuses } = await namesOf([exists, changed, created, record], [{}]);
+    expect(statuses).toEqual([504, 201]);
+    expect(names.map((name) => name === names[0])).toEqual([true, true, false]);
+  });
+
+  test.each<V2Question & { path?: string }>([
+    { as: USER02 },
+    { body: [] },
+    { path: '/21.T11998?prefix=a-' },
+    { headers: { 'Idempotency-Key': 'order-17' } },
+  ])('has another name when it asks for something else: %j', async (question) => {
+    const { names } = await namesOf([created, record], [question]);
+    expect(names[1]).not.toBe(names[0]);
+  });
+
+  test('keeps its name for the next when it is not carried out either', async () => {
+    const { names, statuses } = await namesOf(
+      [{ status: 401, body: '' }, created, record],
+      [{ as: basic('300:21.T11998/USER01', 'wrong') }, {}],
+    );
+    expect([statuses, new Set(names).size]).toEqual([[504, 401, 201], 1]);
+  });
+
+  test('has another name after a refusal, which is an answer', async () => {
+    const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
+    const v2 = askV2((await startProxy(env)).url);
+    const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
+    expect([(await post()).status, (await post()).status]).toEqual([403, 201]);
+    expect(nameIn(sent[0]!)).not.toBe(nameIn(sent[1]!));
+  });
+});
+
+describe('with an Idempotency-Key', () => {
+  const headers = { 'Idempotency-Key': 'order-17' };
+
+  test('a repeated POST finds the handle of the first, and another caller or key makes another', async () => {
+    const { sent } = scriptUpstream(
+      created,
+      record,
+      exists,
+      record,
+      record,
+      created,
+      record,
+      created,
+      record,
+    );
+    const v2 = askV2((await startProxy()).url);
+    const post = (key: string, as = USER01) =>
+      v2('/21.T11998', { method: 'POST', body: [URL_INPUT], as, headers: { 'Idempotency-Key': key } });
+    const answers = [await post('1'), await post('1'), await post('2'), await post('1', USER02)];
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+    const names = answers.map((answer) => (read(answer) as { 'epic-pid': string })['epic-pid']);
+    expect(names[0]).toMatch(new RegExp(`^21\\.T11998/${UUID}$`));
+    expect(names[1]).toBe(names[0]);
+    expect(new Set(names).size).toBe(3);
+    expect(sent).toHaveLength(9);
+  });
+
+  test('other values under the same key are 412', async () => {
+    const body = [{ type: 'URL', parsed_data: 'https://example.org/two' }];
+    const { answer } = await posted([exists, record], '/21.T11998', { headers, body });
+    expect(answer.status).toBe(412);
+  });
+});

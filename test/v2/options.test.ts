@@ -1,0 +1,52 @@
+// OPTIONS, and what scripts of other origins may do.
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { askV2 } from '../support/v2.js';
+import { NAME, says, scriptUpstream } from '../support/v2-upstream.js';
+import { RECORD } from '../support/v2-record.js';
+
+useNock();
+
+const Origin = 'https://app.example.org';
+
+test.each([
+  ['/', 'GET, HEAD, OPTIONS'],
+  ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
+  [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
+])('OPTIONS %s says what can be done there', async (path, allow) => {
+  const { url } = await startProxy();
+  const answer = await askV2(url)(path, { method: 'OPTIONS', as: null });
+  expect([answer.status, answer.headers.allow]).toEqual([204, allow]);
+});
+
+test('a preflight allows conditional writes, without a login', async () => {
+  const { url } = await startProxy();
+  const headers = {
+    Origin,
+    'Access-Control-Request-Method': 'PUT',
+    'Access-Control-Request-Headers': 'authorization,content-type,if-match,if-none-match',
+  };
+  const answer = await askV2(url)(`/${NAME}`, { method: 'OPTIONS', as: null, headers });
+  expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([200, Origin]);
+  expect(answer.headers['access-control-allow-headers']).toContain('If-Match');
+});
+
+test('a preflight for other headers is refused', async () => {
+  const { url } = await startProxy();
+  const headers = {
+    Origin,
+    'Access-Control-Request-Method': 'PUT',
+    'Access-Control-Request-Headers': 'x-evil',
+  };
+  const answer = await askV2(url)(`/${NAME}`, { method: 'OPTIONS', as: null, headers });
+  expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+});
+
+test('a script can read the tag and the place of what it wrote', async () => {
+  scriptUpstream(says.missing, says.created, says.record(RECORD));
+  const { url } = await startProxy();
+  const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [], headers: { Origin } });
+  const exposed = answer.headers['access-control-expose-headers'] ?? '';
+  expect(exposed.split(',')).toEqual(expect.arrayContaining(['ETag', 'Location', 'Content-Length']));
+});

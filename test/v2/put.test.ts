@@ -1,0 +1,226 @@
+// PUT: the requests it becomes, and what is made of each answer.
+import { describe, expect, test } from 'vitest';
+import { etagOf } from '../../src/v2/etag.js';
+import type { Asked } from '../support/ask.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, type V2Question, askV2, read } from '../support/v2.js';
+import { NAME, type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import {
+  ADMIN_VALUE,
+  RECORD,
+  SECRET_VALUE,
+  URL_INPUT,
+  URL_VALUE,
+  withoutStamp,
+} from '../support/v2-record.js';
+
+useNock();
+
+const GET = sends('GET', `/${NAME}?auth=true`, USER01);
+const GET_PUBLIC = sends('GET', `/${NAME}?auth=true&publicOnly=true`, USER01);
+const SENT = [withoutStamp(URL_VALUE), withoutStamp(ADMIN_VALUE)];
+const put = (query: string, values: unknown[] = SENT) =>
+  sends('PUT', `/${NAME}${query}`, USER01, { handle: NAME, values });
+
+async function answered(script: Scripted[], question: V2Question = {}, path = `/${NAME}`) {
+  const { sent } = scriptUpstream(...script);
+  const { url } = await startProxy({ UPSTREAM_TIMEOUT: '2s' });
+  const answer: Asked = await askV2(url)(path, { method: 'PUT', body: [URL_INPUT], ...question });
+  return { answer, sent, url };
+}
+
+describe('PUT of a handle that does not exist', () => {
+  test('looks, creates it only where nothing is, and reads what the server made of it', async () => {
+    const { answer, sent, url } = await answered([says.missing, says.created, says.record(RECORD)]);
+    expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
+    expect(answer.status).toBe(201);
+    expect(answer.headers).toMatchObject({
+      location: `${url}/api/v2/handles/${NAME}`,
+      'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
+      'cache-control': 'no-store',
+    });
+    expect(answer.text).toBe(`{"epic-pid":"${NAME}"}`);
+  });
+
+  test('looks again when somebody else was faster', async () => {
+    const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
+    const { answer, sent } = await answered([
+      says.missing,
+      says.exists,
+      says.record([other, ADMIN_VALUE]),
+      says.done,
+      says.record(RECORD),
+    ]);
+    expect(sent).toEqual([GET, put('?overwrite=false'), GET, put('?overwrite=true'), GET]);
+    expect(answer.status).toBe(204);
+  });
+
+  test('is created although it cannot be read back', async () => {
+    const { answer } = await answered([
+      says.missing,
+      says.created,
+      { status: 500, body: { responseCode: 2 } },
+    ]);
+    expect(answer.status).toBe(201);
+    expect(answer.headers.etag).toMatch(/^"[\w-]{22}"$/);
+    expect(answer.headers).not.toHaveProperty('last-modified');
+  });
+});
+
+describe('PUT with If-None-Match: *', () => {
+  const createOnly = { headers: { 'If-None-Match': '*' } };
+
+  test('does not look: the server itself creates only where nothing is', async () => {
+    const { answer, sent } = await answered([says.created, says.record(RECORD)], createOnly);
+    expect(sent).toEqual([put('?overwrite=false'), GET]);
+    expect(answer.status).toBe(201);
+  });
+
+  test('is 412 where something is', async () => {
+    const { answer, sent } = await answered([says.exists], createOnly);
+    expect(sent).toEqual([put('?overwrite=false')]);
+    expect(answer.status).toBe(412);
+    expect(read(answer)).toMatchObject({ code: 'V2_CONDITION_FAILED', handle: NAME });
+  });
+});
+
+describe('PUT of a handle that exists', () => {
+  test('replaces the record as a whole', async () => {
+    const old = { ...URL_VALUE, type: 'DESC' };
+    const { answer, sent } = await answered([
+      says.record([old, ADMIN_VALUE]),
+      says.done,
+      says.record(RECORD),
+    ]);
+    expect(sent).toEqual([GET, put('?overwrite=true'), GET]);
+    expect([answer.status, answer.text]).toEqual([204, '']);
+    expect(answer.headers).toMatchObject({
+      etag: expect.stringMatching(/^"[\w-]{22}"$/) as string,
+      'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
+    });
+    expect(answer.headers).not.toHaveProperty('content-length');
+  });
+
+  test('keeps a secret key that is not shown', async () => {
+    const record = [...RECORD, SECRET_VALUE];
+    const { sent } = await answered([says.record(record), says.done, says.record(record)]);
+    expect(sent[1]).toEqual(put('?overwrite=true', [...SENT, withoutStamp(SECRET_VALUE)]));
+  });
+
+  test('says 201 when it had been deleted in between', async () => {
+    const { answer } = await answered([says.record(RECORD), says.created, says.record(RECORD)]);
+    expect(answer.status).toBe(201);
+  });
+
+  test('goes by index where the caller may not read everything: add, change, remove', async () => {
+    const gone = { ...URL_VALUE, index: 7, type: 'GONE' };
+    const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
+    const { answer, sent } = await answered(
+      [
+        says.forbidden,
+        says.record([old, ADMIN_VALUE, gone]),
+        says.created,
+        says.done,
+        says.done,
+        says.record(RECORD),
+      ],
+      { body: [URL_INPUT, { idx: 5, type: 'DESC', parsed_data: 'new' }] },
+    );
+    const added = { index: 5, type: 'DESC', data: { format: 'string', value: 'new' }, ttl: 86400 };
+    expect(sent.slice(0, 5)).toEqual([
+      GET,
+      GET_PUBLIC,
+      put('?index=various&overwrite=false', [added]),
+      put('?index=various&overwrite=true', [
+        withoutStamp(URL_VALUE),
+        ...(sent[3]?.body as { values: unknown[] }).values.slice(1),
+      ]),
+      sends('DELETE', `/${NAME}?index=7`, USER01),
+    ]);
+    expect(answer.status).toBe(204);
+  });
+
+  test('by index begins again when the handle was deleted meanwhile', async () => {
+    const { answer, sent } = await answered([
+      says.forbidden,
+      says.record(RECORD),
+      says.missing,
+      says.missing,
+      says.created,
+      says.record(RECORD),
+    ]);
+    expect(sent.slice(2)).toEqual([
+      put('?index=various&overwrite=true', SENT),
+      GET,
+      put('?overwrite=false'),
+      GET,
+    ]);
+    expect(answer.status).toBe(201);
+  });
+
+  test('by index never overwrites a value that was not shown', async () => {
+    const conflict = {
+      status: 409,
+      body: { responseCode: 201, message: 'Index conflict for 5', handle: NAME },
+    };
+    const { answer, sent } = await answered([says.forbidden, says.record(RECORD), conflict], {
+      body: [URL_INPUT, { idx: 5, type: 'DESC', parsed_data: 'new' }],
+    });
+    expect(sent).toHaveLength(3);
+    expect([answer.status, (read(answer) as { code: string }).code]).toEqual([400, 'V2_INDEX_TAKEN']);
+  });
+});
+
+describe('PUT with conditions', () => {
+  test.each([{ 'If-Match': '"old"' }, { 'If-Match': '"a", "b"' }, { 'If-None-Match': '"x", W/TAG' }])(
+    'that do not hold writes nothing: %j',
+    async (given) => {
+      const tag = etagOf(RECORD);
+      const headers = JSON.parse(JSON.stringify(given).replace('TAG', tag.replaceAll('"', '\\"'))) as object;
+      const { answer, sent } = await answered([says.record(RECORD)], { headers: { ...headers } });
+      expect([answer.status, sent]).toEqual([412, [GET]]);
+      expect(read(answer)).toMatchObject({ detail: expect.stringContaining(tag) as string });
+    },
+  );
+
+  test.each([
+    ['If-Match', `"x", ${etagOf(RECORD)}`],
+    ['If-Match', '*'],
+    ['If-None-Match', '"x"'],
+  ])('that hold writes: %s %s', async (name, value) => {
+    const script = [says.record(RECORD), says.done, says.record(RECORD)];
+    const { answer, sent } = await answered(script, { headers: { [name]: value } });
+    expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
+    expect(answer.headers.etag).toBe(etagOf(RECORD));
+  });
+
+  test('If-Match of a handle that does not exist is 412', async () => {
+    const { answer, sent } = await answered([says.missing], { headers: { 'If-Match': '*' } });
+    expect([answer.status, sent]).toEqual([412, [GET]]);
+  });
+});
+
+describe('what clients put behind a suffix', () => {
+  test.each([
+    [`/${NAME}/`, NAME],
+    [`/${NAME}/?URL=https://example.org/x`, NAME],
+    [`/${NAME}?redirect=no`, NAME],
+    ['/21.T11998%2Fabc', NAME],
+    ['/21.T11998/a%2Fb/c', '21.T11998/a/b/c'],
+    ['/21.T11998/a+b', '21.T11998/a+b'],
+    ['/21.T11998/abc%2F', '21.T11998/abc/'],
+    ['/21.T11998/%C3%BC%20', '21.T11998/ü '],
+  ])('%s is the handle %s', async (path, handle) => {
+    const { answer, url } = await answered(
+      [{ status: 201, body: { responseCode: 1 } }, says.missing],
+      {
+        headers: { 'If-None-Match': '*' },
+      },
+      path,
+    );
+    expect([answer.status, read(answer)]).toEqual([201, { 'epic-pid': handle }]);
+    const { location = '' } = answer.headers;
+    expect(location).toBe(`${url}/api/v2/handles${path.replace(/\?.*/, '').replace(/\/$/, '')}`);
+  });
+});

@@ -1,0 +1,130 @@
+// GET and HEAD of a handle: as a caller who logged in, and from the shared cache.
+import { describe, expect, test } from 'vitest';
+import { etagOf } from '../../src/v2/etag.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, askV2, read } from '../support/v2.js';
+import { NAME, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { RECORD, SECRET_VALUE } from '../support/v2-record.js';
+import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
+
+useNock();
+
+const start = async (env: Record<string, string> = {}) => {
+  const proxy = await startProxy(env);
+  return { v2: askV2(proxy.url), proxy };
+};
+
+describe('a caller who logged in', () => {
+  test('gets the whole record, sorted, without its secret key', async () => {
+    const { sent } = scriptUpstream(says.record([...RECORD, SECRET_VALUE]));
+    const { v2 } = await start();
+    const answer = await v2(`/${NAME}`);
+    expect(sent).toEqual([sends('GET', `/${NAME}`, USER01)]);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json;charset=utf-8',
+      'cache-control': 'no-store',
+      etag: etagOf(RECORD),
+      'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
+      vary: 'Accept-Encoding, Authorization, Origin',
+    });
+    expect(read(answer)).toEqual([
+      {
+        idx: 1,
+        type: 'URL',
+        parsed_data: 'https://example.org/one',
+        data: 'aHR0cHM6Ly9leGFtcGxlLm9yZy9vbmU=',
+        timestamp: '2026-11-21T09:00:00Z',
+        ttl_type: 0,
+        ttl: 86400,
+        refs: [],
+        privs: 'rwr-',
+      },
+      expect.objectContaining({ idx: 100, data: 'B/MAAAAOMC5OQS8yMS5UMTE5OTgAAADI' }),
+    ]);
+  });
+
+  test('who may not see all of it gets what is public', async () => {
+    const { sent } = scriptUpstream(says.forbidden, says.record(RECORD));
+    const { v2 } = await start();
+    expect((await v2(`/${NAME}`)).status).toBe(200);
+    expect(sent.map(({ target }) => target)).toEqual([
+      `/api/handles/${NAME}`,
+      `/api/handles/${NAME}?publicOnly=true`,
+    ]);
+  });
+
+  test('is never answered from the cache, and leaves nothing in it', async () => {
+    const { sent } = scriptUpstream(says.record(RECORD), says.record(RECORD), says.missing);
+    const { v2, proxy } = await start();
+    await v2(`/${NAME}`);
+    await v2(`/${NAME}`);
+    expect((await proxy.ask(`/api/handles/${NAME}`)).status).toBe(404);
+    expect(sent.map(({ authorization }) => authorization)).toEqual([USER01, USER01, undefined]);
+  });
+
+  test('is told 304 for the tag that is known already', async () => {
+    scriptUpstream(says.record(RECORD), says.record(RECORD));
+    const { v2 } = await start();
+    const headers = { 'If-None-Match': `"x", W/${etagOf(RECORD)}` };
+    const answer = await v2(`/${NAME}`, { headers });
+    expect([answer.status, answer.text, answer.headers.etag]).toEqual([304, '', etagOf(RECORD)]);
+    expect((await v2(`/${NAME}`, { headers: { 'If-Match': '"x"' } })).status).toBe(412);
+  });
+
+  test('gets the headers alone with HEAD', async () => {
+    scriptUpstream(says.record(RECORD), says.record(RECORD));
+    const { v2 } = await start();
+    const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(head.headers['content-length']).toBe(get.headers['content-length']);
+  });
+});
+
+describe('without a login', () => {
+  test('nothing is read, and a challenge is given', async () => {
+    const { v2 } = await start();
+    const answer = await v2(`/${NAME}`, { as: null });
+    expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
+  });
+
+  test('v2.anonymousRead answers from the cache that the record interface fills', async () => {
+    const upstream = mockUpstream(recordOf(RECORD, NAME));
+    const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
+    await proxy.ask(`/api/handles/${NAME}`);
+    proxy.pass(10_000);
+    const answer = await v2(`/${NAME}`, { as: null });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      age: '10',
+      'cache-control': 'public, max-age=60',
+      'cache-status': 'handle-resolver-proxy; hit; ttl=3590',
+      etag: etagOf(RECORD),
+    });
+    const headers = { 'If-None-Match': etagOf(RECORD) };
+    expect((await v2(`/${NAME}`, { as: null, headers })).status).toBe(304);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('v2.anonymousRead knows what is missing, and still wants a login for everything else', async () => {
+    const upstream = mockUpstream(notFound(NAME));
+    const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
+    expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);
+    expect((await v2(`/${NAME}/`, { as: null })).status).toBe(404);
+    expect((await v2('/21.T11998', { as: null })).status).toBe(401);
+    expect((await v2(`/${NAME}`, { as: null, method: 'DELETE' })).status).toBe(401);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('v2.anonymousRead goes on while the Handle server is down', async () => {
+    const upstream = mockUpstream(recordOf(RECORD, NAME));
+    const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
+    await v2(`/${NAME}`, { as: null });
+    proxy.pass(3_601_000);
+    upstream.answers({ status: 500, body: '', error: 'ECONNREFUSED' });
+    const answer = await v2(`/${NAME}`, { as: null });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['cache-status']).toContain('detail=error');
+  });
+});

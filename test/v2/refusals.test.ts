@@ -1,0 +1,168 @@
+// Every refusal and failure of the Handle server, and the answer of v2 made of it.
+import nock from 'nock';
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, type V2Question, askV2, read } from '../support/v2.js';
+import { NAME, type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { RECORD, URL_INPUT } from '../support/v2-record.js';
+
+useNock();
+
+const code = (status: number, responseCode: number, message?: string): Scripted => ({
+  status,
+  body: { responseCode, ...(message !== undefined && { message }), handle: NAME },
+});
+
+async function answered(question: V2Question, script: Scripted[]) {
+  const { sent } = scriptUpstream(...script);
+  const proxy = await startProxy({
+    UPSTREAM_TIMEOUT: '1s',
+    UPSTREAM_STALE_AFTER: '100ms',
+    UPSTREAM_WRITE_TIMEOUT: '1s',
+    DELETION_HANDLES: 'true',
+  });
+  const answer = await askV2(proxy.url)(`/${NAME}`, question);
+  return { answer, sent, problem: read(answer) as { status: number; code: string; detail: string } };
+}
+
+const page = '<!DOCTYPE html><title>Bad Message</title>';
+
+describe('to a read', () => {
+  test.each<[string, Scripted[], number, string]>([
+    ['not found', [says.missing], 404, 'V2_NOT_FOUND'],
+    ['a record that shows nothing', [says.empty], 404, 'V2_NOT_FOUND'],
+    ['a prefix that lives elsewhere', [code(400, 301, "That prefix doesn't live here")], 404, 'V2_NOT_FOUND'],
+    ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
+    ['a login it did not look at', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+    ['a login it calls wrong', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
+    ['sessions only', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
+    ['forbidden, and forbidden again', [says.forbidden, says.forbidden], 403, 'V2_FORBIDDEN'],
+    ['a request it cannot read', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
+    ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
+    ['an error of its login', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
+    ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
+    ['a referral', [code(300, 302)], 502, 'UPSTREAM_FAILED'],
+    ['a page of its container', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
+    ['a page of its container: too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
+    ['a page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['a record of somebody else', [says.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['a value that is none', [says.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['no answer', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
+  ])('%s is told', async (_what, script, status, errorCode) => {
+    const { answer, sent, problem } = await answered({}, script);
+    expect([answer.status, problem.status, problem.code]).toEqual([status, status, errorCode]);
+    expect(answer.headers['content-type']).toBe('application/problem+json');
+    expect(problem.detail.length).toBeGreaterThan(10);
+    expect(sent.length).toBe(script.length);
+  });
+
+  test('a connection that is cut is tried once more', async () => {
+    const { answer, sent } = await answered({}, [{ status: 0, error: 'ECONNRESET' }, says.record(RECORD)]);
+    expect([answer.status, sent.length]).toEqual([200, 2]);
+  });
+});
+
+const PUT = { method: 'PUT', body: [URL_INPUT] };
+
+describe('to the write of a PUT', () => {
+  test.each<[string, Scripted, number, string]>([
+    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
+    ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a value it does not take', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
+    ['a name it does not take', code(400, 102), 400, 'V2_REJECTED'],
+    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['read-only', code(503, 7, 'Server temporarily disabled'), 503, 'UPSTREAM_BUSY'],
+    ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
+    ['a page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
+    ['no answer', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a cut connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a connection that never was', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+  ])('%s is told, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    const { answer, sent, problem } = await answered(PUT, [says.record(RECORD), refusal]);
+    expect([answer.status, problem.code]).toEqual([status, errorCode]);
+    expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
+  });
+
+  test('busy has a Retry-After, the own one of the server if it has', async () => {
+    const busy = { ...code(503, 3), headers: { 'Retry-After': '17' } };
+    const { answer } = await answered(PUT, [says.record(RECORD), busy]);
+    expect(answer.headers['retry-after']).toBe('17');
+  });
+});
+
+describe('to the look before a write', () => {
+  const LOOK = sends('GET', `/${NAME}?auth=true`, USER01);
+  const refusals: [string, Scripted[], number, string][] = [
+    ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
+    ['no login seen', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+    ['an error', [code(500, 2)], 502, 'UPSTREAM_FAILED'],
+    ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
+    ['a page', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['no answer', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
+  ];
+
+  test.each([...refusals, ['a handle that is missing', [says.missing], 412, 'V2_CONDITION_FAILED'] as const])(
+    '%s is told, and nothing is written',
+    async (_what, script, status, errorCode) => {
+      for (const question of [PUT, { method: 'DELETE' }]) {
+        const conditional = { ...question, headers: { 'If-Match': '*' } };
+        const { answer, sent, problem } = await answered(conditional, [...script]);
+        expect([answer.status, problem.code, sent]).toEqual([status, errorCode, [LOOK]]);
+        nock.cleanAll();
+      }
+    },
+  );
+});
+
+describe('to the write of a POST', () => {
+  test.each<[string, Scripted, number, string]>([
+    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
+    ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a value it does not take', code(400, 202), 400, 'V2_REJECTED'],
+    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['a page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
+    ['a connection that never was', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+  ])('%s is told, and no other name is tried', async (_what, refusal, status, errorCode) => {
+    const { sent } = scriptUpstream(refusal);
+    const { url } = await startProxy();
+    const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
+    expect([answer.status, (read(answer) as { code: string }).code]).toEqual([status, errorCode]);
+    expect(sent.map(({ method }) => method)).toEqual(['PUT']);
+  });
+
+  test.each<[string, Scripted, number, string]>([
+    ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
+    ['read-only', code(503, 7), 503, 'UPSTREAM_BUSY'],
+    ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
+  ])('%s is looked after once, and told', async (_what, failure, status, errorCode) => {
+    const { sent } = scriptUpstream(failure, says.missing);
+    const { url } = await startProxy();
+    const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
+    expect([answer.status, (read(answer) as { code: string }).code]).toEqual([status, errorCode]);
+    expect(sent.map(({ method }) => method)).toEqual(['PUT', 'GET']);
+  });
+});
+
+describe('to a DELETE', () => {
+  test.each<[string, Scripted, number, string]>([
+    ['not found', says.missing, 404, 'V2_NOT_FOUND'],
+    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['not offered', code(501, 5), 501, 'V2_NOT_SUPPORTED'],
+    ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
+    ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
+    ['no answer', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a cut connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
+  ])('%s is told, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    const { answer, sent, problem } = await answered({ method: 'DELETE' }, [refusal]);
+    expect([answer.status, problem.code]).toEqual([status, errorCode]);
+    expect(sent).toEqual([sends('DELETE', `/${NAME}`, USER01)]);
+  });
+});

@@ -1,0 +1,143 @@
+// Search: through a reverse look-up service, or by reading; never a part of what there is.
+import nock from 'nock';
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { USER01, askV2, read } from '../support/v2.js';
+import { type Scripted, scriptUpstream } from '../support/v2-upstream.js';
+import { URL_VALUE } from '../support/v2-record.js';
+
+useNock();
+
+const PREFIX = '21.T11998';
+
+const urlRecord = (suffix: string, ...urls: string[]): Scripted => ({
+  status: 200,
+  body: {
+    responseCode: 1,
+    handle: `${PREFIX}/${suffix}`,
+    values: urls.map((value, at) => ({ ...URL_VALUE, index: at + 1, data: { format: 'string', value } })),
+  },
+});
+const listed = (...suffixes: string[]): Scripted => ({
+  status: 200,
+  body: {
+    responseCode: 1,
+    totalCount: String(suffixes.length),
+    handles: suffixes.map((s) => `${PREFIX}/${s}`),
+  },
+});
+const counted = (count: number): Scripted => ({
+  status: 200,
+  body: { responseCode: 1, totalCount: String(count), page: 0, pageSize: 0, handles: [] },
+});
+
+async function found(query: string, script: Scripted[], env: Record<string, string> = {}) {
+  const { sent } = scriptUpstream(...script);
+  const { url } = await startProxy({ V2_SEARCH_CONCURRENCY: '1', ...env });
+  return { answer: await askV2(url)(`/${PREFIX}?${query}`), sent };
+}
+
+const three = [
+  counted(3),
+  listed('A', 'B', 'C'),
+  urlRecord('A', 'https://example.org/one'),
+  urlRecord('B', 'https://example.org/two', 'https://other.org/'),
+  urlRecord('C', 'https://other.org/'),
+];
+
+describe('without a reverse look-up service', () => {
+  test('the prefix is counted, listed with the login of the caller, and read through the cache', async () => {
+    const { answer, sent } = await found('URL=*example*', three);
+    expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
+    expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
+      [`/api/handles?prefix=${PREFIX}&page=0&pageSize=0`, USER01],
+      [`/api/handles?prefix=${PREFIX}`, USER01],
+      ...['A', 'B', 'C'].map((suffix) => [`/api/handles/${PREFIX}/${suffix}`, undefined]),
+    ]);
+  });
+
+  test.each([
+    ['URL=https://example.org/one', ['A']],
+    ['URL=https%3A%2F%2Fexample.org%2Fone', ['A']],
+    ['URL=*', ['A', 'B', 'C']],
+    ['URL=*other*&URL=*two', ['B']],
+    ['URL=*example*&handle=B', ['B']],
+    ['handle=b', ['B']],
+    ['url=*', []],
+    ['CHECKSUM=*', []],
+    ['URL=*nothing*', []],
+    ['URL=*org/&limit=1&page=2', ['C']],
+    ['URL=*&limit=0', ['A', 'B', 'C']],
+  ])('%s finds %j', async (query, suffixes) => {
+    const { answer } = await found(query, three);
+    expect([answer.status, read(answer)]).toEqual([200, suffixes]);
+  });
+
+  test('more handles than may be read are 501, which says what to configure', async () => {
+    const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
+    expect([answer.status, sent.length]).toEqual([501, 1]);
+    expect(answer.text).toContain('reverseLookup.url');
+    expect(answer.text).toContain('v2.search.maxHandles');
+  });
+
+  test('one record that cannot be read fails the search', async () => {
+    const script = [...three.slice(0, 3), { status: 500, body: { responseCode: 2 } }];
+    expect((await found('URL=*', script)).answer.status).toBe(502);
+  });
+
+  test('a handle that is gone meanwhile is left out', async () => {
+    const script = [...three.slice(0, 4), { status: 404, body: { responseCode: 100 } }];
+    expect(read((await found('URL=*', script)).answer)).toEqual(['A', 'B']);
+  });
+
+  test('who may not list may not search', async () => {
+    const { answer } = await found('URL=*', [{ status: 403, body: { responseCode: 400 } }]);
+    expect(answer.status).toBe(403);
+  });
+});
+
+describe('with a reverse look-up service', () => {
+  const LOOKUP_URL = 'http://lookup.test:9000';
+  const env = { REVERSE_LOOKUP_URL: LOOKUP_URL };
+
+  function lookup(target: string, status: number, body: unknown): void {
+    nock(LOOKUP_URL, { reqheaders: { authorization: USER01, accept: 'application/json' } })
+      .get(target)
+      .reply(status, body as nock.Body);
+  }
+
+  test('it is asked with the conditions of the caller, and nobody else is', async () => {
+    lookup(`/hrls/handles/${PREFIX}?URL=*x%2Fy*&EMAIL=a%40b&limit=1000`, 200, [
+      `${PREFIX}/A`,
+      `${PREFIX}/B/C`,
+    ]);
+    const { answer, sent } = await found('URL=*x/y*&EMAIL=a@b', [], env);
+    expect([answer.status, read(answer), sent]).toEqual([200, ['A', 'B%2FC'], []]);
+  });
+
+  test('a later page is cut out of one answer, as services count pages from 0 or from 1', async () => {
+    lookup(
+      `/hrls/handles/${PREFIX}?URL=*&limit=4`,
+      200,
+      ['A', 'B', 'C', 'D'].map((s) => `${PREFIX}/${s}`),
+    );
+    expect(read((await found('URL=*&limit=2&page=2', [], env)).answer)).toEqual(['C', 'D']);
+  });
+
+  test('nothing found is an empty list', async () => {
+    lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
+    expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
+  });
+
+  test.each([
+    [401, '', 401],
+    [403, '', 403],
+    [404, '<html>', 502],
+    [200, '{"responseCode":1}', 502],
+    [500, '', 502],
+  ])('its %i %j is %i', async (status, body, ours) => {
+    lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, status, body);
+    expect((await found('URL=x', [], env)).answer.status).toBe(ours);
+  });
+});
