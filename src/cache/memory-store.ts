@@ -133,6 +133,11 @@ export class MemoryStore implements Store<number> {
     this.#notFound.delete(key);
   }
 
+  /** Nobody else has this memory. */
+  heard(): void {
+    return undefined;
+  }
+
   fence(key: string): Fence {
     const writer = randomUUID();
     this.raise(key, writer, this.#now() + this.#fenceLifeMs);

@@ -60,6 +60,11 @@ export class PeeredMemory implements Store<number> {
     await this.#options.tell(`${before}${number}${after}`);
   }
 
+  /** What is told is waited for each time. */
+  heard(): void {
+    return undefined;
+  }
+
   async fence(key: string): Promise<Fence> {
     const { memory, fenceLifeMs: lifeMs, now } = this.#options;
     const writer = randomUUID();

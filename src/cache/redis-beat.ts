@@ -1,42 +1,128 @@
-// Proves that messages arrive: says something by way of every master and waits until it is heard.
-import { randomUUID } from 'node:crypto';
+// Signs of life on Redis: they prove that messages arrive here, and that they have arrived everywhere.
 import type { Redis } from 'ioredis';
+import { Neighbours } from './neighbours.js';
 
-interface Waiting {
-  left: number;
-  heard: () => void;
+export interface RedisBeatOptions {
+  keyPrefix: string;
+  /** The name of this instance: no spaces, and nobody else's. */
+  instance: string;
+  /** Answers another instance; an answer that is lost only makes it wait. */
+  answer: (channel: string, text: string) => void;
+  /** ms that only grow. */
+  steadyNow?: () => number;
+}
+
+/** Something that was said by way of every master. */
+interface Said {
+  masters: number;
+  /** By way of so many it has been heard here. */
+  heard: number;
+  /** By way of how many each of the others has heard it; undefined: nobody is asked. */
+  answers: Map<string, number> | undefined;
+  settle: () => void;
 }
 
 /**
  * A connection that is open, and even one that answers, proves nothing about messages: a node of a
- * cluster may be cut off from the one that is listened to.
+ * cluster may be cut off from the one that is listened to. So what proves it goes by way of every master.
+ *
+ * What goes by way of one master arrives in the order in which it was said. So whoever answers a call has
+ * obeyed all that was said before it; and whoever does not has heard no sign of its own since, which ends its
+ * trust in its memory (trust.ts), and need not be waited for longer than that takes. When this instance
+ * hears its own call it knows all that are to be waited for: they gave a sign before they trusted anything.
  */
 export class RedisBeat {
-  /** Nobody else listens to it. */
-  readonly channel: string;
-  readonly #waiting = new Map<string, Waiting>();
+  /** The first is everybody's, the second for answers to this instance. */
+  readonly channels: readonly [common: string, own: string];
+  readonly #options: RedisBeatOptions;
+  readonly #neighbours: Neighbours;
+  readonly #waiting = new Map<string, Said>();
   #count = 0;
 
-  constructor(keyPrefix: string) {
-    this.channel = `${keyPrefix}beat:${randomUUID()}`;
+  constructor(options: RedisBeatOptions) {
+    this.#options = options;
+    this.channels = [`${options.keyPrefix}beat`, this.#answersTo(options.instance)];
+    this.#neighbours = new Neighbours(options.steadyNow ?? (() => performance.now()));
   }
 
-  hear(text: string): void {
-    const waiting = this.#waiting.get(text);
-    if (waiting === undefined) return;
-    waiting.left--;
-    if (waiting.left === 0) waiting.heard();
+  /** False: the message is about something else. */
+  hear(channel: string, text: string): boolean {
+    const [common, own] = this.channels;
+    if (channel === common) this.#hearSign(text);
+    else if (channel === own) this.#hearAnswer(text);
+    return channel === common || channel === own;
   }
 
   /** Settles when what was said by way of each master was heard; to be given a time limit. */
-  async prove(masters: readonly Redis[], signal: AbortSignal): Promise<void> {
-    const text = String(++this.#count);
-    const heard = new Promise<void>((resolve) => {
-      this.#waiting.set(text, { left: masters.length, heard: resolve });
+  prove(masters: readonly Redis[], signal: AbortSignal): Promise<void> {
+    const proved = this.#say('alive', masters);
+    const number = String(this.#count);
+    signal.addEventListener('abort', () => this.#waiting.delete(number), { once: true });
+    return proved;
+  }
+
+  /** Settles when every instance that trusts its memory has obeyed what was said before, or calls are ended. */
+  callRoll(masters: readonly Redis[]): Promise<void> {
+    return this.#say('call', masters, new Map());
+  }
+
+  /** Nothing is heard any more. */
+  endCalls(): void {
+    for (const { answers, settle } of this.#waiting.values()) if (answers) settle();
+  }
+
+  /** Nobody need wait for this instance any more. */
+  async leave(redis: Redis): Promise<void> {
+    await redis.publish(this.channels[0], `gone ${this.#options.instance}`);
+  }
+
+  async #say(kind: 'alive' | 'call', masters: readonly Redis[], answers?: Said['answers']): Promise<void> {
+    const number = String(++this.#count);
+    const heard = new Promise<void>((settle) => {
+      this.#waiting.set(number, { masters: masters.length, heard: 0, answers, settle });
     });
-    signal.addEventListener('abort', () => this.#waiting.delete(text), { once: true });
-    await Promise.all(masters.map((master) => master.publish(this.channel, text)));
-    await heard;
-    this.#waiting.delete(text);
+    const text = `${kind} ${this.#options.instance} ${number}`;
+    try {
+      await Promise.all(masters.map((master) => master.publish(this.channels[0], text)));
+      await heard;
+    } finally {
+      this.#waiting.delete(number);
+    }
+  }
+
+  #hearSign(text: string): void {
+    const [kind = '', who = '', number = ''] = text.split(' ');
+    const { instance, answer } = this.#options;
+    if (who === instance) this.#hearItself(kind, number);
+    else if (kind === 'gone') this.#neighbours.left(who);
+    else this.#neighbours.gaveSign(who);
+    if (who !== instance && kind === 'call') answer(this.#answersTo(who), `${instance} ${number}`);
+  }
+
+  #hearItself(kind: string, number: string): void {
+    const said = this.#waiting.get(number);
+    if (said) {
+      said.heard++;
+      this.#settle(said);
+    }
+    // Said every second, it is the clock by which calls find out who has gone or fallen silent.
+    if (kind === 'alive') for (const each of this.#waiting.values()) this.#settle(each);
+  }
+
+  #hearAnswer(text: string): void {
+    const [who = '', number = ''] = text.split(' ');
+    const said = this.#waiting.get(number);
+    said?.answers?.set(who, (said.answers.get(who) ?? 0) + 1);
+    if (said) this.#settle(said);
+  }
+
+  #settle({ masters, heard, answers, settle }: Said): void {
+    if (heard < masters) return;
+    const hasAnswered = (who: string): boolean => (answers?.get(who) ?? 0) >= masters;
+    if (!answers || this.#neighbours.alive().every(hasAnswered)) settle();
+  }
+
+  #answersTo(instance: string): string {
+    return `${this.#options.keyPrefix}answers:${instance}`;
   }
 }

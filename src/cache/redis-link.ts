@@ -1,6 +1,7 @@
 // The connections to Redis, and what is known of their health. Redis is a helper, never a need.
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { Absence } from './absence.js';
 import { untilDeadline } from './deadline.js';
 import { RedisBeat } from './redis-beat.js';
 import { type RedisConnections, type RedisPlace, openRedis } from './redis-connections.js';
@@ -10,8 +11,8 @@ export interface RedisLinkOptions extends RedisPlace {
   commandTimeoutMs: number;
   /** Called when Redis was lost and when it is back and every message is heard again. */
   onState?: (state: 'up' | 'lost') => void;
-  /** Called when every message from before was heard, each second. */
-  onProof?: () => void;
+  /** Called each second when every message from before `at` was heard (ms of performance.now). */
+  onProof?: (at: number) => void;
   onError?: (command: string) => void;
   /** Called with each reason once, until Redis is there again. */
   onTrouble?: (reason: string) => void;
@@ -42,6 +43,7 @@ export class RedisLink {
   readonly #options: RedisLinkOptions;
   readonly #channel: string;
   readonly #beat: RedisBeat;
+  readonly #absence = new Absence();
   readonly #onMessage: (message: string) => void;
   readonly #instance = randomUUID();
   readonly #heartbeat: NodeJS.Timeout;
@@ -56,9 +58,13 @@ export class RedisLink {
     this.#options = options;
     this.#onMessage = onMessage;
     this.#channel = `${options.keyPrefix}forget`;
-    this.#beat = new RedisBeat(options.keyPrefix);
     this.#connections = openRedis(options);
     this.commands = this.#connections.commands;
+    this.#beat = new RedisBeat({
+      keyPrefix: options.keyPrefix,
+      instance: this.#instance,
+      answer: (channel, text) => void this.commands.publish(channel, text).catch(() => undefined),
+    });
     this.#watch(this.commands);
     this.#messages = this.#listen();
     this.#heartbeat = setInterval(() => void this.#check(), HEARTBEAT_MS);
@@ -88,30 +94,49 @@ export class RedisLink {
     }
   }
 
+  /**
+   * Settles when every other instance has obeyed what was said before, or does not trust its memory any more; or when
+   * Redis is away for longer than a moment. What it missed it is told before it counts as up again.
+   */
+  async everybodyHeard(): Promise<void> {
+    if (!this.#up) await this.#absence.passed();
+    if (!this.#up) return;
+    try {
+      await this.#beat.callRoll(this.#connections.masters());
+    } catch {
+      this.#options.onError?.('call');
+      this.lose();
+    }
+  }
+
   /** What Redis holds is not to be believed until it was found anew. */
   lose(): void {
     if (!this.#up) return;
     this.#up = false;
+    this.#absence.began();
+    this.#beat.endCalls();
     this.#options.onState?.('lost');
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#heartbeat);
-    const quitting = Promise.allSettled([this.commands.quit(), this.#messages.quit()]);
-    await untilDeadline(quitting, HEARTBEAT_MS, late).catch(() => undefined);
+    await untilDeadline(this.#quit(), HEARTBEAT_MS, late).catch(() => undefined);
     this.commands.disconnect();
     this.#messages.disconnect();
+  }
+
+  async #quit(): Promise<void> {
+    await this.#beat.leave(this.commands).catch(() => undefined);
+    await Promise.allSettled([this.commands.quit(), this.#messages.quit()]);
   }
 
   #listen(): Redis {
     const messages = this.#connections.openMessages();
     this.#watch(messages);
     messages.on('message', (channel, message: string) => {
-      if (channel === this.#beat.channel) this.#beat.hear(message);
-      else if (!message.startsWith(this.#instance)) {
-        this.#onMessage(message.slice(this.#instance.length + 1));
-      }
+      if (this.#beat.hear(channel, message) || message.startsWith(this.#instance)) return;
+      this.#onMessage(message.slice(this.#instance.length + 1));
     });
     return messages;
   }
@@ -146,23 +171,25 @@ export class RedisLink {
 
   async #findOut(): Promise<void> {
     const wasUp = this.#up;
-    if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, this.#beat.channel));
+    if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, ...this.#beat.channels));
     await this.#prove();
     if (wasUp) await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
     else await untilDeadline(this.#options.beforeUp?.() ?? Promise.resolve(), SETTLE_TIMEOUT_MS, late);
     if (wasUp || this.#messages.status !== 'ready') return;
     this.#up = true;
+    this.#absence.ended();
     this.#reasons.clear();
     this.#options.onState?.('up');
   }
 
   async #prove(): Promise<void> {
     const tooLate = new AbortController();
+    const at = performance.now();
     const proved = this.#beat.prove(this.#connections.masters(), tooLate.signal);
     await this.#inTime(proved).finally(() => {
       tooLate.abort();
     });
-    this.#options.onProof?.();
+    this.#options.onProof?.(at);
   }
 
   /** A Redis that is never there would else be tried for ever without a word why. */

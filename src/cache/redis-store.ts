@@ -28,7 +28,7 @@ export interface RedisStoreOptions {
   onMissedSweep?: (sweep: Sweep) => void;
 }
 
-export type StoreLink = Pick<RedisLink, 'run' | 'commands' | 'announcement' | 'lose'>;
+export type StoreLink = Pick<RedisLink, 'run' | 'commands' | 'announcement' | 'everybodyHeard' | 'lose'>;
 
 /** What a step is called in the metrics, its script, and what it tells the others. */
 interface Step {
@@ -95,12 +95,12 @@ export class RedisStore implements Store<RedisTicket> {
     const step: Step = { name: 'set', script: REPLACE, message: { kind: 'forget', key }, more };
     const replaced = isGood ? await this.#link.run(step.name, () => this.#eval(step)) : undefined;
     // Where it cannot be kept, the others have to forget all the same.
-    if (replaced === undefined) await this.forget(key);
+    if (replaced === undefined) await this.#tell(forgetting(key));
     return replaced === undefined ? undefined : replaced === 1;
   }
 
   async forget(key: string): Promise<void> {
-    await this.#tell({ name: 'forget', script: FORGET, message: { kind: 'forget', key } });
+    await this.#tell(forgetting(key));
   }
 
   async soften(key: string): Promise<void> {
@@ -110,6 +110,11 @@ export class RedisStore implements Store<RedisTicket> {
   /** The number under which all instances know it; 0 when Redis could not be told yet. */
   sweep(sweep: Sweep): Promise<number> {
     return this.#sweeps.sweep(sweep);
+  }
+
+  /** What Redis could not be told the others hear when it is back. */
+  heard(): Promise<void> {
+    return this.#link.everybodyHeard();
   }
 
   /** Another instance swept; tells whether that is news. */
@@ -130,7 +135,10 @@ export class RedisStore implements Store<RedisTicket> {
     const lower = (kind: 'changed' | 'unchanged'): Promise<void> =>
       this.#tell({ name: 'fence', script: LOWER, message: { kind, key, writer }, more: [writer] });
     return {
-      changed: () => lower('changed'),
+      changed: async () => {
+        await lower('changed');
+        await this.heard();
+      },
       unchanged: () => lower('unchanged'),
       // The fence was raised for longer than the write was waited for: it runs out by itself.
       unknown: () => undefined,
@@ -155,7 +163,7 @@ export class RedisStore implements Store<RedisTicket> {
 
   async #settle(key: string): Promise<void> {
     try {
-      await this.#eval({ name: 'forget', script: FORGET, message: { kind: 'forget', key } });
+      await this.#eval(forgetting(key));
     } catch (error) {
       this.#debts.owe(key);
       this.#link.lose();
@@ -221,3 +229,9 @@ export class RedisStore implements Store<RedisTicket> {
     return [name(entry), name('mark'), name('writers')];
   }
 }
+
+const forgetting = (key: string): Step => ({
+  name: 'forget',
+  script: FORGET,
+  message: { kind: 'forget', key },
+});

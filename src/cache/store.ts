@@ -42,6 +42,11 @@ export interface Store<Ticket> {
   soften(key: string): Awaitable<void>;
   /** Forgets or softens many keys at once. */
   sweep(sweep: Sweep): Awaitable<unknown>;
+  /**
+   * Settles when every other process has obeyed what this one said before, or trusts nothing it keeps.
+   * Lowering the fence of a changed record waits for that by itself.
+   */
+  heard(): Awaitable<void>;
   /** Announces a write: to be awaited before the write is sent. */
   fence(key: string): Awaitable<Fence>;
 }

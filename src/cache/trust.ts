@@ -9,10 +9,11 @@ const OTHERS_RETURN_MS = 5000;
 
 /**
  * Every second it is proved that messages are heard. Without that for so long, by a clock that nobody sets, this
- * process may have stood still (suspended, or stopped by a signal): what is asked then it may read before what was
- * written meanwhile.
+ * process may have stood still (suspended, or stopped by a signal): it might read questions before it reads what
+ * was written meanwhile. Writers wait for an instance that does not answer as long as it may trust its memory, so
+ * nothing is trusted from then on (a lease, as Gray and Cheriton have it).
  */
-const SILENT_MS = 3000;
+export const PROOF_LIFE_MS = 2000;
 
 export interface TrustDeps {
   now: () => number;
@@ -21,8 +22,8 @@ export interface TrustDeps {
 }
 
 export interface Trust {
-  /** Every message from before was heard. */
-  proved: () => void;
+  /** Every message from before this moment of the steady clock was heard. */
+  proved: (at: number) => void;
   redisIs: (state: 'up' | 'lost') => void;
   /** Entries from before this moment (ms) may have missed an invalidation; 0: none has. */
   since: () => number;
@@ -32,16 +33,21 @@ export interface Trust {
 export function createTrust({ now, lostMaxAgeMs, steadyNow = () => performance.now() }: TrustDeps): Trust {
   let provedAt = -Infinity;
   let trustedFrom = Infinity;
+  let isUp = false;
   let hasBeenLost = false;
-  const isHeard = (): boolean => steadyNow() - provedAt < SILENT_MS;
+  const isSilent = (): boolean => isUp && steadyNow() - provedAt >= PROOF_LIFE_MS;
   return {
-    proved() {
-      provedAt = steadyNow();
+    proved(at) {
+      provedAt = at;
     },
     redisIs(state) {
-      if (state === 'lost') hasBeenLost = true;
-      trustedFrom = state === 'lost' ? Infinity : now() + (hasBeenLost ? OTHERS_RETURN_MS : 0);
+      isUp = state === 'up';
+      if (!isUp) hasBeenLost = true;
+      trustedFrom = isUp ? now() + (hasBeenLost ? OTHERS_RETURN_MS : 0) : Infinity;
     },
-    since: () => (now() >= trustedFrom && isHeard() ? 0 : now() - lostMaxAgeMs),
+    since() {
+      if (isSilent()) return now();
+      return now() >= trustedFrom ? 0 : now() - lostMaxAgeMs;
+    },
   };
 }

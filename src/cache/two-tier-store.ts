@@ -72,6 +72,10 @@ export class TwoTierStore implements Store<TwoTierTicket> {
     await this.#memory.sweep(sweep, number);
   }
 
+  heard(): Promise<void> {
+    return this.#redis.heard();
+  }
+
   /** Here first, then everywhere; lowered everywhere before the write is acknowledged. */
   async fence(key: string): Promise<Fence> {
     const near = await this.#memory.fence(key);

@@ -52,6 +52,7 @@ export class Resolver<Ticket> {
     const key = this.keyOf(handle);
     this.letGo(key);
     await this.#deps.store.forget(key);
+    await this.#deps.store.heard();
   }
 
   /** As the operator wishes: forgets what is kept, or lets it stand in only; what is on its way is not kept. */
@@ -61,6 +62,7 @@ export class Resolver<Ticket> {
       this.letGo(key);
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
       this.letGo(key);
+      await this.#deps.store.heard();
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
@@ -68,6 +70,7 @@ export class Resolver<Ticket> {
       await this.#deps.store.sweep({ prefix, isSoft });
       this.letGoAll(prefix);
     }
+    await this.#deps.store.heard();
   }
 
   /** Announces a write of the handle: nothing loaded before or during it is kept. */

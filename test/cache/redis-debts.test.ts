@@ -39,6 +39,7 @@ function fakeRedis(): FakeRedis {
     link: {
       commands,
       announcement: (message) => ['channel', message],
+      everybodyHeard: () => Promise.resolve(),
       run: async (_name, command) => (fake.isUp ? command(commands).catch(() => undefined) : undefined),
       lose: () => {
         fake.isUp = false;

@@ -1,6 +1,5 @@
 // One of two instances on one Redis stands still (SIGSTOP) while the other writes: what it missed it hears before it answers.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
-import { ask } from '../support/ask.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
@@ -21,21 +20,40 @@ describeWithRedis('an instance that stands still', () => {
   const start = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, REDIS_COMMAND_TIMEOUT: '1s' });
 
-  test('shows what was written meanwhile to whoever asked after that', async () => {
+  /** Two that know of each other; the second has each handle in memory, and a connection for each is open. */
+  async function startBoth() {
     const [writer, frozen] = await Promise.all([start(), start()]);
-    for (const path of paths) await putNumbered(writer.url, path, 1);
+    const put = (number: number) => Promise.all(paths.map((path) => putNumbered(writer.url, path, number)));
+    await put(1);
     const sockets = await Promise.all(paths.map(() => openSocket(frozen.url)));
     const askAll = () =>
       Promise.all(sockets.map((socket, at) => exchangeOn(socket, questionOf(paths[at] ?? ''))));
     for (const { body } of await askAll()) expect(body).toContain('example.org/1"');
-    // Over a connection of its own: what it was busy with when it was stopped it would go on with first.
-    await ask(frozen.url, '/api/handles/21.T11998/page');
     const thaw = (): boolean => process.kill(frozen.pid, 'SIGCONT');
     onTestFinished(() => void thaw());
     process.kill(frozen.pid, 'SIGSTOP');
-    for (const path of paths) await putNumbered(writer.url, path, 2);
+    demo.reset();
+    return { put, askAll, thaw };
+  }
+
+  test('is waited for until it trusts its memory no more, and shows nothing old when it goes on', async () => {
+    const { put, askAll, thaw } = await startBoth();
+    for (const { status } of await put(2)) expect(status).toBe(200);
     const answers = askAll();
     thaw();
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
+  });
+
+  test('keeps no write waiting any more when it goes on, and has heard of it by then', async () => {
+    const { put, askAll, thaw } = await startBoth();
+    let isAcknowledged = false;
+    const written = put(2).finally(() => (isAcknowledged = true));
+    await expect
+      .poll(() => paths.every((path) => demo.askedFor(path.slice('/api/handles/'.length)) === 1))
+      .toBe(true);
+    expect(isAcknowledged).toBe(false);
+    thaw();
+    await written;
+    for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });
 });

@@ -30,7 +30,8 @@ describeWithRedis('proxies on a Redis Cluster', () => {
   const start = (): Promise<Proxy> =>
     startSharing({
       upstreamUrl: demo.url,
-      env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:` },
+      // On a busy machine 50 ms are not enough.
+      env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:`, REDIS_COMMAND_TIMEOUT: '2s' },
     });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
   const stored = () => cluster.keys(`run-${run}:*:entry`);
@@ -66,18 +67,18 @@ describeWithRedis('proxies on a Redis Cluster', () => {
       expect((await putNumbered(proxies[at % 3]!.url, pathOf(handle), 7)).status).toBe(200);
     }
     for (const proxy of proxies) {
-      await expect.poll(async () => (await readAll(proxy)).map(numberIn)).toEqual(handles.map(() => 7));
+      expect((await readAll(proxy)).map(numberIn)).toEqual(handles.map(() => 7));
     }
   });
 
-  test('are told by a write through one in a moment, though each listens to another node', async () => {
+  test('have heard of a write when it is acknowledged, though each listens to another node', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);
     for (const handle of handles) {
       demo.reset();
       await putNumbered(one.url, pathOf(handle), 3);
-      await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(3);
+      expect(numberIn(await other.ask(pathOf(handle)))).toBe(3);
     }
   });
 

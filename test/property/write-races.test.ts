@@ -7,7 +7,7 @@ import { type Act, acts, createRaceTrack } from '../support/write-races.js';
 
 const nothing = (): void => undefined;
 /** No act of these races purges. */
-const noPurge = { soften: nothing, sweep: nothing };
+const noPurge = { soften: nothing, sweep: nothing, heard: nothing };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
 function holds(

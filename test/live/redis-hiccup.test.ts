@@ -1,0 +1,42 @@
+// A Redis that stops for a moment does not let a write be acknowledged before all have heard of it.
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import type { Proxy } from '../support/proxy.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
+
+import { MOMENT_MS } from '../../src/cache/absence.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/hiccup';
+const PATH = `/api/handles/${HANDLE}`;
+
+describeWithRedis('a Redis that stops for a moment', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('keeps a write waiting until it goes on and every instance has heard of it', async () => {
+    const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    const [one, other] = await Promise.all([start(), start()]);
+    demo.put(HANDLE, numbered(1));
+    expect(numberIn(await other.ask(PATH))).toBe(1);
+    onTestFinished(() => {
+      redis.thaw();
+    });
+    redis.freeze();
+    const frozenAt = performance.now();
+    const written = putNumbered(one.url, PATH, 2).then(({ status }) => ({ status, at: performance.now() }));
+    await redisIs(one, 0);
+    await expect.poll(() => demo.askedFor(HANDLE)).toBe(2);
+    const thawedAt = performance.now();
+    redis.thaw();
+    const { status, at } = await written;
+    expect(status).toBe(200);
+    expect(at > thawedAt || at > frozenAt + MOMENT_MS).toBe(true);
+    expect(numberIn(await other.ask(PATH))).toBe(2);
+  });
+});
