@@ -12,6 +12,8 @@ export interface RedisBeatOptions {
   steadyNow?: () => number;
 }
 
+const SIGN = /^(alive|call|gone) (\S+)(?: (\d+))?$/;
+
 /** Something that was said by way of every master. */
 interface Said {
   masters: number;
@@ -91,7 +93,8 @@ export class RedisBeat {
   }
 
   #hearSign(text: string): void {
-    const [kind = '', who = '', number = ''] = text.split(' ');
+    const [, kind = '', who = '', number = ''] = SIGN.exec(text) ?? [];
+    if (who === '') return;
     const { instance, answer } = this.#options;
     if (who === instance) this.#hearItself(kind, number);
     else if (kind === 'gone') this.#neighbours.left(who);

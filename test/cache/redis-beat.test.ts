@@ -94,6 +94,17 @@ test('one that stands still is waited for until it trusts its memory no more, an
   expect(await isOver(later)).toBe(true);
 });
 
+test.each(['', 'x', 'alive', 'alive ', 'call a b', 'alive  1', 'some-instance forget - 0 x'])(
+  'nobody is waited for because of "%s"',
+  async (text) => {
+    const one = createBeatBus().join('one');
+    one.beat.hear(one.beat.channels[0], text);
+    const { heard } = one.tell();
+    one.hearAll();
+    expect(await isOver(heard)).toBe(true);
+  },
+);
+
 test('when Redis is lost nobody is waited for any more', async () => {
   const bus = createBeatBus();
   const [one, two] = [bus.join('one'), bus.join('two')];

@@ -1,4 +1,4 @@
-// After an acknowledgement readers on every other instance see the new record, and how soon.
+// After an acknowledgement readers on every other instance see the new record.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -11,7 +11,6 @@ import { History, percentile, report } from '../support/staleness.js';
 const demo = await startDemoServer();
 const HANDLES = Array.from({ length: 5 }, (_, at) => `21.T11998/shared-${at}`);
 const WRITES = 60;
-const BOUND_MS = 100;
 
 describeWithRedis('built proxies on one Redis', () => {
   let redis: RedisServer;
@@ -25,7 +24,7 @@ describeWithRedis('built proxies on one Redis', () => {
   const startOne = (): Promise<BuiltProxy> =>
     startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: demo.url, ...patience });
 
-  test.each([2, 3])('%i of them show every write on all of them in time', async (count) => {
+  test.each([2, 3])('%i of them show a write on all of them when it is acknowledged', async (count) => {
     for (const handle of HANDLES) demo.put(handle, numbered(0));
     const proxies = await Promise.all(Array.from({ length: count }, startOne));
     const history = new History();
@@ -51,6 +50,6 @@ describeWithRedis('built proxies on one Redis', () => {
       expect(proxy.output(), 'no credentials in the log').not.toContain(WRITE_HEADERS.Authorization.slice(6));
     }
     expect(delays).toHaveLength(WRITES);
-    expect(percentile(delays, 1)).toBeLessThan(BOUND_MS);
+    expect(percentile(delays, 1)).toBe(0);
   });
 });
