@@ -29,7 +29,7 @@ describeWithRedis('with two instances on one Redis', () => {
   });
   afterAll(() => redis.stop());
   beforeEach(async () => {
-    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env: { REDIS_COMMAND_TIMEOUT: '2s' } };
+    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url };
     [one, other] = await Promise.all([startSharing(sharing), startSharing(sharing)]);
     await request(one.app.admin).post('/purge').send({ all: true }).expect(200);
   });

@@ -4,8 +4,8 @@ import { createKeyLock } from '../../src/cache/lock.js';
 import { testKeyLock } from '../support/lock-contract.js';
 
 describe('a lock within one process', () => {
-  testKeyLock(() => {
-    const lock = createKeyLock({ waitMs: 200 });
+  testKeyLock((waitMs) => {
+    const lock = createKeyLock({ waitMs });
     return [lock, lock];
   });
 

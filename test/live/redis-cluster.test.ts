@@ -4,7 +4,7 @@ import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
-import { describeWithRedis } from '../support/redis-server.js';
+import { LITTLE_PATIENCE, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 // A cluster takes seconds to find out that a node is gone, and that it is back.
@@ -27,11 +27,10 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     demo.reset();
   });
 
-  const start = (): Promise<Proxy> =>
+  const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({
       upstreamUrl: demo.url,
-      // On a busy machine 50 ms are not enough.
-      env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:`, REDIS_COMMAND_TIMEOUT: '2s' },
+      env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:`, ...env },
     });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
   const stored = () => cluster.keys(`run-${run}:*:entry`);
@@ -83,7 +82,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
   });
 
   test('answer every reader on while a master is away, and share again when it is back', async () => {
-    const [one, other] = [await start(), await start()];
+    const [one, other] = [await start(LITTLE_PATIENCE), await start(LITTLE_PATIENCE)];
     await readAll(one);
     await readAll(other);
     await cluster.servers[1]!.stop();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { writeThroughOutage } from '../support/outage-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
-describeWithRedis('a Redis that is frozen for ten seconds', () => {
+describeWithRedis('a Redis that is frozen for seconds', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();

@@ -7,7 +7,7 @@ import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { testKeyLock } from '../support/lock-contract.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { metric, startSharing } from '../support/sharing-proxies.js';
 
 const demo = await startDemoServer();
@@ -71,15 +71,18 @@ describeWithRedis('a Redis that is full', () => {
     expect(await metric(one, 'handle_proxy_redis_up')).toBe(1);
   });
 
-  async function startInstance(): Promise<KeyLock> {
-    const link = new RedisLink({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: 500 }, () => undefined);
+  async function startInstance(waitMs: number): Promise<KeyLock> {
+    const link = new RedisLink(
+      { url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS },
+      () => undefined,
+    );
     onTestFinished(() => link.close());
-    await expect.poll(() => link.isUp(), { timeout: 4000 }).toBe(true);
-    return createKeyLock({ waitMs: 400, shared: { link, keyPrefix: 't:' } });
+    await expect.poll(() => link.isUp()).toBe(true);
+    return createKeyLock({ waitMs, shared: { link, keyPrefix: 't:' } });
   }
 
-  testKeyLock(async () => {
+  testKeyLock(async (waitMs) => {
     await fill();
-    return [await startInstance(), await startInstance()];
+    return [await startInstance(waitMs), await startInstance(waitMs)];
   });
 });

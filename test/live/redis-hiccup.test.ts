@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { LITTLE_PATIENCE, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 import { MOMENT_MS } from '../../src/cache/absence.js';
@@ -20,7 +20,8 @@ describeWithRedis('a Redis that stops for a moment', () => {
   afterAll(() => redis.stop());
 
   test('keeps a write waiting until it goes on and every instance has heard of it', async () => {
-    const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    const start = (): Promise<Proxy> =>
+      startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: LITTLE_PATIENCE });
     const [one, other] = await Promise.all([start(), start()]);
     demo.put(HANDLE, numbered(1));
     expect(numberIn(await other.ask(PATH))).toBe(1);

@@ -3,8 +3,8 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
 import { RedisLink } from '../../src/cache/redis-link.js';
-import { testKeyLock } from '../support/lock-contract.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { gate, testKeyLock } from '../support/lock-contract.js';
+import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 describeWithRedis('a lock over instances on one Redis', () => {
   let redis: RedisServer;
@@ -19,19 +19,22 @@ describeWithRedis('a lock over instances on one Redis', () => {
   });
 
   /** The lock of an instance that has found its Redis. */
-  async function startInstance(waitMs = 400): Promise<KeyLock> {
-    const link = new RedisLink({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: 500 }, () => undefined);
+  async function startInstance(waitMs = 10_000): Promise<KeyLock> {
+    const link = new RedisLink(
+      { url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS },
+      () => undefined,
+    );
     onTestFinished(() => link.close());
-    await expect.poll(() => link.isUp(), { timeout: 4000 }).toBe(true);
+    await expect.poll(() => link.isUp()).toBe(true);
     return createKeyLock({ waitMs, shared: { link, keyPrefix: 't:' } });
   }
 
-  testKeyLock(async () => [await startInstance(), await startInstance()]);
+  testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);
 
   test('of an instance that was killed ends by itself, and is not taken away before', async () => {
-    const lock = await startInstance(2000);
-    await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
+    const lock = await startInstance();
     const begun = performance.now();
+    await client.set('t:{KEY}:lock', 'of somebody else', 'PX', 150);
     await lock('KEY', () => Promise.resolve());
     expect(performance.now() - begun).toBeGreaterThan(100);
   });
@@ -52,18 +55,23 @@ describeWithRedis('a lock over instances on one Redis', () => {
   });
 
   test('goes to an instance that waits, however long the queue of the other is', async () => {
-    const [busy, patient] = [await startInstance(5000), await startInstance(5000)];
+    const [busy, patient] = [await startInstance(), await startInstance()];
     const order: string[] = [];
-    const work = (name: string) => async (): Promise<void> => {
+    const open = gate();
+    const work = (name: string) => (): Promise<void> => {
       order.push(name);
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      return open.passed;
     };
     const queue = Array.from({ length: 20 }, () => busy('KEY', work('busy')));
-    await expect.poll(() => order.length, { interval: 5 }).toBeGreaterThan(0);
-    const before = order.length;
-    await patient('KEY', work('patient'));
-    // The one that holds it now, and perhaps one that was let in while the other asked.
-    expect(order.indexOf('patient') - before).toBeLessThanOrEqual(2);
+    await expect.poll(() => order).toEqual(['busy']);
+    const turn = patient('KEY', work('patient'));
+    await expect
+      .poll(() => client.exists('t:{KEY}:wanted'), { message: 'it has said that it waits' })
+      .toBe(1);
+    open.pass();
+    await turn;
+    // What it said lives for a second and is said again: one other may come between.
+    expect(order.indexOf('patient')).toBeLessThanOrEqual(2);
     await Promise.all(queue);
   });
 });

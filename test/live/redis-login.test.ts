@@ -4,32 +4,23 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { ask } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
 
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 15_000 });
-
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 const SECRET = 'hunter2-hunter2';
 
-const start = (env: Record<string, string>): Promise<BuiltProxy> =>
-  startBuiltProxy({ UPSTREAM_URL: demo.url, LOG_LEVEL: 'trace', ...env });
+const common = { UPSTREAM_URL: demo.url, LOG_LEVEL: 'trace' };
 
 async function sharesWithNext(env: Record<string, string>): Promise<void> {
-  const connected = async (): Promise<BuiltProxy> => {
-    const proxy = await start(env);
-    await expect.poll(proxy.output, { timeout: 4000 }).toContain('redis is connected');
-    return proxy;
-  };
-  const one = await connected();
+  const one = await startConnectedProxy({ ...common, ...env });
   await ask(one.url, PATH);
-  const other = await connected();
+  const other = await startConnectedProxy({ ...common, ...env });
   demo.reset();
   expect((await ask(other.url, PATH)).headers['cache-status']).toContain('detail=redis');
   expect(demo.asked).toBe(0);
@@ -38,7 +29,7 @@ async function sharesWithNext(env: Record<string, string>): Promise<void> {
 
 /** Answers, caches by itself, and says once why Redis is of no use. */
 async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promise<void> {
-  const proxy = await start(env);
+  const proxy = await startBuiltProxy({ ...common, ...env });
   const reasons = (): unknown[] =>
     proxy
       .logs()

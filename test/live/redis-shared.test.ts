@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Proxy } from '../support/proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { LITTLE_PATIENCE, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 const demo = await startDemoServer();
@@ -31,10 +31,8 @@ describeWithRedis('proxies on one Redis', () => {
     demo.reset();
   });
 
-  // On a busy machine a command may take longer than usual. Losing Redis is another test's matter.
-  const patience = { REDIS_COMMAND_TIMEOUT: '1s' };
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
-    startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...patience, ...env } });
+    startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
   const isStored = () => expect.poll(() => client.keys('*:entry')).toHaveLength(1);
 
   test.each([
@@ -66,7 +64,7 @@ describeWithRedis('proxies on one Redis', () => {
   });
 
   test('what Redis kept while it was away is checked until everybody can have said what was written', async () => {
-    const [one, other] = await Promise.all([start(), start()]);
+    const [one, other] = await Promise.all([start(LITTLE_PATIENCE), start(LITTLE_PATIENCE)]);
     await one.ask(PATH);
     await isStored();
     redis.freeze();

@@ -3,7 +3,7 @@ import { MemoryStore } from '../../src/cache/memory-store.js';
 import { RedisLink } from '../../src/cache/redis-link.js';
 import { RedisStore } from '../../src/cache/redis-store.js';
 import { TwoTierStore } from '../../src/cache/two-tier-store.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
 const bounds = { maxBytes: 10_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 1000 } };
@@ -18,7 +18,7 @@ describeWithRedis('the stores on a real Redis', () => {
   afterAll(() => redis.stop());
 
   async function openLink(onMessage: (message: string) => void = () => undefined): Promise<RedisLink> {
-    const options = { url: redis.url, keyPrefix: 'test:', commandTimeoutMs: 500 };
+    const options = { url: redis.url, keyPrefix: 'test:', commandTimeoutMs: PATIENT_MS };
     return new Promise((resolve) => {
       const link: RedisLink = new RedisLink(
         {

@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/map-limited.js';
-import { startBuiltProxy } from '../support/built-proxy.js';
+import { startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type AskV2, askV2, gist } from '../support/v2.js';
@@ -20,9 +20,8 @@ describeWithRedis('fifty clients on two instances', () => {
   /** An instance of its own process that has found its Redis. */
   async function startInstance(upstreamUrl: string): Promise<AskV2> {
     // Nobody is to be sent away: fifty clients take their turn for longer than a real one would wait.
-    const env = { V2_LOCK_WAIT: '60s', REDIS_COMMAND_TIMEOUT: '2s' };
-    const proxy = await startBuiltProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
-    await expect.poll(() => proxy.output(), { timeout: 5000 }).toContain('redis is connected');
+    const env = { V2_LOCK_WAIT: '60s' };
+    const proxy = await startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
     return askV2(proxy.url);
   }
 

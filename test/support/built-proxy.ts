@@ -4,6 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
 import { ask } from './ask.js';
+import { PATIENCE } from './redis-server.js';
 
 type ChildProcessWithOutput = ChildProcessByStdio<Writable | null, Readable, Readable>;
 
@@ -66,7 +67,7 @@ export interface BuiltProxy {
 }
 
 /** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
-const START_TIMEOUT_MS = 15_000;
+export const START_TIMEOUT_MS = 15_000;
 
 /** The service once /readyz says so. Logs at `info`, because the log tells which ports it took. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
@@ -102,14 +103,9 @@ export async function startBuiltProxy(env: Record<string, string>): Promise<Buil
   };
 }
 
-/** How long Redis may take to be found: the signs of life of both connections may be a heartbeat (1 s) apart. */
-const REDIS_FOUND_TIMEOUT_MS = 4000;
-
 /** The service once it has found its Redis too. */
 export async function startConnectedProxy(env: Record<string, string>): Promise<BuiltProxy> {
-  const proxy = await startBuiltProxy(env);
-  await expect
-    .poll(() => proxy.output(), { timeout: REDIS_FOUND_TIMEOUT_MS })
-    .toContain('redis is connected');
+  const proxy = await startBuiltProxy({ ...PATIENCE, ...env });
+  await expect.poll(() => proxy.output(), { timeout: START_TIMEOUT_MS }).toContain('redis is connected');
   return proxy;
 }

@@ -2,10 +2,16 @@
 import { expect, test } from 'vitest';
 import type { KeyLock } from '../../src/cache/lock.js';
 
-/** `make` gives two doors to the same lock: of one process, or of two instances. */
-export function testKeyLock(make: () => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock]): void {
+/** Gives two doors to the same lock: of one process, or of two instances; who waits longer than told gives up. */
+export type MakeDoors = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];
+
+/** Longer than any test: on a busy machine forty turns may take seconds. */
+const PATIENT_MS = 60_000;
+const SHORT_MS = 100;
+
+export function testKeyLock(make: MakeDoors): void {
   test('one work at a time touches a key', async () => {
-    const doors = await make();
+    const doors = await make(PATIENT_MS);
     let inside = 0;
     let most = 0;
     const work = async (): Promise<void> => {
@@ -18,7 +24,7 @@ export function testKeyLock(make: () => Promise<[KeyLock, KeyLock]> | [KeyLock, 
   });
 
   test('works on different keys do not wait for each other', async () => {
-    const [one, other] = await make();
+    const [one, other] = await make(PATIENT_MS);
     const open = gate();
     const first = one('KEY', () => open.passed);
     await other('OTHER', () => Promise.resolve());
@@ -27,14 +33,14 @@ export function testKeyLock(make: () => Promise<[KeyLock, KeyLock]> | [KeyLock, 
   });
 
   test('gives what the work gives, and throws what it throws', async () => {
-    const [one, other] = await make();
+    const [one, other] = await make(PATIENT_MS);
     expect(await one('KEY', () => Promise.resolve(7))).toBe(7);
     await expect(one('KEY', () => Promise.reject(new Error('work')))).rejects.toThrow('work');
     expect(await other('KEY', () => Promise.resolve(8))).toBe(8);
   });
 
   test('who waits too long is sent away with 503, and does not hold up those behind', async () => {
-    const [one, other] = await make();
+    const [one, other] = await make(SHORT_MS);
     const open = gate();
     const begun = gate();
     const first = one('KEY', () => {
@@ -50,7 +56,7 @@ export function testKeyLock(make: () => Promise<[KeyLock, KeyLock]> | [KeyLock, 
 }
 
 /** A promise that is kept on call. */
-function gate(): { passed: Promise<void>; pass: () => void } {
+export function gate(): { passed: Promise<void>; pass: () => void } {
   let pass = (): void => undefined;
   const passed = new Promise<void>((resolve) => {
     pass = resolve;

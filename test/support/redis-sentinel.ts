@@ -27,6 +27,8 @@ export async function startGuardedRedis(): Promise<Guarded> {
   const folder = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
   const first = await startRedis();
   const servers = [first, await startRedis(['--replicaof', '127.0.0.1', String(first.port)])];
+  // A Sentinel asks every ten seconds: what it is to know has to be so when it first asks.
+  await untilMasterHas(servers[1]!);
   const port = await freePort();
   const sentinel = await launchSentinel(join(folder, 'sentinel.conf'), { port, masterPort: first.port });
   const client = new Redis(port, '127.0.0.1');
@@ -63,12 +65,22 @@ export async function startGuardedRedis(): Promise<Guarded> {
   };
 }
 
+async function untilMasterHas(replica: RedisServer): Promise<void> {
+  const client = new Redis(replica.url);
+  await until(
+    async () => (await client.info('replication')).includes('master_link_status:up'),
+    'the replica has not found its master',
+  );
+  client.disconnect();
+}
+
+/** A change of masters that fails is tried again some seconds later. */
 const until = (isSo: () => Promise<boolean>, otherwise: string): Promise<void> =>
   vi.waitFor(
     async () => {
       if (!(await isSo())) throw new Error(otherwise);
     },
-    { timeout: 10_000, interval: 50 },
+    { timeout: 20_000, interval: 50 },
   );
 
 async function launchSentinel(

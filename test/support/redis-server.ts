@@ -16,6 +16,16 @@ export interface RedisServer {
   restart: () => Promise<void>;
 }
 
+/**
+ * On a busy machine a command may take longer than the 50 ms a proxy waits by default, and Redis then counts as
+ * lost. What that means is the matter of tests that freeze or slow Redis down; all others wait.
+ */
+export const PATIENT_MS = 2000;
+export const PATIENCE = { REDIS_COMMAND_TIMEOUT: `${PATIENT_MS}ms` };
+
+/** For tests that freeze Redis and wait until that is noticed. */
+export const LITTLE_PATIENCE = { REDIS_COMMAND_TIMEOUT: '500ms' };
+
 const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
 
 /** A `describe` that needs redis-server. Without one it says so loudly; in CI that is a failure. */

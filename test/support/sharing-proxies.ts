@@ -3,6 +3,7 @@ import nock from 'nock';
 import request from 'supertest';
 import { expect } from 'vitest';
 import { type Proxy, startProxy } from './proxy.js';
+import { PATIENCE } from './redis-server.js';
 
 // The upstream is real here; mocks of sockets would only cost time.
 nock.restore();
@@ -23,7 +24,12 @@ export async function startSharing(sharing: Sharing): Promise<Proxy> {
 
 /** A proxy whose Redis may be away. */
 export const startSeparated = ({ redisUrl, upstreamUrl, env }: Sharing): Promise<Proxy> =>
-  startProxy({ ...(redisUrl !== undefined && { REDIS_URL: redisUrl }), UPSTREAM_URL: upstreamUrl, ...env });
+  startProxy({
+    ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+    UPSTREAM_URL: upstreamUrl,
+    ...PATIENCE,
+    ...env,
+  });
 
 /** Waits until the proxy knows that its Redis is there (1) or away (0). */
 export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
