@@ -10,8 +10,8 @@ const HANDLE = '21.T11998/admin-live';
 const PATH = `/api/handles/${HANDLE}`;
 const TOKEN = 'a-token-of-the-operator';
 
-const start = (): Promise<BuiltProxy> =>
-  startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2', ADMIN_TOKEN: TOKEN });
+const start = (env: Record<string, string> = {}): Promise<BuiltProxy> =>
+  startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2', ADMIN_TOKEN: TOKEN, ...env });
 
 const call = (proxy: BuiltProxy, method: string, path: string, body?: object) =>
   ask(proxy.adminUrl, path, {
@@ -49,13 +49,15 @@ test('the operator sees all workers as one, changes their log level, and every c
   const proxy = await start();
   put('old');
   await askAll(proxy);
-  const stats = JSON.parse((await call(proxy, 'GET', '/stats')).text) as Record<string, unknown>;
-  expect(stats).toMatchObject({
-    requests: { total: 40 },
-    logLevel: 'info',
-    topHandles: [{ name: HANDLE, count: 40 }],
-  });
-  expect(stats['workers']).toHaveLength(2);
+  // A worker that is late is left out.
+  await expect
+    .poll(async () => JSON.parse((await call(proxy, 'GET', '/stats')).text) as unknown)
+    .toMatchObject({
+      requests: { total: 40 },
+      logLevel: 'info',
+      topHandles: [{ name: HANDLE, count: 40 }],
+      workers: [{}, {}],
+    });
   const looked = JSON.parse((await call(proxy, 'GET', `/cache?handle=${HANDLE}`)).text) as {
     copies: object[];
   };
@@ -78,7 +80,8 @@ test('the operator sees all workers as one, changes their log level, and every c
 });
 
 test('the status page of several workers shows them as one, and its stream keeps no stop waiting', async () => {
-  const proxy = await start();
+  // Longer than a test may take: requests under way would be given as much.
+  const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
   put('old');
   await askAll(proxy);
   const stream = await fetch(`${proxy.adminUrl}/events`, { headers: { Authorization: `Bearer ${TOKEN}` } });
@@ -97,9 +100,6 @@ test('the status page of several workers shows them as one, and its stream keeps
   while (stats().length < 2 && (await read()));
   expect(stats().at(-1)).toMatchObject({ requests: { total: 40 } });
   expect(stats().at(-1)?.workers).toHaveLength(2);
-  const stoppedAt = performance.now();
   expect(await proxy.stop()).toEqual({ code: 0, signal: null });
   while (await read());
-  // Less than requests under way would be given.
-  expect(performance.now() - stoppedAt).toBeLessThan(8000);
 });

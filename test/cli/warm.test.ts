@@ -42,7 +42,7 @@ const start = (): Promise<Operated> => startOperated(demo.url);
 itWithProgram('script', 'what Ctrl-C broke off goes on later, and nothing is asked twice', async () => {
   const proxy = await start();
   const list = listOf(900, 'broken-off');
-  const args = ['warm', list, '--state', `${list}.done`, '--rate', '200'];
+  const args = ['warm', list, '--state', `${list}.done`, '--rate', '50'];
   const env = { PROXY_URL: proxy.url };
   const { screen, exited, press } = startOnTerminal(args, env);
   const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900 \| \d+\/s \| \d+s left/;
@@ -77,7 +77,7 @@ test('in a pipe the progress is plain lines, with rate and time left', async () 
 test('a signal breaks it off in a pipe too, and what was done is remembered', async () => {
   const { place } = await start();
   const list = listOf(600, 'signalled');
-  const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '100'];
+  const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
   const { child, exited, stdout, stderr } = startProgram(args, place);
   await expect.poll(() => existsSync(`${list}.done`), { timeout: 15_000 }).toBe(true);
   child.kill('SIGTERM');

@@ -1,11 +1,8 @@
 // The built program keeps its admin listener to those who know the token, with one process and with several.
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
-
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 15_000 });
 
 const demo = await startDemoServer();
 const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');

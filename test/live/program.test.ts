@@ -5,13 +5,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
-import { type BuiltProxy, startBuiltProxy, startMain, startProgram } from '../support/built-proxy.js';
+import {
+  type BuiltProxy,
+  START_TIMEOUT_MS,
+  startBuiltProxy,
+  startMain,
+  startProgram,
+} from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';
-
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 15_000 });
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
@@ -136,7 +139,7 @@ test('the demo prints curl lines, and each of them gets an answer', async () => 
   const [node, ...args] = scripts.demo.split('&&').at(-1)!.trim().split(' ');
   expect(node).toBe('node');
   const { stdout } = startProgram(args, { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' });
-  await expect.poll(stdout, { timeout: 5000 }).toContain('Ctrl-C');
+  await expect.poll(stdout, { timeout: START_TIMEOUT_MS }).toContain('Ctrl-C');
   const lines = stdout()
     .split('\n')
     .filter((line) => line.startsWith('  curl '));

@@ -1,13 +1,10 @@
 // The built program at its end while clients keep asking: what was asked is answered, by all workers.
 import { once } from 'node:events';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { exchangeOn, openSocket } from '../support/raw-socket.js';
 import { type SteadyClient, startSteadyClient } from '../support/steady-client.js';
-
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 30_000 });
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
@@ -55,9 +52,11 @@ test('a request on a connection that was idle is answered, and told that no othe
 test('an answer that was under way when the signal came says that no other follows', async () => {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const socket = await openSocket(proxy.url);
-  demo.delay(400);
+  demo.hold.begin('GET');
   const answer = exchangeOn(socket, `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`);
-  await expect.poll(() => demo.asked).toBe(1);
+  await expect.poll(() => demo.hold.size).toBe(1);
   void proxy.stop();
+  await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
+  demo.hold.end('GET');
   expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
 });

@@ -2,16 +2,15 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get } from 'node:http';
 import { connect } from 'node:net';
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 15_000 });
-
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
+/** Longer than a test may take: an end that waits for it fails the test, however slow the machine is. */
+const NEVER = '1m';
 
 afterEach(() => {
   demo.heal();
@@ -24,12 +23,13 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   'on %s a slow request is answered in full, new connections are refused, and the exit code is 0',
   async (signal) => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    demo.delay(400);
+    demo.hold.begin('GET');
     const slow = ask(proxy.url, PATH);
-    await expect.poll(() => demo.asked).toBe(1);
+    await expect.poll(() => demo.hold.size).toBe(1);
     const exited = proxy.stop(signal);
     await isStopping(proxy);
     await expect(ask(proxy.url, PATH)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    demo.hold.end('GET');
     const answer = await slow;
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 1, handle: '21.T11998/page' });
@@ -58,26 +58,26 @@ test.each(['1', '2'])(
 );
 
 test('a client that keeps its connection open does not hold up the end', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
   const agent = new Agent({ keepAlive: true });
   onTestFinished(() => {
     agent.destroy();
   });
-  demo.delay(300);
+  demo.hold.begin('GET');
   const request = get(`${proxy.url}${PATH}`, { agent });
   const answered = once(request, 'response');
-  await expect.poll(() => demo.asked).toBe(1);
+  await expect.poll(() => demo.hold.size).toBe(1);
   const exited = proxy.stop();
+  await isStopping(proxy);
+  demo.hold.end('GET');
   const [answer] = (await answered) as [IncomingMessage];
   answer.resume();
   await once(answer, 'end');
-  const answeredAt = performance.now();
   expect(await exited).toEqual({ code: 0, signal: null });
-  expect(performance.now() - answeredAt).toBeLessThan(1500);
 });
 
 test('a connection that never sent anything does not hold up the end', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
   const { hostname, port } = new URL(proxy.url);
   const socket = connect(Number(port), hostname);
   socket.on('error', () => undefined);
@@ -85,32 +85,27 @@ test('a connection that never sent anything does not hold up the end', async () 
     socket.destroy();
   });
   await once(socket, 'connect');
-  const stoppedAt = performance.now();
   expect(await proxy.stop()).toEqual({ code: 0, signal: null });
-  // A request may be on its way over it, so it is given a second; the rest is for a busy machine.
-  expect(performance.now() - stoppedAt).toBeLessThan(5000);
 });
 
 test('requests that overstay server.shutdownTimeout are cut off', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms' });
+  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: '200ms', UPSTREAM_TIMEOUT: NEVER };
+  const proxy = await startBuiltProxy(env);
   demo.fail('hang');
   const hanging = ask(proxy.url, PATH);
   hanging.catch(() => undefined);
   await expect.poll(() => demo.asked).toBe(1);
-  const stoppedAt = performance.now();
   expect((await proxy.stop()).code).toBe(0);
-  expect(performance.now() - stoppedAt).toBeLessThan(1500);
   await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
 
 test.each(['1', '2'])('a second signal ends the program at once, with %s workers', async (SERVER_WORKERS) => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
+  const proxy = await startBuiltProxy({ ...env, SERVER_WORKERS });
   demo.fail('hang');
   ask(proxy.url, PATH).catch(() => undefined);
   await expect.poll(() => demo.asked).toBe(1);
   void proxy.stop();
   await isStopping(proxy);
-  const secondAt = performance.now();
   expect((await proxy.stop()).code).toBeGreaterThan(0);
-  expect(performance.now() - secondAt).toBeLessThan(1500);
 });

@@ -1,12 +1,9 @@
 // An error that nobody caught is logged and ends the process it came up in; nothing goes on half alive.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { workersOf } from '../support/workers.js';
-
-// Processes take their time to start on a busy machine.
-vi.setConfig({ testTimeout: 30_000 });
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';

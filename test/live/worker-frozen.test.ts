@@ -24,24 +24,20 @@ function freeze(pid: number): { thaw: () => void } {
   return { thaw };
 }
 
-const timed = async <T>(work: () => Promise<T>): Promise<{ result: T; ms: number }> => {
-  const from = performance.now();
-  return { result: await work(), ms: performance.now() - from };
-};
-
 test('readers and writers of handles it answers for wait little more than for the upstream', async () => {
-  const proxy = await start();
+  // Longer than a test may take: whoever waits for an answer of the worker that stands still fails it.
+  const proxy = await start({ UPSTREAM_TIMEOUT: '1m' });
   const [frozen = 0] = await workersOf(proxy);
   freeze(frozen);
   // Half of them belong to the worker that stands still.
   const paths = Array.from({ length: 16 }, (_, at) => `/api/handles/21.T11998/waited-${at}`);
-  const read = await timed(() => Promise.all(paths.map((path) => ask(proxy.url, path))));
-  expect(read.result.map(({ status }) => status)).toEqual(paths.map(() => 404));
-  expect(read.ms).toBeLessThan(5000);
-  const written = await timed(async () => {
-    for (const [at, path] of paths.slice(0, 4).entries()) await putNumbered(proxy.url, path, at + 1);
-  });
-  expect(written.ms).toBeLessThan(4000);
+  const answers = await Promise.all(paths.map((path) => ask(proxy.url, path)));
+  expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 404));
+  // Even a second for each would be more than a test may take.
+  for (let count = 0; count < 40; count++) {
+    const { status } = await putNumbered(proxy.url, paths[count % paths.length]!, count + 1);
+    expect(status).toBeLessThan(300);
+  }
 });
 
 test('what was written meanwhile it shows to whoever asked it meanwhile', async () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { readInput } from '../../src/v2/schema.js';
+import { cpuMs } from '../support/cpu-time.js';
 import { readOne } from '../support/v2-values.js';
 
 const refusal = (body: unknown): string => {
@@ -189,9 +190,10 @@ it('takes an empty list', () => {
   expect(readInput([])).toEqual([]);
 });
 
-it('reads a hundred thousand references without holding up others for long', () => {
+it('reads a hundred thousand references without holding up others for long', async () => {
   const value = { type: 'URL', refs: Array<string>(50).fill('1:a/b') };
-  const from = performance.now();
-  expect(readInput(Array<typeof value>(2048).fill(value))).toHaveLength(2048);
-  expect(performance.now() - from).toBeLessThan(2000);
+  const ms = await cpuMs(() => {
+    expect(readInput(Array<typeof value>(2048).fill(value))).toHaveLength(2048);
+  });
+  expect(ms).toBeLessThan(2000);
 });
