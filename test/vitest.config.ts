@@ -1,14 +1,42 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+
+/** What measures time or memory, or fills the machine by itself: nothing else runs beside it. */
+const ALONE = [
+  'test/attack/expensive.test.ts',
+  'test/chaos/*.test.ts',
+  'test/faults/{overload,pipelined,unread-answers}.test.ts',
+  'test/live/{bench,redis-link,redis-slow,redis-trouble,worker-killed,workers-late,write-instances}.test.ts',
+  'test/live/redis-{frozen,stopped}-writes.test.ts',
+  'test/redirect/hostile.test.ts',
+  'test/soak/*.test.ts',
+];
 
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    include: ['test/**/*.test.ts'],
+    restoreMocks: true,
     // Many tests start programs and a Redis; on a busy machine that alone takes seconds.
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // What is polled for has to come; where it has to come soon, the test measures that itself.
     expect: { poll: { timeout: 5000 } },
-    restoreMocks: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: ALONE,
+          // Tests wait more than they work: for programs to start, and for time limits.
+          maxWorkers: Math.min(2, availableParallelism()),
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 });
