@@ -12,8 +12,9 @@ import { runWorker } from './workers/worker.js';
 const SPARE_MS = 1500;
 
 /**
- * By default V8 lets garbage grow until the heap is about twice what lives. With `cache.maxBytes` at 256 MiB
- * and records that come and go, one run each ended with 418 MiB of RSS by default and 343 with a quarter.
+ * By default V8 lets garbage grow until the heap is about twice what lives. With 256 MiB of records on the heap,
+ * which came and went, one run each ended with 418 MiB of RSS by default and 343 with a quarter. Records are kept
+ * elsewhere now, but not their keys nor what answers are prepared.
  */
 const LIMIT_GARBAGE = '--heap-growing-percent=25';
 

@@ -2,7 +2,8 @@
 import { type Count, createCounter } from './counters.js';
 import { createHearing } from './hearing.js';
 import { type KeyLock, type KeyLockOptions, createKeyLock } from './lock.js';
-import { type Kept, MemoryStore, type MemoryBounds, type MemoryUsage } from './memory-store.js';
+import type { MemoryBounds, MemoryUsage } from './lists.js';
+import { type Kept, MemoryStore } from './memory-store.js';
 import { readMessage } from './message.js';
 import { PeeredMemory, type TellPeers } from './peers.js';
 import type { RedisPlace } from './redis-connections.js';

@@ -18,10 +18,21 @@ export interface Entry {
   deleteAt: number;
 }
 
+/** From when on it is known, and how long it is fresh. */
+export type Times = Pick<Entry, 'cachedAt' | 'staleAt'>;
+
+export const isSame = (one: Entry, other: Entry): boolean =>
+  one.cachedAt === other.cachedAt &&
+  one.staleAt === other.staleAt &&
+  one.deleteAt === other.deleteAt &&
+  one.kind === other.kind &&
+  one.values === other.values &&
+  one.message === other.message;
+
 // A stored entry of another release is a miss, never misread: change VERSION with the layout.
 const MAGIC = 'HRP';
 const VERSION = 4;
-const KINDS = ['found', 'empty', 'not-found'] as const;
+export const KINDS = ['found', 'empty', 'not-found'] as const;
 /** In Redis the byte of the kind is raised by this when the entry may only stand in (see SOFTEN). */
 const STALE_KINDS = KINDS.length;
 const HEADER_BYTES = 53;

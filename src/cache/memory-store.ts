@@ -1,31 +1,21 @@
 // The memory tier: the least recently used entries leave, found records and not-found answers apart.
 import { randomUUID } from 'node:crypto';
-import type { Entry } from './entry.js';
+import { type Entry, isSame } from './entry.js';
+import { Eras } from './eras.js';
 import { Fences } from './fences.js';
 import { Forgotten } from './forgotten.js';
-import { Eras, type Held, type Slot, type Slots, createSlots, sizeOf } from './slots.js';
+import { Lists, type ListName, type MemoryBounds, type MemoryUsage } from './lists.js';
+import { type Held, Slots } from './slots.js';
 import type { Fence, Looked, Store } from './store.js';
 import { type Sweep, Sweeps, staleFrom } from './sweeps.js';
-
-export interface MemoryBounds {
-  maxBytes: number;
-  found: { maxEntries: number };
-  notFound: { maxEntries: number };
-}
 
 export interface MemoryOptions {
   bounds: MemoryBounds;
   /** How long a write may keep a key from being stored, when nobody says how it ended (ms). */
   fenceLifeMs: number;
   now: () => number;
-  onEvict?: (store: MemoryUsage['store']) => void;
+  onEvict?: (store: ListName) => void;
   fences?: Fences;
-}
-
-export interface MemoryUsage {
-  store: 'found' | 'notFound';
-  entries: number;
-  bytes: number;
 }
 
 /** What memory says of a key when nobody but the operator asks. */
@@ -35,31 +25,22 @@ export interface Kept {
   bytes: number;
 }
 
-// A flood of unknown names may use this part of the memory, and no more.
-const NOT_FOUND_SHARE = 1 / 8;
-
-/** Design decision 5: a flood of unknown names cannot push out records, so each kind has its own list. */
 export class MemoryStore implements Store<number> {
-  #found: Slots;
-  #notFound: Slots;
+  readonly #slots = new Slots();
+  readonly #lists: Lists;
   readonly #forgotten = new Forgotten();
   /** Numbered by the moments of what was forgotten. */
   readonly #sweeps = new Sweeps();
   readonly #fences: Fences;
   readonly #eras = new Eras();
-  readonly #bounds: MemoryBounds;
   readonly #fenceLifeMs: number;
   readonly #now: () => number;
-  readonly #onEvict: MemoryOptions['onEvict'];
 
-  constructor({ bounds, fenceLifeMs, now, onEvict, fences = new Fences() }: MemoryOptions) {
+  constructor({ bounds, fenceLifeMs, now, onEvict = () => undefined, fences = new Fences() }: MemoryOptions) {
     this.#fences = fences;
-    this.#bounds = bounds;
     this.#fenceLifeMs = fenceLifeMs;
     this.#now = now;
-    this.#onEvict = onEvict;
-    this.#found = this.#newList('found');
-    this.#notFound = this.#newList('notFound');
+    this.#lists = new Lists({ slots: this.#slots, bounds, onEvict });
   }
 
   get(key: string): Looked<number> {
@@ -68,57 +49,47 @@ export class MemoryStore implements Store<number> {
 
   /** The entry alone; counts as a use. While the key is fenced it is not fresh. */
   peek(key: string): Entry | undefined {
-    const slot = this.#slot(key);
-    if (slot === undefined || !this.#outlivesSweeps(key, slot)) return undefined;
-    slot.hits++;
-    slot.era = this.#eras.now;
-    return this.#fences.size === 0 ? slot.entry : this.#behindFence(key, slot);
+    const at = this.#use(key);
+    return at === undefined ? undefined : this.#behindFence(key, at);
   }
 
-  /** Where the key is kept now; to be looked at with the same key. */
-  hold(key: string): Held | undefined {
-    return this.#slot(key);
+  /** Where the entry is kept now, if it is what is kept; to be looked at with the same key. */
+  hold(key: string, entry: Entry): Held | undefined {
+    const at = this.#lists.get(key);
+    return at !== undefined && isSame(this.#slots.entry(at), entry) ? this.#slots.hold(at) : undefined;
   }
 
-  /** The same as `peek`, without looking the key up as long as nothing has happened to it. */
-  look(key: string, held: Held): Entry | undefined {
-    const slot = held as Slot;
-    const isAsItWas =
-      !slot.isGone &&
-      slot.era === this.#eras.now &&
-      slot.since >= this.#sweeps.latest &&
-      this.#fences.size === 0;
-    if (!isAsItWas) return this.peek(key);
-    slot.hits++;
-    return slot.entry;
+  /** Whether `peek` would give the entry that is held. Also a use; as long as nothing has happened it is a short one. */
+  look(key: string, held: Held): boolean {
+    const era = this.#eras.now;
+    const sweep = this.#sweeps.latest;
+    if (this.#fences.size === 0 && this.#slots.useAsItWas(held, { era, sweep })) return true;
+    const at = this.#use(key);
+    return at !== undefined && !this.#isFenced(key) && this.#slots.hold(at).stamp === held.stamp;
   }
 
   /** How often the entry was looked at since it was stored. */
   hits(key: string): number {
-    return (this.#found.peek(key) ?? this.#notFound.peek(key))?.hits ?? 0;
+    const at = this.#lists.peek(key);
+    return at === undefined ? 0 : this.#slots.hits(at);
   }
 
   /** For the operator: counts as no use. */
   inspect(key: string): Kept | undefined {
-    const list = this.#found.has(key) ? this.#found : this.#notFound;
-    const slot = list.peek(key);
-    if (slot === undefined || !this.#outlivesSweeps(key, slot)) return undefined;
-    const entry = this.#fences.size === 0 ? slot.entry : this.#behindFence(key, slot);
-    return { entry, hits: slot.hits, bytes: sizeOf(slot, key) };
+    const at = this.#lists.peek(key);
+    if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
+    const entry = this.#behindFence(key, at);
+    return { entry, hits: this.#slots.hits(at), bytes: this.#lists.bytesOf(key, at) };
   }
 
   set(key: string, entry: Entry, ticket: number): boolean {
     this.#endFences(key);
     if (this.#forgotten.isSince(key, ticket) || this.#sweeps.isSince(key, ticket)) return false;
     if (this.#fences.isRaised(key)) return false;
-    const [home, other] =
-      entry.kind === 'found' ? [this.#found, this.#notFound] : [this.#notFound, this.#found];
-    other.delete(key);
-    this.#eras.stored(home.size);
-    home.set(key, { entry, hits: 0, since: this.#forgotten.now(), isGone: false, era: this.#eras.now });
-    const { maxEntries } = this.#bounds[home === this.#found ? 'found' : 'notFound'];
-    if (home.size > maxEntries) home.pop();
-    return home.has(key);
+    const list = entry.kind === 'found' ? 'found' : 'notFound';
+    this.#eras.stored(this.#lists.size(list));
+    const at = this.#slots.add(entry, { since: this.#forgotten.now(), era: this.#eras.now });
+    return this.#lists.set(key, at, list);
   }
 
   replace(key: string, entry: Entry, ticket: number): boolean {
@@ -129,8 +100,7 @@ export class MemoryStore implements Store<number> {
 
   forget(key: string): void {
     this.#forgotten.forget(key);
-    this.#found.delete(key);
-    this.#notFound.delete(key);
+    this.#lists.delete(key);
   }
 
   /** Nobody else has this memory. */
@@ -177,9 +147,7 @@ export class MemoryStore implements Store<number> {
   sweep(sweep: Sweep): void {
     this.#sweeps.add({ ...sweep, number: this.#forgotten.next(), at: this.#now() });
     if (sweep.prefix !== '' || sweep.isSoft) return;
-    // Emptying the lists would visit each entry.
-    this.#found = this.#newList('found');
-    this.#notFound = this.#newList('notFound');
+    this.#lists.clear();
   }
 
   /** Invalidations may have been missed: what is kept is stale from `now` on, what is on its way is not kept. */
@@ -187,36 +155,43 @@ export class MemoryStore implements Store<number> {
     this.#sweeps.add({ prefix: '', isSoft: true, number: this.#forgotten.next(), at: now });
   }
 
-  #newList(store: MemoryUsage['store']): Slots {
-    const share = store === 'found' ? 1 - NOT_FOUND_SHARE : NOT_FOUND_SHARE;
-    return createSlots({ maxBytes: this.#bounds.maxBytes * share, onEvict: () => this.#onEvict?.(store) });
+  #use(key: string): number | undefined {
+    const at = this.#lists.get(key);
+    if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
+    this.#slots.used(at, this.#eras.now);
+    return at;
   }
 
   /** Sweeps are applied to an entry when it is looked at; false when one of them took it. */
-  #outlivesSweeps(key: string, slot: Slot): boolean {
-    if (slot.since >= this.#sweeps.latest) return true;
-    const left = this.#sweeps.apply(key, slot.entry, slot.since);
-    slot.since = this.#forgotten.now();
-    if (left !== undefined) slot.entry = left;
-    else {
-      this.#found.delete(key);
-      this.#notFound.delete(key);
+  #outlivesSweeps(key: string, at: number): boolean {
+    const since = this.#slots.since(at);
+    if (since >= this.#sweeps.latest) return true;
+    const times = this.#slots.times(at);
+    const left = this.#sweeps.apply(key, times, since);
+    if (left === undefined) {
+      this.#lists.delete(key);
+      return false;
     }
-    return left !== undefined;
+    this.#slots.setSince(at, this.#forgotten.now());
+    if (left !== times) this.#slots.setStaleAt(at, left.staleAt);
+    return true;
   }
 
   #makeStale(key: string): void {
-    const slot = this.#slot(key);
-    if (slot) slot.entry = staleFrom(slot.entry, this.#now());
+    const at = this.#lists.get(key);
+    if (at !== undefined) this.#slots.setStaleAt(at, staleFrom(this.#slots.times(at), this.#now()).staleAt);
   }
 
-  #slot(key: string): Slot | undefined {
-    return this.#found.get(key) ?? this.#notFound.get(key);
+  #behindFence(key: string, at: number): Entry {
+    const isFenced = this.#isFenced(key);
+    const entry = this.#slots.entry(at);
+    return isFenced ? staleFrom(entry, this.#now()) : entry;
   }
 
-  #behindFence(key: string, slot: Slot): Entry {
+  #isFenced(key: string): boolean {
+    if (this.#fences.size === 0) return false;
     this.#endFences(key);
-    return this.#fences.isRaised(key) ? staleFrom(slot.entry, this.#now()) : slot.entry;
+    return this.#fences.isRaised(key);
   }
 
   /** Nobody knows how the write ended that a fence has outlived: what was kept before may only stand in. */
@@ -233,9 +208,6 @@ export class MemoryStore implements Store<number> {
   }
 
   usage(): MemoryUsage[] {
-    return [
-      { store: 'found', entries: this.#found.size, bytes: this.#found.calculatedSize },
-      { store: 'notFound', entries: this.#notFound.size, bytes: this.#notFound.calculatedSize },
-    ];
+    return this.#lists.usage();
   }
 }

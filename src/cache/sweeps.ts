@@ -1,5 +1,5 @@
 // Purges of many keys at once: rules that are applied to what is kept when it is looked at.
-import type { Entry } from './entry.js';
+import type { Times } from './entry.js';
 
 /** All keys that begin with `prefix`; every key when it is empty. */
 export interface Sweep {
@@ -58,8 +58,8 @@ export class Sweeps {
     return false;
   }
 
-  /** What is left of an entry from the time of that number. */
-  apply(key: string, entry: Entry, number: number): Entry | undefined {
+  /** What is left of an entry from the time of that number: itself when no rule is about it. */
+  apply<T extends Times>(key: string, entry: T, number: number): T | undefined {
     if (number >= this.latest) return entry;
     if (number < this.#floor.gone) return undefined;
     let left = number < this.#floor.stale ? staleFrom(entry, 0) : entry;
@@ -82,6 +82,6 @@ const covers = (rule: Rule, older: Rule): boolean =>
   rule.number > older.number && older.prefix.startsWith(rule.prefix) && (!rule.isSoft || older.isSoft);
 
 /** The entry as one that may only stand in, since `at`. */
-export function staleFrom(entry: Entry, at: number): Entry {
+export function staleFrom<T extends Times>(entry: T, at: number): T {
   return { ...entry, staleAt: Math.min(entry.staleAt, Math.max(at, entry.cachedAt)) };
 }

@@ -1,6 +1,6 @@
 // What caches and clients behind us are told about an answer. Pure: the time is handed in.
 import { serializeList, Token } from 'structured-headers';
-import type { Entry } from '../cache/entry.js';
+import type { Times } from '../cache/entry.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type Lines, linesOf } from './wire.js';
 
@@ -37,7 +37,7 @@ export function cacheHeaders(facts: CacheFacts): Record<string, string> {
 }
 
 /** The same for a plain hit, which is most of them. */
-function hitHeaders(entry: Entry, now: number, clientMaxAgeMs: number): Record<string, string> {
+function hitHeaders(entry: Times, now: number, clientMaxAgeMs: number): Record<string, string> {
   return {
     Age: ageOf(entry, now),
     'Cache-Control': `public, max-age=${maxAgeOf(entry, now, clientMaxAgeMs)}`,
@@ -50,9 +50,9 @@ const SHARED_SECONDS = 1 << 15;
 const MOST_SHARED = 4096;
 
 /** The headers of a plain hit as lines. Entries of the same age and life share them: nothing is kept with each. */
-export function createHitLines(clientMaxAgeMs: number): (entry: Entry, now: number) => Lines {
+export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: number) => Lines {
   const shared = new Map<number, Lines>();
-  const write = (entry: Entry, now: number): Lines =>
+  const write = (entry: Times, now: number): Lines =>
     linesOf(Object.entries(hitHeaders(entry, now, clientMaxAgeMs)).flat());
   return function hitLines(entry, now) {
     const age = Math.floor((now - entry.cachedAt) / 1000);
@@ -69,12 +69,12 @@ export function createHitLines(clientMaxAgeMs: number): (entry: Entry, now: numb
   };
 }
 
-const ageOf = (entry: Entry, now: number): string =>
+const ageOf = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.cachedAt) / 1000)));
 
-const lifeLeftOf = (entry: Entry, now: number): number => Math.floor((entry.staleAt - now) / 1000);
+const lifeLeftOf = (entry: Times, now: number): number => Math.floor((entry.staleAt - now) / 1000);
 
-const maxAgeOf = (entry: Entry, now: number, clientMaxAgeMs: number): number =>
+const maxAgeOf = (entry: Times, now: number, clientMaxAgeMs: number): number =>
   Math.max(0, Math.min(lifeLeftOf(entry, now), Math.floor(clientMaxAgeMs / 1000)));
 
 /** RFC 9211: `hit`, or why the request went on (`fwd`); a negative ttl is a stale answer. */

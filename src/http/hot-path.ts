@@ -1,7 +1,8 @@
 // The commonest GETs, answered from prepared bytes before Express is entered (design decision 15).
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Entry } from '../cache/entry.js';
+import type { Entry, Times } from '../cache/entry.js';
 import type { MemoryStore } from '../cache/memory-store.js';
+import type { Held } from '../cache/slots.js';
 import { createHitLines } from './cache-headers.js';
 import { createFirstHit } from './first-hit.js';
 import {
@@ -44,13 +45,12 @@ export function createHotPath(deps: HotPathDeps): HotPath {
   function stillTrue(target: string, now: number): Prepared | undefined {
     const prepared = answers.get(target);
     if (prepared === undefined) return undefined;
-    const { key, entry, held } = prepared;
     // A forgotten, fenced, replaced or distrusted entry is not the one that memory gives: that is all there is to check.
-    if (deps.memory.look(key, held) !== entry) {
+    if (!deps.memory.look(prepared.key, prepared)) {
       answers.delete(target);
       return undefined;
     }
-    if (now >= entry.staleAt || entry.cachedAt < deps.trustedSince()) return undefined;
+    if (now >= prepared.staleAt || prepared.cachedAt < deps.trustedSince()) return undefined;
     if (now < prepared.refreshAt) return prepared;
     prepared.refreshAt = Infinity;
     return undefined;
@@ -82,11 +82,13 @@ export function createHotPath(deps: HotPathDeps): HotPath {
     return hit && keep(hit);
   }
 
-  /** Undefined when memory has lost the entry meanwhile. */
+  /** Undefined when memory keeps another entry meanwhile, or none. */
   function keep(offered: Hit): Prepared | undefined {
+    const key = deps.keyOf(offered.handle);
+    const held = deps.memory.hold(key, offered.entry);
+    if (held === undefined) return undefined;
     const known = answers.get(offered.target);
-    const prepared = known?.entry === offered.entry ? known : prepare(offered, deps);
-    if (prepared === undefined) return undefined;
+    const prepared = known?.stamp === held.stamp ? known : prepare(offered, key, held);
     prepared[offered.made.encoding] = variantOf(offered);
     answers.set(offered.target, prepared);
     return prepared;
@@ -108,16 +110,22 @@ function usableEntry(
 const variantFor = (prepared: Prepared, { acceptEncoding }: AskedHeaders): Variant | undefined =>
   prepared.isWorthGzip && acceptsGzip(acceptEncoding) ? prepared.gzip : prepared.identity;
 
-function prepare(
-  { target, handle, entry, status, made: { isWorthGzip } }: Hit,
-  { keyOf, memory }: Pick<HotPathDeps, 'keyOf' | 'memory'>,
-): Prepared | undefined {
-  const key = keyOf(handle);
-  const held = memory.hold(key);
-  if (held === undefined) return undefined;
-  const answered = { method: 'GET', handle, target, status };
-  const variants = { identity: undefined, gzip: undefined, isWorthGzip };
-  return { ...answered, key, entry, held, ...variants, refreshAt: refreshTime(entry) };
+function prepare({ target, handle, entry, status, made }: Hit, key: string, held: Held): Prepared {
+  return {
+    method: 'GET',
+    handle,
+    target,
+    status,
+    key,
+    at: held.at,
+    stamp: held.stamp,
+    cachedAt: entry.cachedAt,
+    staleAt: entry.staleAt,
+    refreshAt: refreshTime(entry),
+    identity: undefined,
+    gzip: undefined,
+    isWorthGzip: made.isWorthGzip,
+  };
 }
 
 function variantOf({ made: { body, common, ofBody, etag } }: Hit): Variant {
@@ -128,7 +136,7 @@ function variantOf({ made: { body, common, ofBody, etag } }: Hit): Variant {
 }
 
 /** From here on (ms) the long way may refresh the entry ahead. */
-const refreshTime = ({ cachedAt, staleAt }: Entry): number => staleAt - (staleAt - cachedAt) / 10;
+const refreshTime = ({ cachedAt, staleAt }: Times): number => staleAt - (staleAt - cachedAt) / 10;
 
 /** Nearly always the same as last time, so that log and metrics can recognise it. */
 function answeredWith(prepared: Prepared, method: string, status: number): HotAnswer {
@@ -151,7 +159,7 @@ function createSend(clientMaxAgeMs: number): (res: ServerResponse, sending: Send
   const wire = createWire();
   return function send(res, { prepared, variant, ifNoneMatch, isHead, now }) {
     const { head, commonLength, body, etag } = variant;
-    const told = hitLines(prepared.entry, now);
+    const told = hitLines(prepared, now);
     if (etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
       wire(res, { status: 304, lines: (told + head.slice(0, commonLength)) as Lines, body: '' }, now);
       return 304;

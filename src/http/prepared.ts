@@ -1,5 +1,5 @@
 // Prepared answers by raw request target, bounded in number and bytes.
-import type { Entry } from '../cache/entry.js';
+import type { Times } from '../cache/entry.js';
 import type { Held } from '../cache/slots.js';
 import type { Lines } from './wire.js';
 
@@ -18,11 +18,8 @@ export interface Variant {
  * An answer to a target, good as long as the cache holds this very entry. It is itself what log and metrics
  * are told of a GET that gets the whole answer: with many answers each object more is one more to fetch.
  */
-export interface Prepared extends HotAnswer {
+export interface Prepared extends HotAnswer, Held, Times {
   key: string;
-  entry: Entry;
-  /** Where memory keeps the entry. */
-  held: Held;
   identity: Variant | undefined;
   gzip: Variant | undefined;
   /** False when the answer is too short to be compressed for anybody. */

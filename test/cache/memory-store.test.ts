@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type MemoryBounds, type MemoryOptions, MemoryStore } from '../../src/cache/memory-store.js';
+import type { MemoryBounds } from '../../src/cache/lists.js';
+import { type MemoryOptions, MemoryStore } from '../../src/cache/memory-store.js';
 import { Fences } from '../../src/cache/fences.js';
+import type { Held } from '../../src/cache/slots.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
@@ -16,6 +18,12 @@ const notFound = entryOf('', { kind: 'not-found', values: toBytes('') });
 
 function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
   return store.set(key, entry, store.get(key).ticket);
+}
+
+function heldIn(store: MemoryStore, key: string): Held {
+  const held = store.hold(key, entryOf(key));
+  if (held === undefined) throw new Error('it is not kept');
+  return held;
 }
 
 describe('the memory store', () => {
@@ -101,24 +109,51 @@ describe('the memory store', () => {
       },
     ],
     ['evicted', (store) => Array.from({ length: 100 }, (_, at) => put(store, `KEY${at}`))],
-  ])('says by the place it holds what it says by the key, also when that was %s', (_how, change) => {
+  ])('knows by the place it holds that the entry was %s', (_how, change) => {
     const store = open();
     put(store, 'A');
-    const held = store.hold('A');
-    if (held === undefined) throw new Error('it is not kept');
-    const before = store.look('A', held);
-    expect(before).toBe(store.peek('A'));
+    const held = heldIn(store, 'A');
+    expect(store.look('A', held)).toBe(true);
     change(store);
-    expect(store.look('A', held)).toEqual(store.peek('A'));
-    expect(store.look('A', held)).not.toBe(before);
+    expect(store.look('A', held)).toBe(false);
+  });
+
+  test('holds no other entry than the one it is asked to hold', () => {
+    const store = open();
+    expect(store.hold('A', entryOf('A'))).toBeUndefined();
+    put(store, 'A');
+    expect(store.hold('A', entryOf('B'))).toBeUndefined();
+    expect(store.hold('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
+    expect(store.hold('A', entryOf('A'))).toBeDefined();
+  });
+
+  test('does not take an entry for the one that was held in its place', () => {
+    const store = open();
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.forget('A');
+    put(store, 'B');
+    put(store, 'A');
+    expect(store.look('A', held)).toBe(false);
+    store.sweep({ prefix: '', isSoft: false });
+    put(store, 'A');
+    expect(store.look('A', held)).toBe(false);
+  });
+
+  test('holds an entry through the fences of others', () => {
+    const store = open();
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.fence('B');
+    expect(store.look('A', held)).toBe(true);
   });
 
   test('keeps what is used by the place it is held at, while others come and go', () => {
     const store = open({ found: { maxEntries: 100 } });
     for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
-    const held = store.hold('KEY0');
+    const held = heldIn(store, 'KEY0');
     for (let at = 100; at < 1000; at++) {
-      expect(held && store.look('KEY0', held)).toBeDefined();
+      expect(store.look('KEY0', held)).toBe(true);
       put(store, `KEY${at}`);
     }
     expect(store.peek('KEY1')).toBeUndefined();

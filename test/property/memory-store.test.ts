@@ -1,0 +1,121 @@
+// Memory keeps its entries as bytes in blocks; whoever asks it cannot tell it from a Map of entries.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Entry } from '../../src/cache/entry.js';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import type { Held } from '../../src/cache/slots.js';
+import { staleFrom } from '../../src/cache/sweeps.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { NOW } from '../support/store-contract.js';
+
+const KEYS = ['A/1', 'A/2', 'A/Größe', 'B/1', 'B/漢字', 'B/\ud800'];
+const keys = fc.constantFrom(...KEYS);
+const times = fc.integer({ min: NOW - 5000, max: NOW + 5000 });
+const lives = { cachedAt: times, staleAt: times, deleteAt: times };
+const found = fc.record({
+  ...lives,
+  kind: fc.constant('found' as const),
+  values: fc.nat({ max: 3000 }).map((length) => toBytes(JSON.stringify('Größe '.repeat(length / 6)))),
+  message: fc.constant(''),
+});
+const missing = fc.record({
+  ...lives,
+  kind: fc.constantFrom('empty' as const, 'not-found' as const),
+  values: fc.constant(toBytes('')),
+  message: fc.constantFrom('', 'No such handle', '漢字 \ud800'),
+});
+
+const put = fc.record({ kind: fc.constant('put' as const), key: keys, entry: fc.oneof(found, missing) });
+const use = fc.record({ kind: fc.constantFrom('peek' as const, 'forget' as const), key: keys });
+const soften = fc.record({ kind: fc.constant('soften' as const), key: keys });
+const sweep = fc.record({
+  kind: fc.constant('sweep' as const),
+  prefix: fc.constantFrom('', 'A/', 'B/1'),
+  isSoft: fc.boolean(),
+});
+
+type Act = Drawn<typeof put> | Drawn<typeof use> | Drawn<typeof soften> | Drawn<typeof sweep>;
+type Drawn<T> = T extends fc.Arbitrary<infer One> ? One : never;
+
+function act(store: MemoryStore, done: Act): void {
+  if (done.kind === 'put') store.set(done.key, done.entry, store.get(done.key).ticket);
+  else if (done.kind === 'sweep') store.sweep(done);
+  else store[done.kind](done.key);
+}
+
+/** The same in a Map, where everything happens at once. The entry used last stands last. */
+function actInMap(map: Map<string, Entry>, done: Act): void {
+  const makeStale = (isMeant: (key: string) => boolean): void => {
+    for (const [key, entry] of map) if (isMeant(key)) map.set(key, staleFrom(entry, NOW));
+  };
+  if (done.kind === 'sweep') {
+    const isMeant = (key: string): boolean => key.startsWith(done.prefix);
+    if (done.isSoft) makeStale(isMeant);
+    else for (const key of [...map.keys()].filter(isMeant)) map.delete(key);
+    return;
+  }
+  if (done.kind === 'soften') makeStale((key) => key === done.key);
+  const entry = done.kind === 'put' ? done.entry : map.get(done.key);
+  map.delete(done.key);
+  if (entry !== undefined && done.kind !== 'forget') map.set(done.key, entry);
+}
+
+/** The least recently used of each kind leaves. */
+function bound(map: Map<string, Entry>, most: number): void {
+  for (const isFound of [true, false]) {
+    const keys = [...map.keys()].filter((key) => (map.get(key)?.kind === 'found') === isFound);
+    for (const key of keys.slice(0, Math.max(0, keys.length - most))) map.delete(key);
+  }
+}
+
+const open = (most: number): MemoryStore =>
+  new MemoryStore({
+    bounds: { maxBytes: 10_000_000, found: { maxEntries: most }, notFound: { maxEntries: most } },
+    fenceLifeMs: 1000,
+    now: () => NOW,
+  });
+
+function hold(store: MemoryStore, key: string, entry: Entry): Held {
+  const held = store.hold(key, entry);
+  if (held === undefined) throw new Error(`${key} is not kept as it was given`);
+  return held;
+}
+
+describe('the memory store', () => {
+  test('gives what a Map of entries gives, and holds an entry as long as that does', () => {
+    const acts = fc.array(fc.oneof(put, use, soften, sweep), { maxLength: 60 });
+    fc.assert(
+      fc.property(acts, (chosen) => {
+        const store = open(100);
+        const map = new Map<string, Entry>();
+        const held = new Map<string, { by: Held; entry: Entry }>();
+        for (const done of chosen) {
+          act(store, done);
+          actInMap(map, done);
+          const isHeld = [...held].map(([key, { by }]) => store.look(key, by));
+          expect(isHeld).toEqual([...held].map(([key, { entry }]) => map.get(key) === entry));
+          expect(KEYS.map((key) => store.peek(key))).toEqual(KEYS.map((key) => map.get(key)));
+          for (const [key, entry] of map) held.set(key, { by: hold(store, key, entry), entry });
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('lets go of what was used longest ago, as a Map in the order of use', () => {
+    const acts = fc.array(fc.oneof(put, put, use, soften), { maxLength: 80 });
+    fc.assert(
+      fc.property(acts, (chosen) => {
+        const store = open(2);
+        const map = new Map<string, Entry>();
+        for (const done of chosen) {
+          act(store, done);
+          actInMap(map, done);
+          bound(map, 2);
+          expect(KEYS.map((key) => store.inspect(key)?.entry)).toEqual(KEYS.map((key) => map.get(key)));
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
