@@ -1,25 +1,23 @@
 // The connections to the Handle server: for reads, for a second try, and for writes; all trust the same.
 import http from 'node:http';
-import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { createPinCheck } from './pin.js';
-import { PinnedAgent } from './pinned-agent.js';
+import { type ReadAgentsByProtocol, createReadAgents } from './read-agents.js';
+import { TlsAgent, type Trust } from './tls-agent.js';
 
-export interface AgentOptions {
+export interface AgentOptions extends Trust {
   url: string;
   /** Most connections of each kind at a time. */
   connections: number;
-  /** PEM text of the only authorities to trust. */
-  ca?: string | undefined;
-  /** SHA-256 of the only certificates to trust, separated by commas; then neither chain nor name matters. */
-  fingerprint?: string | undefined;
 }
 
 export interface Agents {
-  /** Keeps its connections for the next read. */
+  /** For reads whose answers all callers share. */
+  reads: ReadAgentsByProtocol;
+  /** For fetch, which asks on behalf of one caller; keeps its connections for the next request. */
   dispatcher: Dispatcher;
-  /** Opens a connection for each read: what a dead kept-alive socket cannot spoil. */
+  /** Opens a connection for each request: what a dead kept-alive socket cannot spoil. */
   freshDispatcher: Dispatcher;
   /** For http-proxy-middleware, which carries the writes. */
   nodeAgent: http.Agent;
@@ -35,12 +33,18 @@ export function createAgents(options: AgentOptions): Agents {
   // `pipelining: 0` is undici's way to say `Connection: close`.
   const freshDispatcher = new Agent({ connections, connect, pipelining: 0 });
   const nodeAgent = createNodeAgent(options);
+  const reads = createReadAgents(connections, options);
   return {
+    reads,
     dispatcher,
     freshDispatcher,
     nodeAgent,
     async close() {
       nodeAgent.destroy();
+      for (const { kept, fresh } of Object.values(reads)) {
+        kept.destroy();
+        fresh.destroy();
+      }
       await Promise.all([dispatcher.destroy(), freshDispatcher.destroy()]);
     },
   };
@@ -68,11 +72,9 @@ function createConnector({ ca, fingerprint }: AgentOptions): buildConnector.conn
   };
 }
 
-function createNodeAgent({ url, connections, ca, fingerprint }: AgentOptions): http.Agent {
+function createNodeAgent({ url, connections, ...trust }: AgentOptions): http.Agent {
   // A write is never sent twice, so it must not meet a connection the server is about to give up:
   // idle ones are closed long before a server would (Jetty after 30 s, Node after 5 s).
   const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
-  if (new URL(url).protocol === 'http:') return new http.Agent(options);
-  if (fingerprint !== undefined) return new PinnedAgent(options, createPinCheck(fingerprint));
-  return new https.Agent(ca === undefined ? options : { ...options, ca });
+  return new URL(url).protocol === 'http:' ? new http.Agent(options) : new TlsAgent(options, trust);
 }

@@ -1,5 +1,5 @@
 // Reads the body of a response as text, but not more of it than allowed.
-import { ServiceError } from '../errors.js';
+import { tooLong } from './get.js';
 
 /** @throws ServiceError UPSTREAM_BAD_ANSWER as soon as the body, decompressed, is over the limit */
 export async function readBody(response: Response, maxBodyBytes: number): Promise<string> {
@@ -9,10 +9,7 @@ export async function readBody(response: Response, maxBodyBytes: number): Promis
   // Leaving the loop by an error cancels the stream, and so closes the connection.
   for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
     length += chunk.length;
-    if (length > maxBodyBytes) {
-      const detail = `more than ${maxBodyBytes} bytes (HTTP ${response.status}); see upstream.maxBodySize`;
-      throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail });
-    }
+    if (length > maxBodyBytes) throw tooLong(response.status, maxBodyBytes);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length).toString('utf8');

@@ -1,4 +1,4 @@
-// Turns what fetch throws into an error of the catalogue that tells an operator what to do.
+// Turns what a request meets into an error of the catalogue that tells an operator what to do.
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { PIN_MISMATCH } from './pin.js';
 
@@ -40,7 +40,7 @@ const TIMEOUTS = new Set([
   'UND_ERR_BODY_TIMEOUT',
 ]);
 
-/** Not HTTP (HPE_* of the parser), more headers than undici takes, or a broken compression (Z_*). */
+/** Not HTTP (HPE_* of the parser), more headers than are taken, or a broken compression (Z_*). */
 const NOT_AN_ANSWER = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$|UND_ERR_RES_)/;
 
 /** Whether the same question deserves a second try on a fresh connection. */
@@ -83,7 +83,7 @@ function classify(code: string | undefined): { code: ErrorCode; detail: string }
   return { code: 'UPSTREAM_UNREACHABLE', detail: advice === undefined ? code : `${advice} (${code})` };
 }
 
-/** A real fetch wraps the error it met as `cause`; nock throws the error itself. */
+/** A fetch wraps the error it met as `cause`; node:http and nock give the error itself. */
 function codeOf(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown; name?: unknown } };
   const found = cause?.code ?? code;

@@ -7,7 +7,7 @@ import { neverReached, toServiceError } from './failure.js';
 import type { Gate } from './gate.js';
 import { type RecordAnswer, readAnswer } from './record-answer.js';
 import { retryOnFresh } from './resilience.js';
-import { withTimeLimit } from './time-limit.js';
+import { withSignal } from './time-limit.js';
 
 export interface SenderOptions {
   url: string;
@@ -59,7 +59,7 @@ export function createSender(options: SenderOptions): Sender {
   return {
     read: (sent) =>
       gate.run(() =>
-        withTimeLimit({ timeoutMs }, (limit) =>
+        withSignal({ timeoutMs }, (limit) =>
           retryOnFresh((fresh) =>
             send({ method: 'GET', ...sent }, fresh ? options.freshDispatcher : options.dispatcher, limit),
           ),
@@ -68,7 +68,7 @@ export function createSender(options: SenderOptions): Sender {
     async write(sent) {
       try {
         return await gate.run(() =>
-          withTimeLimit({ timeoutMs: writeTimeoutMs }, (limit) => send(sent, options.dispatcher, limit)),
+          withSignal({ timeoutMs: writeTimeoutMs }, (limit) => send(sent, options.dispatcher, limit)),
         );
       } catch (error) {
         if (neverReached(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });

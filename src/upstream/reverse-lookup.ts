@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { badAnswer } from './bad-answer.js';
 import { readBody } from './body.js';
 import { toServiceError } from './failure.js';
-import { withTimeLimit } from './time-limit.js';
+import { withSignal } from './time-limit.js';
 
 export interface ReverseLookupOptions {
   url: string;
@@ -43,7 +43,7 @@ export function createReverseLookup(options: ReverseLookupOptions): ReverseLooku
       dispatcher: options.dispatcher,
     } as unknown as RequestInit;
     try {
-      return await withTimeLimit({ timeoutMs: options.timeoutMs }, async (signal) => {
+      return await withSignal({ timeoutMs: options.timeoutMs }, async (signal) => {
         const response = await globalThis.fetch(url, { ...init, signal });
         const { status, headers } = response;
         return readHandles({ status, headers, body: await readBody(response, options.maxBodyBytes) });

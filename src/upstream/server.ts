@@ -1,15 +1,15 @@
 // One Handle server as the client sees it: asked for one handle, anonymously, and left alone when it has to be.
-import type { Dispatcher } from 'undici';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import { readBody } from './body.js';
 import { toServiceError } from './failure.js';
 import type { Gate } from './gate.js';
-import { type Reply, readReply } from './reply.js';
+import { get, readOrigin } from './get.js';
+import type { ReadAgentsByProtocol } from './read-agents.js';
+import { readReply } from './reply.js';
 import { type BreakerOptions, type BreakerState, createBreaker, retryOnFresh } from './resilience.js';
 import { createRest } from './rest.js';
-import { withTimeLimit } from './time-limit.js';
+import { type Limit, withTimeLimit } from './time-limit.js';
 
 /** One question that was sent, for the metrics. */
 export interface Asked {
@@ -24,8 +24,7 @@ export interface ServerOptions {
   pseudonym: string;
   maxBodyBytes: number;
   caseSensitive: boolean;
-  dispatcher: Dispatcher;
-  freshDispatcher: Dispatcher;
+  reads: ReadAgentsByProtocol;
   breaker: BreakerOptions;
   gate: Gate;
   /** Most that a Retry-After of the server is obeyed. */
@@ -49,22 +48,26 @@ export interface HandleServer {
 }
 
 export function createServer(options: ServerOptions): HandleServer {
-  const { gate, maxBodyBytes, caseSensitive, dispatcher, freshDispatcher } = options;
-  const handles = `${options.url.replace(/\/+$/, '')}/api/handles/`;
+  const { gate, maxBodyBytes, caseSensitive } = options;
+  const origin = readOrigin(options.url);
+  const agents = options.reads[origin.protocol];
   const breaker = createBreaker(options.breaker);
   const rest = createRest(options);
   // Everything that is sent. Nothing of the caller's: many callers share the answer.
-  const headers = {
-    accept: 'application/json',
+  const headers = [
+    ...['Host', origin.host],
+    ...['Accept', 'application/json'],
     // A record is small and its server near: packing and unpacking it took a tenth of a busy proxy's time.
-    'accept-encoding': 'identity',
-    'user-agent': 'handle-resolver-proxy',
-    via: `1.1 ${options.pseudonym}`,
-  };
+    ...['Accept-Encoding', 'identity'],
+    ...['User-Agent', 'handle-resolver-proxy'],
+    ...['Via', `1.1 ${options.pseudonym}`],
+  ];
+  // An agent that keeps nothing but has a bound says `keep-alive` all the same.
+  const closing = [...headers, 'Connection', 'close'];
 
   async function ask(question: ServerQuestion): Promise<Outcome> {
     const { handle, authoritative, timeoutMs, signal } = question;
-    const url = handles + handleToPath(handle) + (authoritative ? '?auth=true' : '');
+    const path = `${origin.path}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
     rest.demandOver();
     const deadline = performance.now() + timeoutMs;
     return gate.run(() => {
@@ -76,35 +79,21 @@ export function createServer(options: ServerOptions): HandleServer {
         const limits = { timeoutMs: leftMs, signal: isProbe ? undefined : signal };
         return observed(options, (tries) =>
           withTimeLimit(limits, (limit) =>
-            retryOnFresh((fresh) => send({ url, handle, fresh, limit, tries })),
+            retryOnFresh((fresh) => send({ path, handle, fresh, limit, tries })),
           ),
         );
       });
     });
   }
 
-  async function send({ url, handle, fresh, limit, tries }: Try): Promise<Outcome> {
+  async function send({ path, handle, fresh, limit, tries }: Try): Promise<Outcome> {
     tries.count++;
-    // The types of npm's undici and of the bundled one differ; at run time either dispatcher will do.
-    const init = {
-      headers,
-      redirect: 'manual',
-      signal: limit,
-      dispatcher: fresh ? freshDispatcher : dispatcher,
-    } as unknown as RequestInit;
-    const reply = await readWhole(url, init).catch((error: unknown) => {
-      throw toServiceError(error);
+    const how = fresh ? { agent: agents.fresh, headers: closing } : { agent: agents.kept, headers };
+    const reply = await get({ origin, path, ...how, maxBodyBytes, limit }).catch((error: unknown) => {
+      // A caller who has left is no failure of the server.
+      throw error === limit.reason ? error : toServiceError(error);
     });
     return readReply({ ...reply, handle, caseSensitive, restMs: rest.heed(reply) });
-  }
-
-  async function readWhole(
-    url: string,
-    init: RequestInit,
-  ): Promise<Pick<Reply, 'status' | 'headers' | 'body'>> {
-    const response = await globalThis.fetch(url, init);
-    const body = await readBody(response, maxBodyBytes);
-    return { status: response.status, headers: response.headers, body };
   }
 
   return { ask, breakerState: () => breaker.state() };
@@ -135,9 +124,9 @@ interface Tries {
 }
 
 interface Try {
-  url: string;
+  path: string;
   handle: string;
   fresh: boolean;
-  limit: AbortSignal;
+  limit: Limit;
   tries: Tries;
 }

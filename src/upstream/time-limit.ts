@@ -1,37 +1,64 @@
 // Bounds how long something is waited for: by a time limit, and by callers who leave.
 import { ServiceError } from '../errors.js';
 
-export interface Limit {
+export interface TimeLimit {
   timeoutMs: number;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Runs work under one limit for all of it. A timer of our own, as AbortSignal.timeout cannot be
- * cleared, and AbortSignal.any may lose a timeout to the garbage collector (Node 20).
+ * The end of what one piece of work may take. An AbortController would do the same for the price of a
+ * quarter of a whole read: it is an EventTarget, and so is its signal.
  */
+export interface Limit {
+  /** Set once the time is over, or the caller has left. */
+  readonly reason: Error | undefined;
+  /** Tells whoever works now; the next one takes its place. */
+  onOver: (reason: Error) => void;
+}
+
+/** Runs work that gives up at once when the limit is over: with its reason, and leaving nothing behind. */
 export async function withTimeLimit<T>(
-  { timeoutMs, signal }: Limit,
-  work: (limit: AbortSignal) => Promise<T>,
+  { timeoutMs, signal }: TimeLimit,
+  work: (limit: Limit) => Promise<T>,
 ): Promise<T> {
   if (signal?.aborted) throw callerLeft();
-  const limit = new AbortController();
-  const expire = (): void => {
-    limit.abort(
-      new ServiceError('UPSTREAM_TIMEOUT', { detail: `no whole answer within ${Math.ceil(timeoutMs)} ms` }),
-    );
+  const limit = { reason: undefined as Error | undefined, onOver: (): void => undefined };
+  const end = (reason: Error): void => {
+    limit.reason = reason;
+    (limit as Limit).onOver(reason);
   };
   const leave = (): void => {
-    limit.abort(callerLeft());
+    end(callerLeft());
   };
-  const timer = setTimeout(expire, timeoutMs);
+  const timer = setTimeout(() => {
+    const detail = `no whole answer within ${Math.ceil(timeoutMs)} ms`;
+    end(new ServiceError('UPSTREAM_TIMEOUT', { detail }));
+  }, timeoutMs);
   signal?.addEventListener('abort', leave, { once: true });
   try {
-    return await untilAborted(work(limit.signal), limit.signal);
+    return await work(limit);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', leave);
   }
+}
+
+/**
+ * The same for work that listens to a signal. Not AbortSignal.timeout, which cannot be cleared, nor
+ * AbortSignal.any, which may lose a timeout to the garbage collector (Node 20).
+ */
+export async function withSignal<T>(
+  timeLimit: TimeLimit,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withTimeLimit(timeLimit, (limit) => {
+    const controller = new AbortController();
+    limit.onOver = (reason) => {
+      controller.abort(reason);
+    };
+    return untilAborted(work(controller.signal), controller.signal);
+  });
 }
 
 /** Never the caller's own reason: that may be a ServiceError, and would be taken for a failure of the server. */

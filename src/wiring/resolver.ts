@@ -33,8 +33,7 @@ export function makeUpstream(
     pseudonym,
     maxBodyBytes: maxBodySize,
     caseSensitive,
-    dispatcher: agents.dispatcher,
-    freshDispatcher: agents.freshDispatcher,
+    reads: agents.reads,
     breaker: {
       failures: breaker.failures,
       openForMs: breaker.openFor,

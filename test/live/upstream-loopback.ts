@@ -83,14 +83,14 @@ export interface LiveClient {
 }
 
 /**
- * An upstream client that asks for the same handle each time. undici takes a connection up again one
- * turn of the event loop after its last answer; with several it would open another one meanwhile.
+ * An upstream client that asks for the same handle each time. A connection can be taken up again a moment after its
+ * last answer; with several there would be another one meanwhile.
  */
 export function openClient(
   { url, ca, fingerprint }: Omit<AgentOptions, 'connections'>,
   changes: Partial<UpstreamClientOptions> = {},
 ): LiveClient {
-  const { dispatcher, freshDispatcher } = openAgents({ url, ca, fingerprint, connections: 1 });
+  const { reads } = openAgents({ url, ca, fingerprint, connections: 1 });
   const asked: Asked[] = [];
   const client = createUpstreamClient({
     pseudonym: 'handle-resolver-proxy',
@@ -98,8 +98,7 @@ export function openClient(
     timeoutMs: 5000,
     maxBodyBytes: 100_000,
     caseSensitive: false,
-    dispatcher,
-    freshDispatcher,
+    reads,
     breaker: { failures: 100, openForMs: 5000 },
     onAnswer: (answer) => asked.push(answer),
     now: Date.now,

@@ -39,15 +39,14 @@ export function mockUpstream(): MockedUpstream {
 }
 
 export function createClient(changes: Partial<UpstreamClientOptions> = {}): UpstreamClient {
-  const { dispatcher, freshDispatcher } = createAgents({ url: UPSTREAM, connections: 10 });
+  const { reads } = createAgents({ url: UPSTREAM, connections: 10 });
   return createUpstreamClient({
     pseudonym: 'handle-resolver-proxy',
     url: UPSTREAM,
     timeoutMs: 2000,
     maxBodyBytes: 100_000,
     caseSensitive: false,
-    dispatcher,
-    freshDispatcher,
+    reads,
     breaker: { failures: 100, openForMs: 5000 },
     now: Date.now,
     ...changes,
