@@ -60,7 +60,7 @@ const server = section({
 
 const hotPath = section({
   enabled: yesOrNo(true).describe(
-    'Whether answers given before are prepared as bytes and sent without passing through Express (`true` or `false`).',
+    'Whether plain questions are answered without passing through Express, and answers given before from prepared bytes (`true` or `false`).',
   ),
   maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
     'Greatest number of prepared answers in memory.',

@@ -8,18 +8,18 @@ import express, {
   type Response,
 } from 'express';
 import type { ServiceError } from '../errors.js';
+import { hasContext, putContext } from './context.js';
 import { answerOptions, cors } from './cors.js';
 import { createErrorReply } from './error-reply.js';
 import { readFormat, readParameters } from './question.js';
 import { createRefusals, unknownEndpoint } from './refusals.js';
-import { type AnsweredRequest, type RequestTrace, createRequestLog } from './request-log.js';
+import type { RequestLog } from './request-log.js';
 import { readTarget } from './target.js';
 
 export interface PipelineDeps {
   maxRequestLineBytes: number;
   refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
-  onAnswered: (request: AnsweredRequest) => void;
-  currentTrace?: (() => RequestTrace | undefined) | undefined;
+  requestLog: RequestLog;
   onUnexpected: (error: unknown) => void;
   pseudonym: string;
   resolveRoute: RequestHandler;
@@ -56,8 +56,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', deps.trustedProxies);
-  app.use(setContext); // everything below reads the target from here, undecoded
-  app.use(createRequestLog(deps.onAnswered, deps.currentTrace)); // sees every request, also those refused next
+  app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
   app.use(createRefusals(deps)); // before any route looks at the request
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
@@ -78,14 +77,15 @@ export function createPipeline(deps: PipelineDeps): Express {
   return app;
 }
 
-function setContext(req: Request, res: Response, next: NextFunction): void {
-  const target = readTarget(req.url);
-  const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
-  Object.assign(res.locals, {
-    family,
-    target,
-    format: readFormat(readParameters(target.query)),
-    result: 'local',
-  });
-  next();
+/** Sets the context and sees to the log, which tells of every request, unless the short way has done so. */
+function createBeginning(requestLog: RequestLog): RequestHandler {
+  return function begin(req: Request, res: Response, next: NextFunction): void {
+    if (!hasContext(res)) {
+      const target = readTarget(req.url);
+      const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
+      putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
+      requestLog(req, res);
+    }
+    next();
+  };
 }

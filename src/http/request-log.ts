@@ -1,5 +1,5 @@
 // Tells what became of each request, once, when it is over.
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Result, contextOf } from './context.js';
 
 export interface AnsweredRequest {
@@ -20,14 +20,19 @@ export interface RequestTrace {
   describe: (attributes: Record<string, string | number>) => void;
 }
 
-/** `onAnswered` gets no header and no query: credentials cannot slip into a log that never sees them. */
-export function createRequestLog(
-  onAnswered: (request: AnsweredRequest) => void,
-  currentTrace: () => RequestTrace | undefined = () => undefined,
-): RequestHandler {
-  return function requestLog(req: Request, res: Response, next: NextFunction): void {
+export interface RequestLogDeps {
+  /** Gets no header and no query: credentials cannot slip into a log that never sees them. */
+  onAnswered: (request: AnsweredRequest) => void;
+  currentTrace?: (() => RequestTrace | undefined) | undefined;
+}
+
+/** Begins to watch a request whose context is there. */
+export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
+
+export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): RequestLog {
+  return function requestLog({ method = '' }, res) {
     const startedAt = performance.now();
-    const trace = currentTrace();
+    const trace = currentTrace?.();
     res.once('close', () => {
       const { family, target, handle, result } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
@@ -39,7 +44,7 @@ export function createRequestLog(
       });
       onAnswered({
         family,
-        method: req.method,
+        method,
         handle,
         path: shownPath(target.path),
         status: res.statusCode,
@@ -48,7 +53,6 @@ export function createRequestLog(
         ...(trace && { traceId: trace.traceId }),
       });
     });
-    next();
   };
 }
 

@@ -45,7 +45,7 @@ export function createResolveRoute(deps: ResolveDeps): RequestHandler {
   };
 }
 
-interface Asking {
+export interface Asking {
   handle: string;
   question: Question;
   deps: Omit<ResolveDeps, 'passThrough'>;
@@ -54,15 +54,29 @@ interface Asking {
 /** Answers a question about a handle with JSON. */
 export async function answerRecord(req: Request, res: Response, asking: Asking): Promise<void> {
   const { handle, question, deps } = asking;
-  const resolution = await deps.resolve(handle, question);
-  const result = resultOf(resolution, question);
-  contextOf(res).result = result;
+  const context = contextOf(res);
+  const resolution = await (context.begun ?? deps.resolve(handle, question));
+  context.result = resultOf(resolution, question);
   const reply = replyTo(resolution, asking);
   const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes });
-  if (resolution.kind === 'refused') return;
-  if (resolution.stale !== undefined) deps.onStale(resolution.stale);
-  if (result === 'hit' && resolution.from === 'memory') {
-    deps.onHit({ target: req.url, handle, entry: resolution.entry, status: reply.status, made });
+  if (resolution.kind === 'entry') tellOfAnswer(req.url, { resolution, status: reply.status, made }, asking);
+}
+
+interface Answered {
+  resolution: FromEntry;
+  status: number;
+  made: Representation;
+}
+
+export function tellOfAnswer(
+  target: string,
+  { resolution, status, made }: Answered,
+  { handle, question, deps }: Asking,
+): void {
+  const { entry, from, stale } = resolution;
+  if (stale !== undefined) deps.onStale(stale);
+  if (resultOf(resolution, question) === 'hit' && from === 'memory') {
+    deps.onHit({ target, handle, entry, status, made });
   }
 }
 
@@ -104,7 +118,7 @@ function replyTo(resolution: Resolution, { handle, question, deps }: Asking): Re
   };
 }
 
-function replyFromEntry(resolution: FromEntry, { handle, question, deps }: Asking): Reply {
+export function replyFromEntry(resolution: FromEntry, { handle, question, deps }: Asking): Reply {
   const headers = cacheHeaders({
     resolution,
     authoritative: question.authoritative,

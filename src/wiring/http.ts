@@ -3,13 +3,14 @@ import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import { createDeletionGuard } from '../http/deletion.js';
 import { createTrust } from '../http/client-address.js';
+import { createColdPath } from '../http/cold-path.js';
 import { type HotPath, type HotPathDeps, createHotPath } from '../http/hot-path.js';
 import { type PipelineDeps, createPipeline } from '../http/pipeline.js';
 import { type ResolveDeps, createResolveRoute } from '../http/resolve.js';
 import { createWriteRoute } from '../http/write.js';
+import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { type RateLimit, createRateLimit } from '../http/rate-limit.js';
 import { type HitLog, createHitLog } from '../observe/hit-log.js';
-import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Agents } from '../upstream/agent.js';
 import type { Gate } from '../upstream/gate.js';
@@ -18,6 +19,9 @@ import { makeOpenApi } from './openapi.js';
 import { type Passing, makePassing } from './passing.js';
 import { makeRedirect } from './redirect.js';
 import { makeV2 } from './v2.js';
+
+/** What it takes to answer a question about a record. */
+type Asking = Omit<ResolveDeps, 'passThrough'>;
 
 export interface HandlerParts {
   resolver: Resolver<unknown>;
@@ -56,16 +60,50 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
 }
 
 function makeListener(parts: Parts, made: LastingParts): RequestListener {
-  const hotPath = parts.config.http.hotPath.enabled ? makeHotPath(parts, made) : undefined;
+  const isShort = parts.config.http.hotPath.enabled;
+  const hotPath = isShort ? makeHotPath(parts, made) : undefined;
   const rateLimit = makeRateLimit(parts, made.cache);
-  const onHit: ResolveDeps['onHit'] = (hit) => hotPath?.offer(hit);
-  const pipeline = makePipeline(parts, { ...made, onHit, refusalOf: rateLimit?.refusalOf });
+  const requestLog = makeRequestLog(parts);
+  const asking = makeAsking(parts, made, (hit) => hotPath?.offer(hit));
+  const pipeline = makePipeline(parts, { ...made, asking, requestLog, refusalOf: rateLimit?.refusalOf });
+  const coldPath = isShort ? createColdPath({ ...asking, requestLog, longWay: pipeline }) : undefined;
   const handler: RequestListener = (req, res) => {
     // One too many is refused by the pipeline, hit or not.
-    if (rateLimit?.refusalOf(req) !== undefined || !hotPath?.answer(req, res)) pipeline(req, res);
+    const isRefused = rateLimit?.refusalOf(req) !== undefined;
+    if (!isRefused && (hotPath?.answer(req, res) || coldPath?.(req, res))) return;
+    pipeline(req, res);
   };
   const whole = rateLimit?.before(handler) ?? handler;
   return parts.tracer?.around(whole) ?? whole;
+}
+
+function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLog {
+  return createRequestLog({
+    currentTrace: tracer?.current,
+    onAnswered(request) {
+      metrics.requestAnswered(request);
+      activity.answered(request);
+      if (request.status >= 500) activity.failed(`${request.status} for ${request.handle ?? request.path}`);
+      logger.info(request, 'request');
+    },
+  });
+}
+
+function makeAsking(
+  { config, metrics, now }: Parts,
+  { resolver }: HandlerParts,
+  onHit: Asking['onHit'],
+): Asking {
+  return {
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    onHit,
+    clientMaxAgeMs: config.http.clientMaxAge,
+    gzipMinBytes: config.http.gzipMinBytes,
+    onStale: (reason) => {
+      metrics.staleAnswered(reason);
+    },
+    now,
+  };
 }
 
 function makeRateLimit({ config, metrics }: Parts, cache: Cache): RateLimit | undefined {
@@ -112,22 +150,26 @@ function makeHotPath({ config, now }: Parts, { resolver, cache, countHit }: Last
   });
 }
 
+interface PipelineParts extends LastingParts, Pick<PipelineDeps, 'refusalOf' | 'requestLog'> {
+  asking: Asking;
+}
+
 function makePipeline(
   parts: Parts,
-  { onHit, refusalOf, ...made }: LastingParts & Pick<ResolveDeps, 'onHit'> & Pick<PipelineDeps, 'refusalOf'>,
+  { asking, requestLog, refusalOf, ...made }: PipelineParts,
 ): RequestListener {
-  const { config, logger, metrics, activity, pseudonym } = parts;
+  const { config, logger, pseudonym } = parts;
   const { resolver, passThrough, withBody, forward, reverse } = made;
-  const resolve = (handle: string, options: { authoritative: boolean }): Promise<Resolution> =>
-    resolver.resolve(handle, options);
+  const { resolve, onHit } = asking;
   const { allowedFor } = config.deletion;
   const rules = { ...config.deletion, allowedFor: allowedFor?.split(',') ?? [] };
   return createPipeline({
     maxRequestLineBytes: config.http.maxRequestLine,
     pseudonym,
     refusalOf,
+    requestLog,
     passThrough,
-    resolveRoute: makeResolveRoute(parts, { resolve, passThrough, onHit }),
+    resolveRoute: createResolveRoute({ ...asking, passThrough }),
     deletionGuard: createDeletionGuard({ rules, resolve }),
     writeRoute: createWriteRoute({
       fence: (handle) => resolver.fence(handle),
@@ -140,30 +182,8 @@ function makePipeline(
     ...(config.v2.enabled && { v2: makeV2(parts, made) }),
     ...(config.redirect.enabled && { redirect: makeRedirect(parts, { resolver, onHit }) }),
     trustedProxies: config.http.trustedProxies ?? [],
-    currentTrace: parts.tracer?.current,
-    onAnswered(request) {
-      metrics.requestAnswered(request);
-      activity.answered(request);
-      if (request.status >= 500) activity.failed(`${request.status} for ${request.handle ?? request.path}`);
-      logger.info(request, 'request');
-    },
     onUnexpected(error) {
       logger.error({ err: error }, 'unexpected error');
     },
-  });
-}
-
-function makeResolveRoute(
-  { config, metrics, now }: Parts,
-  routes: Pick<ResolveDeps, 'resolve' | 'passThrough' | 'onHit'>,
-): PipelineDeps['resolveRoute'] {
-  return createResolveRoute({
-    ...routes,
-    clientMaxAgeMs: config.http.clientMaxAge,
-    gzipMinBytes: config.http.gzipMinBytes,
-    onStale: (reason) => {
-      metrics.staleAnswered(reason);
-    },
-    now,
   });
 }

@@ -1,4 +1,4 @@
-// Hot path and Express path are two programs for one thing: for random requests they say the same bytes.
+// The short paths and Express are two programs for one thing: for random requests they say the same bytes.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
@@ -39,8 +39,8 @@ function raw(
   });
 }
 
-describe('the hot path', () => {
-  const title = 'says byte for byte what Express says of $name, whatever is asked, and when';
+describe('the short paths', () => {
+  const title = 'say byte for byte what Express says of $name, whatever is asked, and when';
   test.each([records, redirects])(title, { timeout: 60_000 }, async ({ corner, answerOf }) => {
     // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);
@@ -48,7 +48,7 @@ describe('the hot path', () => {
     let version = 0;
     mockUpstream((target) => answerOf(target, version));
     // Refreshing ahead happens at its own pace: it would answer one of the two a moment earlier.
-    const settings = { CACHE_REFRESH_AHEAD_MIN_HITS: '0' };
+    const settings = { CACHE_REFRESH_AHEAD_MIN_HITS: '0', UPSTREAM_BREAKER_FAILURES: '10000' };
     const hot = await startProxy(settings);
     const long = await startProxy({ ...settings, HTTP_HOT_PATH_ENABLED: 'false' });
     await fc.assert(

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { value } from './leads.js';
 import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
 
-const SUFFIXES = ['abc', 'ABC', '%61bc', 'short', 'gone', 'empty', 'long', 'no%zz', ''];
+const SUFFIXES = ['abc', 'ABC', '%61bc', 'short', 'gone', 'empty', 'long', 'refused', 'failing', 'no%zz', ''];
 const QUERIES = [
   '',
   '?index=1',
@@ -34,6 +34,8 @@ function answerOf(target: string): Answer {
   const suffix = handle.split('/')[1] ?? '';
   if (suffix === 'gone') return notFound(handle);
   if (suffix === 'empty') return { status: 200, body: { responseCode: 200, values: [], handle } };
+  if (suffix === 'refused') return { status: 403, body: { responseCode: 400, message: 'no', handle } };
+  if (suffix === 'failing') return { status: 500, body: { responseCode: 2, message: 'broken', handle } };
   if (suffix === 'short') return recordOf([urlValue('https://example.org/short', 3)], handle);
   if (suffix === 'long') return recordOf([urlValue(`https://example.org/${'ä'.repeat(2000)}`)], handle);
   return recordOf(undefined, handle);
