@@ -50,16 +50,18 @@ function endOfValue(json: string, start: number): number {
 // Codes of the characters that structure JSON.
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const OPENING = [0x5b, 0x7b];
-const CLOSING = [0x5d, 0x7d];
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 
 function endOfNested(json: string, start: number): number {
   let depth = 0;
   for (let at = start; at < json.length; at++) {
     const code = json.charCodeAt(at);
     if (code === QUOTE) at = endOfString(json, at) - 1;
-    else if (OPENING.includes(code)) depth++;
-    else if (CLOSING.includes(code) && --depth === 0) return at + 1;
+    else if (code === OPEN_BRACKET || code === OPEN_BRACE) depth++;
+    else if ((code === CLOSE_BRACKET || code === CLOSE_BRACE) && --depth === 0) return at + 1;
   }
   return json.length;
 }

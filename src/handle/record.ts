@@ -10,16 +10,16 @@ export interface PublicValues {
 }
 
 /**
- * Keeps the publicly readable values of the text of a `values` array. Each stays byte for byte as
- * the server wrote it, unless it was written over several lines.
+ * Keeps the publicly readable values of a `values` array, given as text and as what that was parsed to.
+ * Each stays byte for byte as the server wrote it, unless it was written over several lines.
  *
  * @throws TypeError when an element is not a handle value
  */
-export function publicValues(valuesJson: string): PublicValues {
+export function publicValues(valuesJson: string, parsed: readonly unknown[]): PublicValues {
   const kept: string[] = [];
   const ttls: Ttl[] = [];
-  for (const slice of sliceElements(valuesJson)) {
-    const value = readValue(slice);
+  for (const [at, slice] of sliceElements(valuesJson).entries()) {
+    const value = demandValue(parsed[at]);
     if (!isPublic(value)) continue;
     kept.push(slice.includes('\n') ? writeJson(value) : slice);
     ttls.push(value.ttl ?? 86_400);
@@ -32,12 +32,12 @@ export function selectValues(values: Bytes, selection: Selection): string | unde
   const text = toText(values);
   if (asksForAll(selection)) return text;
   const wanted = selects(selection);
-  const kept = sliceElements(text).filter((slice) => wanted(readValue(slice)));
+  const kept = sliceElements(text).filter((slice) => wanted(demandValue(JSON.parse(slice))));
   return kept.length === 0 ? undefined : `[${kept.join(',')}]`;
 }
 
-function readValue(json: string): HandleValue {
-  const value = JSON.parse(json) as Partial<HandleValue> | null;
+function demandValue(parsed: unknown): HandleValue {
+  const value = parsed as Partial<HandleValue> | null | undefined;
   if (typeof value?.index !== 'number' || typeof value.type !== 'string') {
     throw new TypeError('a value without index or type');
   }

@@ -73,15 +73,16 @@ function readRecord(reply: Reply, members: Members): Outcome {
   demandStatus(reply, 200);
   if (members['handle'] === undefined) throw badAnswer('a record without its handle', reply);
   demandHandle(reply, members);
-  if (!Array.isArray(members['values'])) throw badAnswer('a record without a list of values', reply);
-  const { values, ttls } = readValues(reply);
+  const { values: parsed } = members;
+  if (!Array.isArray(parsed)) throw badAnswer('a record without a list of values', reply);
+  const { values, ttls } = readValues(reply, parsed);
   return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
 }
 
-function readValues(reply: Reply): PublicValues {
+function readValues(reply: Reply, parsed: readonly unknown[]): PublicValues {
   let kept: PublicValues;
   try {
-    kept = publicValues(sliceMember(reply.body, 'values') ?? '[]');
+    kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
   } catch (cause) {
     throw badAnswer('a record with something else than values', reply, cause);
   }
