@@ -149,7 +149,9 @@ export class RedisLink {
     connection.on('close', () => {
       this.lose();
     });
-    connection.on('ready', () => void this.#check());
+    connection.on('ready', () => {
+      if (this.#isConnected()) void this.#check();
+    });
   }
 
   async #check(): Promise<void> {
@@ -171,6 +173,7 @@ export class RedisLink {
 
   async #findOut(): Promise<void> {
     const wasUp = this.#up;
+    if (!this.#isConnected()) throw late();
     if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, ...this.#beat.channels));
     await this.#prove();
     if (wasUp) await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
@@ -202,6 +205,11 @@ export class RedisLink {
 
   #inTime<T>(promise: Promise<T>): Promise<T> {
     return untilDeadline(promise, this.#options.commandTimeoutMs, late);
+  }
+
+  /** SUBSCRIBE sent before ioredis has asked whether Redis is ready would be undone by that question. */
+  #isConnected(): boolean {
+    return this.commands.status === 'ready' && this.#messages.status === 'ready';
   }
 
   #hasEnded(): boolean {
