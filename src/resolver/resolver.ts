@@ -120,7 +120,8 @@ export class Resolver<Ticket> {
     load: Load<Resolution, Entry | undefined>,
   ): Promise<Resolution> {
     const standIn = this.#loader.use(entry) === 'stale' ? entry : await load.standIn;
-    if (standIn === undefined || this.#loader.use(standIn) !== 'stale') return load.answer;
+    // It may be trusted by now though it was not when the load began: then it stands in all the better.
+    if (standIn === undefined || this.#loader.use(standIn) === 'none') return load.answer;
     const stale = (reason: StaleReason): FromEntry => {
       return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
     };

@@ -1,0 +1,48 @@
+// What is kept stands in for a failing upstream, whenever it is found out whether it can be trusted.
+import { expect, test } from 'vitest';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import { Resting } from '../../src/cache/resting.js';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { Resolver } from '../../src/resolver/resolver.js';
+
+const NOW = 1_000_000;
+const now = (): number => NOW;
+const HANDLE = '21.T1/kept';
+
+function start() {
+  const world = { trustedSince: 0, load: (): Promise<Outcome> => Promise.resolve(found) };
+  const found: Outcome = { kind: 'found', values: toBytes('[]'), ttls: [86_400] };
+  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
+  const startStore = () => new MemoryStore({ bounds, fenceLifeMs: 1000, now, onEvict: () => undefined });
+  const resolver = new Resolver({
+    // What is kept is found in the far tier only.
+    store: startStore(),
+    memory: startStore(),
+    upstream: { resolve: () => world.load() },
+    resting: new Resting(0, now),
+    lifetimes: {
+      found: { minTtl: 0, maxTtl: 3_600_000 },
+      notFound: { ttl: 30_000 },
+      staleIfError: 86_400_000,
+    },
+    trustedSince: () => world.trustedSince,
+    refreshAheadMinHits: 0,
+    staleAfterMs: 1_000_000,
+    caseSensitive: false,
+    now,
+  });
+  return { world, resolver };
+}
+
+test.each([0, 1, 2, 3, 4, 5, 6])('trusted again %i steps after the question', async (steps) => {
+  const { world, resolver } = start();
+  await resolver.resolve(HANDLE, { authoritative: false });
+  world.load = () => Promise.reject(new ServiceError('UPSTREAM_FAILED'));
+  world.trustedSince = NOW + 1;
+  const resolving = resolver.resolve(HANDLE, { authoritative: false });
+  for (let step = 0; step < steps; step++) await Promise.resolve();
+  world.trustedSince = 0;
+  expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
+});
