@@ -5,6 +5,12 @@ export interface DebtsOptions {
   now: () => number;
 }
 
+/**
+ * `forget`: nobody knows of it. `soften`: everybody was told, and only Redis may have lost that: what the others
+ * keep they loaded since, and it may stand in.
+ */
+export type Debt = 'forget' | 'soften';
+
 const MOST_KEYS = 100_000;
 /** Longer than a replica lags behind its master, or a disk behind its memory (`appendfsync everysec`). */
 const RECENT_MS = 10_000;
@@ -15,7 +21,7 @@ const MOST_RECENT = 10_000;
  * invisible at once, which costs loads but never the truth.
  */
 export class Debts {
-  readonly #owed = new Set<string>();
+  readonly #owed = new Map<string, Debt>();
   /** In the order in which they were told. */
   readonly #recent = new Map<string, number>();
   readonly #mostKeys: number;
@@ -33,9 +39,9 @@ export class Debts {
     return !this.#owesAll && this.#owed.size === 0;
   }
 
-  owe(key: string): void {
-    if (this.#owesAll) return;
-    this.#owed.add(key);
+  owe(key: string, debt: Debt = 'forget'): void {
+    if (this.#owesAll || this.#owed.get(key) === 'forget') return;
+    this.#owed.set(key, debt);
     if (this.#owed.size > this.#mostKeys) this.oweAll();
   }
 
@@ -61,7 +67,7 @@ export class Debts {
   oweRecent(): void {
     const since = this.#now() - RECENT_MS;
     if (this.#droppedAt > since) this.oweAll();
-    for (const [key, at] of this.#recent) if (at > since) this.owe(key);
+    for (const [key, at] of this.#recent) if (at > since) this.owe(key, 'soften');
     this.#recent.clear();
   }
 
@@ -75,13 +81,13 @@ export class Debts {
     return owedAll;
   }
 
-  /** So many of the keys that are owed. */
-  take(count: number): string[] {
-    const keys: string[] = [];
-    for (const key of this.#owed) {
+  /** So many of the keys that are owed, and what. */
+  take(count: number): [key: string, debt: Debt][] {
+    const taken: [key: string, debt: Debt][] = [];
+    for (const [key, debt] of this.#owed) {
       this.#owed.delete(key);
-      if (keys.push(key) === count) break;
+      if (taken.push([key, debt]) === count) break;
     }
-    return keys;
+    return taken;
   }
 }

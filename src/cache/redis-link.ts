@@ -158,6 +158,7 @@ export class RedisLink {
     if (this.#isChecking) return;
     this.#isChecking = true;
     try {
+      if (!this.#isConnected()) throw late();
       await this.#findOut();
       this.#failedBeats = 0;
     } catch (error) {
@@ -173,7 +174,6 @@ export class RedisLink {
 
   async #findOut(): Promise<void> {
     const wasUp = this.#up;
-    if (!this.#isConnected()) throw late();
     if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, ...this.#beat.channels));
     await this.#prove();
     if (wasUp) await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());

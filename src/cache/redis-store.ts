@@ -1,6 +1,6 @@
 // The Redis tier: entries that all instances share, and the marks that say what was written when.
 import { randomUUID } from 'node:crypto';
-import { Debts } from './debts.js';
+import { type Debt, Debts } from './debts.js';
 import { type Entry, decodeEntry, encodeEntry, sweepOf } from './entry.js';
 import { EPOCH_LINE, type KeyMessage, writeMessage } from './message.js';
 import type { RedisLink } from './redis-link.js';
@@ -154,18 +154,18 @@ export class RedisStore implements Store<RedisTicket> {
     });
     await this.#sweeps.settle();
     for (;;) {
-      const keys = this.#debts.take(SETTLED_AT_A_TIME);
-      if (keys.length === 0) return;
-      const settled = await Promise.allSettled(keys.map((key) => this.#settle(key)));
+      const debts = this.#debts.take(SETTLED_AT_A_TIME);
+      if (debts.length === 0) return;
+      const settled = await Promise.allSettled(debts.map(([key, debt]) => this.#settle(key, debt)));
       if (settled.some(({ status }) => status === 'rejected')) throw new Error('Redis could not be told');
     }
   }
 
-  async #settle(key: string): Promise<void> {
+  async #settle(key: string, debt: Debt): Promise<void> {
     try {
-      await this.#eval(forgetting(key));
+      await this.#eval(forgetting(key, debt));
     } catch (error) {
-      this.#debts.owe(key);
+      this.#debts.owe(key, debt);
       this.#link.lose();
       throw error;
     }
@@ -230,8 +230,9 @@ export class RedisStore implements Store<RedisTicket> {
   }
 }
 
-const forgetting = (key: string): Step => ({
+/** Redis forgets; what the others keep of it they forget too, or let it only stand in. */
+const forgetting = (key: string, kind: Debt = 'forget'): Step => ({
   name: 'forget',
   script: FORGET,
-  message: { kind: 'forget', key },
+  message: { kind, key },
 });

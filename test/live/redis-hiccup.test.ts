@@ -1,12 +1,11 @@
 // A Redis that stops for a moment does not let a write be acknowledged before all have heard of it.
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { MOMENT_MS } from '../../src/cache/absence.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
 import { LITTLE_PATIENCE, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
-
-import { MOMENT_MS } from '../../src/cache/absence.js';
 
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/hiccup';
@@ -18,11 +17,28 @@ describeWithRedis('a Redis that stops for a moment', () => {
     redis = await startRedis();
   });
   afterAll(() => redis.stop());
+  const start = (): Promise<Proxy> =>
+    startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: LITTLE_PATIENCE });
+
+  test('takes from nobody what may stand in for a Handle server that fails too', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    expect((await putNumbered(one.url, PATH, 1)).status).toBe(201);
+    for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    onTestFinished(() => {
+      redis.thaw();
+      demo.heal();
+    });
+    redis.freeze();
+    await Promise.all([redisIs(one, 0), redisIs(other, 0)]);
+    demo.fail('error');
+    redis.thaw();
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
+  });
 
   test('keeps a write waiting until it goes on and every instance has heard of it', async () => {
-    const start = (): Promise<Proxy> =>
-      startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: LITTLE_PATIENCE });
     const [one, other] = await Promise.all([start(), start()]);
+    demo.reset();
     demo.put(HANDLE, numbered(1));
     expect(numberIn(await other.ask(PATH))).toBe(1);
     onTestFinished(() => {
