@@ -22,12 +22,14 @@ export interface Shown {
 }
 
 export interface LedgerOptions {
-  /** How long a proxy may show an old record as fresh, or at all where messages arrive. */
+  /** While messages are lost: how long a proxy may show an old record as fresh. */
   boundMs: number;
   /** How long nothing of a handle is kept after a write of which nobody knows the end (ms). */
   fenceMs: number;
   /** Whether messages between proxies may have been lost or late at some time between these two. */
   wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
+  /** Whether a proxy stood still at some time between these two, and may have read a question before a message. */
+  wasFrozen: (fromMs: number, toMs: number) => boolean;
 }
 
 export class Ledger {
@@ -89,11 +91,13 @@ export class Ledger {
   }
 
   #mustBeSeen(change: Change, { askedAt, by, isMarkedStale }: Shown): boolean {
-    const { acknowledgedAt } = change;
+    const { acknowledgedAt, begunAt } = change;
+    const { boundMs, wasRedisTroubled, wasFrozen } = this.#options;
     if (acknowledgedAt === undefined || askedAt < acknowledgedAt) return false;
     if (change.by === by) return true;
-    if (change.isUnheard || askedAt < acknowledgedAt + this.#options.boundMs) return false;
     // A proxy that has not heard of the write may let its record stand in while the upstream fails too.
-    return !isMarkedStale || !this.#options.wasRedisTroubled(acknowledgedAt, acknowledgedAt);
+    if (!wasRedisTroubled(begunAt, askedAt)) return !isMarkedStale || !wasFrozen(begunAt, askedAt);
+    if (change.isUnheard || askedAt < acknowledgedAt + boundMs) return false;
+    return !isMarkedStale || !wasRedisTroubled(acknowledgedAt, acknowledgedAt);
   }
 }

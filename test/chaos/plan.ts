@@ -5,7 +5,7 @@ import type { Random } from './random.js';
 export type Event = { atMs: number; forMs: number } & (
   | { what: 'upstream'; fault: FaultKind | 'slow' }
   | { what: 'redis'; how: 'freeze' | 'kill' }
-  | { what: 'proxy'; at: number }
+  | { what: 'proxy'; how: 'freeze' | 'kill'; at: number }
 );
 
 const UPSTREAM_FAULTS = [...FAULT_KINDS, 'slow'] as const;
@@ -30,8 +30,9 @@ export function makePlan(random: Random, totalMs: number, proxies: number): Even
       what: 'redis',
       how: random.pick(['freeze', 'kill'] as const),
     })),
-    ...track([3000, 9000], [200, 2000], () => ({
+    ...track([3000, 9000], [200, 3000], () => ({
       what: 'proxy',
+      how: random.pick(['freeze', 'kill'] as const),
       at: Math.floor(random.next() * proxies),
     })),
   ].sort((one, other) => one.atMs - other.atMs);

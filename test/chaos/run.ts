@@ -25,6 +25,7 @@ export async function runChaos({ seconds, seed }: ChaosOptions): Promise<Figures
     boundMs: LOST_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
     fenceMs: FENCE_MS,
     wasRedisTroubled: world.wasRedisTroubled,
+    wasFrozen: world.wasFrozen,
   });
   for (const handle of [...CALM, ...WRITTEN]) ledger.stands(handle, { isGone: false });
   for (const handle of UNKNOWN) ledger.stands(handle, { isGone: true });

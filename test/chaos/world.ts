@@ -19,7 +19,9 @@ export interface World {
   /** The proxies that answer now. */
   lives: () => ProxyLife[];
   strike: (event: Event) => Promise<void>;
-  wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
+  wasRedisTroubled: Troubles['were'];
+  /** Whether a proxy stood still at some time between these two. */
+  wasFrozen: Troubles['were'];
   close: () => Promise<void>;
 }
 
@@ -30,6 +32,8 @@ export const DETECTION_MS = 1300;
 export const FENCE_MS = 25_000;
 /** As long it takes after a trouble until both proxies have said and heard what they missed. */
 const SETTLE_MS = 5000;
+/** As long it takes a proxy that stood still to read what came meanwhile, where the machine is busy. */
+const THAW_MS = 1000;
 
 const ENVIRONMENT = {
   LOG_LEVEL: 'error',
@@ -54,7 +58,8 @@ export async function startWorld(
   const { url: upstreamUrl } = await demo.listen(0);
   seed(demo);
   const redis = await startRedis();
-  const troubles = createTroubles();
+  const troubles = createTroubles(SETTLE_MS);
+  const frozen = createTroubles(THAW_MS);
   const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
   const proxies = [createProxy('a', env), createProxy('b', env)];
   await Promise.all(proxies.map((proxy) => proxy.start()));
@@ -66,6 +71,7 @@ export async function startWorld(
     demo,
     lives: () => proxies.flatMap(({ life }) => life() ?? []),
     wasRedisTroubled: troubles.were,
+    wasFrozen: frozen.were,
     async strike(event) {
       switch (event.what) {
         case 'upstream':
@@ -77,18 +83,21 @@ export async function startWorld(
         case 'redis':
           await troubles.during(() => strikeRedis(redis, event));
           break;
-        case 'proxy': {
-          const proxy = proxies[event.at]!;
-          const name = proxy.life()?.name;
-          await proxy.kill();
-          if (name !== undefined) onKilled(name);
-          await pause(event.forMs);
-          await proxy.start();
-        }
+        case 'proxy':
+          if (event.how === 'kill') await strikeDown(proxies[event.at]!, event.forMs, onKilled);
+          else await frozen.during(() => proxies[event.at]!.freeze(event.forMs));
       }
     },
     close,
   };
+}
+
+async function strikeDown(proxy: Proxy, forMs: number, onKilled: (life: string) => void): Promise<void> {
+  const name = proxy.life()?.name;
+  await proxy.kill();
+  if (name !== undefined) onKilled(name);
+  await pause(forMs);
+  await proxy.start();
 }
 
 async function strikeRedis(
@@ -106,20 +115,22 @@ async function strikeRedis(
   }
 }
 
-/** Remembers when Redis was away, and some time more. */
-function createTroubles(): {
+interface Troubles {
   were: (fromMs: number, toMs: number) => boolean;
   during: (trouble: () => Promise<void>) => Promise<void>;
-} {
+}
+
+/** Remembers when something was in trouble, and some time more. */
+function createTroubles(settleMs: number): Troubles {
   const troubles: { from: number; to: number }[] = [];
   return {
     // Before it too: a message may be on its way when Redis stands still.
-    were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - SETTLE_MS),
+    were: (fromMs, toMs) => troubles.some(({ from, to }) => fromMs < to && toMs > from - settleMs),
     async during(trouble) {
       const known = { from: Date.now(), to: Infinity };
       troubles.push(known);
       await trouble();
-      known.to = Date.now() + SETTLE_MS;
+      known.to = Date.now() + settleMs;
     },
   };
 }
@@ -128,6 +139,8 @@ interface Proxy {
   life: () => ProxyLife | undefined;
   start: () => Promise<void>;
   kill: () => Promise<void>;
+  /** Stands still for so long. */
+  freeze: (forMs: number) => Promise<void>;
 }
 
 function createProxy(letter: string, env: Record<string, string>): Proxy {
@@ -146,6 +159,11 @@ function createProxy(letter: string, env: Record<string, string>): Proxy {
       }
       const url = `http://127.0.0.1:${port}`;
       life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true };
+    },
+    async freeze(forMs) {
+      program?.child.kill('SIGSTOP');
+      await pause(forMs);
+      program?.child.kill('SIGCONT');
     },
     async kill() {
       if (life) life.isAlive = false;
