@@ -43,7 +43,7 @@ export class Resolver<Ticket> {
       return { kind: 'entry', entry, from: 'memory', collapsed: false };
     }
     const { load, collapsed } = this.#join({ key, handle, authoritative, newerThan: 0 });
-    const resolution = authoritative ? await load.answer : await this.#answerInTime(entry, load);
+    const resolution = authoritative ? await load.answer : await this.#answerInTime(key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
 
@@ -116,12 +116,14 @@ export class Resolver<Ticket> {
 
   /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   async #answerInTime(
+    key: string,
     entry: Entry | undefined,
     load: Load<Resolution, Entry | undefined>,
   ): Promise<Resolution> {
     const standIn = this.#loader.use(entry) === 'stale' ? entry : await load.standIn;
     // It may be trusted by now though it was not when the load began: then it stands in all the better.
-    if (standIn === undefined || this.#loader.use(standIn) === 'none') return load.answer;
+    if (standIn === undefined || this.#loader.use(standIn) === 'none')
+      return load.answer.catch((failure: unknown) => this.#foundMeanwhile(key, failure));
     const stale = (reason: StaleReason): FromEntry => {
       return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
     };
@@ -129,6 +131,15 @@ export class Resolver<Ticket> {
     const late = startTimer(waitMs, () => stale('late'));
     const answered = load.answer.catch(() => stale('error'));
     return Promise.race([answered, late.done]).finally(late.cancel);
+  }
+
+  /** By another load: in a Redis that had not been found yet, or at the upstream before it failed. */
+  #foundMeanwhile(key: string, failure: unknown): FromEntry {
+    const entry = this.#deps.memory.peek(key);
+    const use = this.#loader.use(entry);
+    if (entry === undefined || use === 'none') throw failure;
+    const stale = use === 'stale' ? { stale: 'error' as const } : {};
+    return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 
   /** Design decision 7: nobody waits for it, and nobody gets stale data meanwhile. */

@@ -1,4 +1,5 @@
 // What is kept stands in for a failing upstream, whenever it is found out whether it can be trusted.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory-store.js';
 import { Resting } from '../../src/cache/resting.js';
@@ -16,10 +17,11 @@ function start() {
   const found: Outcome = { kind: 'found', values: toBytes('[]'), ttls: [86_400] };
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const startStore = () => new MemoryStore({ bounds, fenceLifeMs: 1000, now, onEvict: () => undefined });
+  const memory = startStore();
   const resolver = new Resolver({
     // What is kept is found in the far tier only.
     store: startStore(),
-    memory: startStore(),
+    memory,
     upstream: { resolve: () => world.load() },
     resting: new Resting(0, now),
     lifetimes: {
@@ -33,7 +35,7 @@ function start() {
     caseSensitive: false,
     now,
   });
-  return { world, resolver };
+  return { world, resolver, memory };
 }
 
 test.each([0, 1, 2, 3, 4, 5, 6])('trusted again %i steps after the question', async (steps) => {
@@ -44,5 +46,17 @@ test.each([0, 1, 2, 3, 4, 5, 6])('trusted again %i steps after the question', as
   const resolving = resolver.resolve(HANDLE, { authoritative: false });
   for (let step = 0; step < steps; step++) await Promise.resolve();
   world.trustedSince = 0;
+  expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
+});
+
+test('found by somebody else while the load fails', async () => {
+  const { world, resolver, memory } = start();
+  let fail: (failure: Error) => void = () => undefined;
+  world.load = () => new Promise((_resolve, reject) => (fail = reject));
+  const resolving = resolver.resolve(HANDLE, { authoritative: false });
+  await nextTurn();
+  const times = { cachedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
+  memory.set(resolver.keyOf(HANDLE), { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
+  fail(new ServiceError('UPSTREAM_FAILED'));
   expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
 });
