@@ -10,12 +10,13 @@ const MOST_CODINGS = 5;
 const LENIENT = { flush: zlib.constants.Z_SYNC_FLUSH, finishFlush: zlib.constants.Z_SYNC_FLUSH };
 const { BROTLI_OPERATION_FLUSH: flush } = zlib.constants;
 
-const UNPACK: Record<string, () => NodeJS.ReadWriteStream> = {
-  gzip: () => zlib.createGunzip(LENIENT),
-  'x-gzip': () => zlib.createGunzip(LENIENT),
-  deflate: () => zlib.createInflate(LENIENT),
-  br: () => zlib.createBrotliDecompress({ flush, finishFlush: flush }),
-};
+// A map: the names come from outside, and an object would know `constructor` too.
+const UNPACK = new Map<string, () => NodeJS.ReadWriteStream>([
+  ['gzip', () => zlib.createGunzip(LENIENT)],
+  ['x-gzip', () => zlib.createGunzip(LENIENT)],
+  ['deflate', () => zlib.createInflate(LENIENT)],
+  ['br', () => zlib.createBrotliDecompress({ flush, finishFlush: flush })],
+]);
 
 /** The body without its codings. Where one of them is unknown it stays as it is. */
 export function decoded(response: IncomingMessage, fail: (error: Error) => void): Readable {
@@ -26,7 +27,7 @@ export function decoded(response: IncomingMessage, fail: (error: Error) => void)
     fail(new Error(`too many content codings: ${names.length}`));
     return response;
   }
-  const steps = names.map((name) => UNPACK[name.trim()]);
+  const steps = names.map((name) => UNPACK.get(name.trim()));
   if (!steps.every((step) => step !== undefined)) return response;
   const unpackers = steps.map((step) => step());
   // Errors reach the last of them, where they are listened to.

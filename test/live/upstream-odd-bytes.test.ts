@@ -33,10 +33,13 @@ test('what cannot be unpacked is a bad answer, asked for once', async () => {
   expect(server.connections()).toBe(1);
 });
 
-test('a coding that nobody knows is a bad answer', async () => {
-  const { resolve } = openClient(await listenPacked('rot13', Buffer.from('{"erfcbafrPbqr":100}')));
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
-});
+test.each(['rot13', 'constructor', '__proto__'])(
+  'a coding that nobody knows (%s) is a bad answer',
+  async (coding) => {
+    const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  },
+);
 
 test('an answer packed more often than anybody would is not unpacked', async () => {
   const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
