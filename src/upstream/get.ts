@@ -56,16 +56,24 @@ export function get({ limit, maxBodyBytes, ...asked }: GetRequest): Promise<Arri
       return;
     }
     const request = send(asked);
+    let stream: Readable | undefined;
     const fail = (error: Error): void => {
       reject(error);
       // An answer that is not read to its end leaves a connection that nobody else can use.
       request.destroy();
+      // When all of it has come, nothing but this ends the unpacking.
+      stream?.destroy();
     };
     limit.onOver = fail;
     request.on('error', fail);
+    // Without a listener Node closes the connection, and says nothing.
+    request.on('upgrade', ({ statusCode: status }) => {
+      fail(new ServiceError('UPSTREAM_BAD_ANSWER', { detail: `HTTP ${status}, which was not asked for` }));
+    });
     request.on('response', (response) => {
       const { statusCode: status = 0 } = response;
-      readText(decoded(response, fail), { status, maxBodyBytes }).then((body) => {
+      stream = decoded(response, fail);
+      readText(stream, { status, maxBodyBytes }).then((body) => {
         resolve({ status, headers: headersOf(response), body });
       }, fail);
     });

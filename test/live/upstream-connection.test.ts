@@ -98,6 +98,22 @@ test('something that is no HTTP is a bad answer', async () => {
   expect(server.connections()).toBe(1);
 });
 
+test('a switch to another protocol, which nobody asked for, is a bad answer at once', async () => {
+  const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
+  const closed: Promise<unknown>[] = [];
+  const server = await listenRaw((socket) => {
+    closed.push(once(socket, 'close'));
+    socket.write(head);
+  });
+  const { resolve } = openClient(server);
+  await expect(resolve()).rejects.toMatchObject({
+    code: 'UPSTREAM_BAD_ANSWER',
+    message: expect.stringContaining('HTTP 101') as string,
+  });
+  await Promise.all(closed);
+  expect(server.connections()).toBe(1);
+});
+
 test('a kept-alive connection that the server has dropped costs one second try on a fresh one', async () => {
   const answeredOn = new Set<net.Socket>();
   const server = await listenRaw((socket) => {

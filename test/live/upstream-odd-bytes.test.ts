@@ -1,8 +1,8 @@
 // Answers with bytes nobody asked for: packed ones, several at once, and some that come when nothing was asked.
 import { once } from 'node:events';
 import type net from 'node:net';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import zlib, { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { expect, test, vi } from 'vitest';
 import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
 
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
@@ -55,6 +55,16 @@ test('an answer that is over the limit once it is unpacked is given up', async (
     code: 'UPSTREAM_BAD_ANSWER',
     message: expect.stringContaining('more than 50000 bytes') as string,
   });
+});
+
+test('nothing more is unpacked of an answer that is given up, even when all of it has come', async () => {
+  const unpacker = vi.spyOn(zlib, 'createGunzip');
+  const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(3_000_000))), {
+    maxBodyBytes: 50_000,
+  });
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  const { destroyed, readableEnded } = unpacker.mock.results[0]?.value as zlib.Gunzip;
+  expect({ destroyed, readableEnded }).toEqual({ destroyed: true, readableEnded: false });
 });
 
 test('a second answer to one question is not taken for the answer to the next', async () => {
