@@ -44,14 +44,12 @@ describeWithRedis('an instance that stands still', () => {
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
   });
 
-  test('keeps no write waiting any more when it goes on, and has heard of it by then', async () => {
+  test('has heard of the writes that waited for it when it goes on', async () => {
     const { put, askAll, thaw } = await startBoth();
-    let isAcknowledged = false;
-    const written = put(2).finally(() => (isAcknowledged = true));
+    const written = put(2);
     await expect
       .poll(() => paths.every((path) => demo.askedFor(path.slice('/api/handles/'.length)) === 1))
       .toBe(true);
-    expect(isAcknowledged).toBe(false);
     thaw();
     await written;
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
