@@ -8,7 +8,7 @@ const STARTS = 200;
 /** What failed before the link was up. */
 async function startLink(url: string): Promise<string[]> {
   const failed: string[] = [];
-  const place = { url, keyPrefix: 'test:', commandTimeoutMs: 1500 };
+  const place = { url, keyPrefix: 'test:', commandTimeoutMs: 10_000 };
   const link = await new Promise<RedisLink>((resolve) => {
     const onState = (): void => {
       resolve(opened);
