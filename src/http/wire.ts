@@ -65,9 +65,14 @@ function headersOf(lines: Lines): string[] {
     });
 }
 
-/** What Node wrote after our lines, the empty line included; undefined when it is not known. */
+/**
+ * What Node wrote after our lines, the empty line included; undefined when it is not known, or ends the connection
+ * although that was to be kept: so it does with a 304 in HTTP/1.0.
+ */
 function addedByNode(res: ServerResponse, { status, lines }: Wired): string | undefined {
   const { _header: head } = res as unknown as Insides;
   const ours = statusLine(status) + lines;
-  return typeof head === 'string' && head.startsWith(ours) ? head.slice(ours.length) : undefined;
+  if (typeof head !== 'string' || !head.startsWith(ours)) return undefined;
+  const added = head.slice(ours.length);
+  return added.includes('Connection: close') ? undefined : added;
 }

@@ -1,10 +1,10 @@
 // How prepared answers are sent: what they say is compared in test/property/hot-path.test.ts, here what it takes.
 import { once } from 'node:events';
-import { Agent, type IncomingMessage, ServerResponse, createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createWire, linesOf } from '../../src/http/wire.js';
+import { type Wired, createWire, linesOf } from '../../src/http/wire.js';
 
 test('Node writes one head a second, and none of the others of a kept connection', async () => {
   let now = 5000;
@@ -32,6 +32,20 @@ test('Node writes one head a second, and none of the others of a kept connection
   answers.push(await ask(), await ask());
   expect(written).toHaveBeenCalledTimes(2);
   expect(new Set(answers)).toEqual(new Set(['keep-alive hello']));
+});
+
+test('an answer that ends its connection, as 304 does in HTTP/1.0, ends no other', () => {
+  const send = createWire();
+  const headOf = (httpVersionMinor: number, answer: Omit<Wired, 'lines'>): string => {
+    const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
+    const res = new ServerResponse(req);
+    // As Node sets it for a request that says `Connection: keep-alive`.
+    res.shouldKeepAlive = true;
+    send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
+    return (res as unknown as { _header: string })._header;
+  };
+  expect(headOf(0, { status: 304, body: '' })).toContain('Connection: close');
+  expect(headOf(1, { status: 200, body: 'hello' })).toContain('Connection: keep-alive');
 });
 
 test.each([
