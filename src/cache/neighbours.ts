@@ -6,26 +6,30 @@ const COUNTED_MS = 1.1 * PROOF_LIFE_MS;
 
 export class Neighbours {
   readonly #steadyNow: () => number;
-  readonly #heardAt = new Map<string, number>();
+  /** Until when each may trust what it keeps in memory. */
+  readonly #untils = new Map<string, number>();
 
   constructor(steadyNow: () => number) {
     this.#steadyNow = steadyNow;
   }
 
   gaveSign(instance: string): void {
-    this.#heardAt.set(instance, this.#steadyNow());
+    this.#endOld();
+    this.#untils.set(instance, this.#steadyNow() + COUNTED_MS);
   }
 
   left(instance: string): void {
-    this.#heardAt.delete(instance);
+    this.#untils.delete(instance);
   }
 
-  /** Those that may trust what they keep in memory. */
-  alive(): string[] {
-    const oldest = this.#steadyNow() - COUNTED_MS;
-    for (const [instance, heardAt] of this.#heardAt) {
-      if (heardAt < oldest) this.#heardAt.delete(instance);
-    }
-    return [...this.#heardAt.keys()];
+  /** Those that may trust what they keep in memory, and until when if they give no other sign. */
+  alive(): Map<string, number> {
+    this.#endOld();
+    return new Map(this.#untils);
+  }
+
+  #endOld(): void {
+    const now = this.#steadyNow();
+    for (const [instance, until] of this.#untils) if (until < now) this.#untils.delete(instance);
   }
 }

@@ -21,6 +21,8 @@ interface Said {
   heard: number;
   /** By way of how many each of the others has heard it; undefined: nobody is asked. */
   answers: Map<string, number> | undefined;
+  /** Those that were alive when it was heard here, and until when; undefined: not heard yet. */
+  awaited?: Map<string, number>;
   settle: () => void;
 }
 
@@ -31,12 +33,15 @@ interface Said {
  * What goes by way of one master arrives in the order in which it was said. So whoever answers a call has
  * obeyed all that was said before it; and whoever does not has heard no sign of its own since, which ends its
  * trust in its memory (trust.ts), and need not be waited for longer than that takes. When this instance
- * hears its own call it knows all that are to be waited for: they gave a sign before they trusted anything.
+ * hears its own call it knows all that are to be waited for, and how long at most: they gave a sign before they
+ * trusted anything, and who hears a later sign of its own has heard the call before. So an answer that is lost,
+ * or a call that was missed for a new connection, keeps nobody waiting for ever.
  */
 export class RedisBeat {
   /** The first is everybody's, the second for answers to this instance. */
   readonly channels: readonly [common: string, own: string];
   readonly #options: RedisBeatOptions;
+  readonly #steadyNow: () => number;
   readonly #neighbours: Neighbours;
   readonly #waiting = new Map<string, Said>();
   #count = 0;
@@ -44,7 +49,8 @@ export class RedisBeat {
   constructor(options: RedisBeatOptions) {
     this.#options = options;
     this.channels = [`${options.keyPrefix}beat`, this.#answersTo(options.instance)];
-    this.#neighbours = new Neighbours(options.steadyNow ?? (() => performance.now()));
+    this.#steadyNow = options.steadyNow ?? (() => performance.now());
+    this.#neighbours = new Neighbours(this.#steadyNow);
   }
 
   /** False: the message is about something else. */
@@ -97,9 +103,14 @@ export class RedisBeat {
     if (who === '') return;
     const { instance, answer } = this.#options;
     if (who === instance) this.#hearItself(kind, number);
-    else if (kind === 'gone') this.#neighbours.left(who);
+    else if (kind === 'gone') this.#hearLeaving(who);
     else this.#neighbours.gaveSign(who);
     if (who !== instance && kind === 'call') answer(this.#answersTo(who), `${instance} ${number}`);
+  }
+
+  #hearLeaving(who: string): void {
+    this.#neighbours.left(who);
+    for (const { awaited } of this.#waiting.values()) awaited?.delete(who);
   }
 
   #hearItself(kind: string, number: string): void {
@@ -114,15 +125,24 @@ export class RedisBeat {
 
   #hearAnswer(text: string): void {
     const [who = '', number = ''] = text.split(' ');
+    if (who !== '') this.#neighbours.gaveSign(who);
     const said = this.#waiting.get(number);
     said?.answers?.set(who, (said.answers.get(who) ?? 0) + 1);
     if (said) this.#settle(said);
   }
 
-  #settle({ masters, heard, answers, settle }: Said): void {
+  #settle(said: Said): void {
+    const { masters, heard, answers, settle } = said;
     if (heard < masters) return;
-    const hasAnswered = (who: string): boolean => (answers?.get(who) ?? 0) >= masters;
-    if (!answers || this.#neighbours.alive().every(hasAnswered)) settle();
+    if (!answers) {
+      settle();
+      return;
+    }
+    const awaited = (said.awaited ??= this.#neighbours.alive());
+    const now = this.#steadyNow();
+    const isDone = ([who, until]: [string, number]): boolean =>
+      (answers.get(who) ?? 0) >= masters || until < now;
+    if ([...awaited].every(isDone)) settle();
   }
 
   #answersTo(instance: string): string {

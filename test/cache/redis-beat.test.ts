@@ -48,6 +48,18 @@ test('an instance whose first sign is on its way is waited for', async () => {
   expect(await isOver(heard)).toBe(false);
 });
 
+test('whoever has answered is known from then on, also before its next sign', async () => {
+  const bus = createBeatBus();
+  const two = bus.join('two');
+  two.prove();
+  const one = bus.join('one');
+  void one.tell();
+  for (const each of [two, one]) each.hearAll();
+  const { heard } = one.tell();
+  one.hearAll();
+  expect(await isOver(heard)).toBe(false);
+});
+
 test('in a cluster the answer has to come by way of every master', async () => {
   const bus = createBeatBus({ masters: 2 });
   const [one, two] = [bus.join('one'), bus.join('two')];
@@ -92,6 +104,34 @@ test('one that stands still is waited for until it trusts its memory no more, an
   const { heard: later } = one.tell();
   one.hearAll();
   expect(await isOver(later)).toBe(true);
+});
+
+test('whoever joins after a call is not waited for', async () => {
+  const bus = createBeatBus();
+  const [one, two] = [bus.join('one'), bus.join('two')];
+  await meet(one, two);
+  const { heard } = one.tell();
+  one.hearAll();
+  const three = bus.join('three');
+  three.prove();
+  two.hearAll();
+  one.hearAll();
+  expect(await isOver(heard)).toBe(true);
+});
+
+test('one that missed a call for a new connection is waited for only as long as older signs count', async () => {
+  const bus = createBeatBus();
+  const [one, two] = [bus.join('one'), bus.join('two')];
+  await meet(one, two);
+  const { heard } = one.tell();
+  one.hearAll();
+  const twoAgain = bus.join('two');
+  for (; bus.clock.ms <= 1.2 * PROOF_LIFE_MS; bus.clock.ms += 400) {
+    expect(await isOver(heard)).toBe(false);
+    for (const each of [one, twoAgain]) each.prove();
+    for (const each of [one, twoAgain]) each.hearAll();
+  }
+  expect(await isOver(heard)).toBe(true);
 });
 
 test.each(['', 'x', 'alive', 'alive ', 'call a b', 'alive  1', 'some-instance forget - 0 x'])(
