@@ -5,6 +5,7 @@ import { Absence } from './absence.js';
 import { untilDeadline } from './deadline.js';
 import { RedisBeat } from './redis-beat.js';
 import { type RedisConnections, type RedisPlace, openRedis } from './redis-connections.js';
+import { isAboutThisCommand, isAnswer, reasonOf } from './redis-errors.js';
 
 export interface RedisLinkOptions extends RedisPlace {
   keyPrefix: string;
@@ -23,7 +24,6 @@ export interface RedisLinkOptions extends RedisPlace {
 }
 
 const MOST_REASONS = 10;
-const MOST_REASON_LENGTH = 200;
 /** How often a sign of life is asked for. */
 const HEARTBEAT_MS = 1000;
 /** So many failed signs of life in a row make us look for the masters anew. */
@@ -51,6 +51,7 @@ export class RedisLink {
   #up = false;
   #isClosed = false;
   #isChecking = false;
+  #isKeeping = false;
   #failedBeats = 0;
   readonly #reasons = new Set<string>();
 
@@ -162,9 +163,7 @@ export class RedisLink {
       await this.#findOut();
       this.#failedBeats = 0;
     } catch (error) {
-      this.#options.onError?.('heartbeat');
-      this.lose();
-      if (isAnswer(error)) this.#complain(error);
+      this.#failed(error);
       this.#failedBeats++;
       if (this.#failedBeats % PATIENCE === 0 || this.#hasEnded()) this.#lookAgain();
     } finally {
@@ -172,13 +171,35 @@ export class RedisLink {
     }
   }
 
+  /** No sign of life waits for it: where Redis is slow, each would come so late that nobody trusts its memory. */
+  async #keep(): Promise<void> {
+    if (this.#isKeeping) return;
+    this.#isKeeping = true;
+    try {
+      await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
+    } catch (error) {
+      this.#failed(error);
+    } finally {
+      this.#isKeeping = false;
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#options.onError?.('heartbeat');
+    this.lose();
+    if (isAnswer(error)) this.#complain(error);
+  }
+
   async #findOut(): Promise<void> {
     const wasUp = this.#up;
     if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, ...this.#beat.channels));
     await this.#prove();
-    if (wasUp) await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
-    else await untilDeadline(this.#options.beforeUp?.() ?? Promise.resolve(), SETTLE_TIMEOUT_MS, late);
-    if (wasUp || this.#messages.status !== 'ready') return;
+    if (wasUp) {
+      void this.#keep();
+      return;
+    }
+    await untilDeadline(this.#options.beforeUp?.() ?? Promise.resolve(), SETTLE_TIMEOUT_MS, late);
+    if (this.#messages.status !== 'ready') return;
     this.#up = true;
     this.#absence.ended();
     this.#reasons.clear();
@@ -227,19 +248,3 @@ export class RedisLink {
 }
 
 const late = (): Error => new Error('Redis did not answer in time');
-
-/** Redis is there, but full, or holds something else under this key, or takes no writes. */
-const isAboutThisCommand = (error: unknown): boolean =>
-  error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
-
-/** Redis itself said no, such as NOPERM or CLUSTERDOWN. */
-const isAnswer = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
-
-/** What went wrong, without what was sent: a Redis that does not know AUTH quotes the password. */
-function reasonOf(error: unknown): string {
-  const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
-  if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
-  // Where a name has several addresses node has a code only (AggregateError).
-  const said = message === '' ? (code ?? 'unknown') : message;
-  return said.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MOST_REASON_LENGTH);
-}

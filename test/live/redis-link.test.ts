@@ -39,3 +39,23 @@ describeWithRedis('the link to a frozen Redis', () => {
     expect(link.isUp()).toBe(false);
   });
 });
+
+describeWithRedis('the link to a Redis that is slow', () => {
+  test('proves that messages are heard while something else takes its time', async () => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.stop());
+    let proofs = 0;
+    const link = new RedisLink(
+      {
+        url: redis.url,
+        keyPrefix: 'test:',
+        commandTimeoutMs: 30_000,
+        onProof: () => proofs++,
+        whileUp: () => new Promise(() => undefined),
+      },
+      () => undefined,
+    );
+    onTestFinished(() => link.close());
+    await expect.poll(() => proofs).toBeGreaterThan(3);
+  });
+});
