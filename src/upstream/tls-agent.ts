@@ -22,6 +22,8 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
  */
 export class TlsAgent extends https.Agent {
   readonly #checkPin: PinCheck;
+  /** An Agent knows a connection only once it was handed out. */
+  readonly #handshaking = new Set<TLSSocket>();
 
   constructor(options: https.AgentOptions, { ca, fingerprint }: Trust) {
     if (fingerprint === undefined) super(ca === undefined ? options : { ...options, ca });
@@ -31,6 +33,8 @@ export class TlsAgent extends https.Agent {
 
   override createConnection(options: https.RequestOptions, created?: Created): undefined {
     const socket = super.createConnection(options) as TLSSocket;
+    this.#handshaking.add(socket);
+    socket.once('close', () => this.#handshaking.delete(socket));
     const fail = (error: Error): void => {
       socket.destroy();
       created?.(error, socket);
@@ -41,6 +45,7 @@ export class TlsAgent extends https.Agent {
     socket.setTimeout(HANDSHAKE_TIMEOUT_MS, tooSlow);
     socket.once('error', fail);
     socket.once('secureConnect', () => {
+      this.#handshaking.delete(socket);
       socket.setTimeout(0);
       socket.off('timeout', tooSlow);
       socket.off('error', fail);
@@ -48,5 +53,10 @@ export class TlsAgent extends https.Agent {
       if (mismatch) fail(mismatch);
       else created?.(null, socket);
     });
+  }
+
+  override destroy(): void {
+    for (const socket of this.#handshaking) socket.destroy(new Error('the agent is closed'));
+    super.destroy();
   }
 }
