@@ -1,5 +1,5 @@
 // Reads the body of a response as text, but not more of it than allowed.
-import { tooLong } from './get.js';
+import { ServiceError } from '../errors.js';
 
 /** @throws ServiceError UPSTREAM_BAD_ANSWER as soon as the body, decompressed, is over the limit */
 export async function readBody(response: Response, maxBodyBytes: number): Promise<string> {
@@ -13,4 +13,9 @@ export async function readBody(response: Response, maxBodyBytes: number): Promis
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length).toString('utf8');
+}
+
+export function tooLong(status: number, maxBodyBytes: number): ServiceError {
+  const detail = `more than ${maxBodyBytes} bytes (HTTP ${status}); see upstream.maxBodySize`;
+  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail });
 }

@@ -4,6 +4,7 @@ import https from 'node:https';
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { ServiceError } from '../errors.js';
+import { tooLong } from './body.js';
 import { decoded } from './content-encoding.js';
 import type { Limit } from './time-limit.js';
 
@@ -109,11 +110,6 @@ function readText(stream: Readable, { status, maxBodyBytes }: Bound): Promise<st
       resolve(whole.toString('utf8'));
     });
   });
-}
-
-export function tooLong(status: number, maxBodyBytes: number): ServiceError {
-  const detail = `more than ${maxBodyBytes} bytes (HTTP ${status}); see upstream.maxBodySize`;
-  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail });
 }
 
 const headersOf = ({ headers }: http.IncomingMessage): Pick<Headers, 'get'> => ({

@@ -1,5 +1,6 @@
 // One of two instances on one Redis stands still (SIGSTOP) while the other writes: what it missed it hears before it answers.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
+import { PROOF_LIFE_MS } from '../../src/cache/trust.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
@@ -46,12 +47,16 @@ describeWithRedis('an instance that stands still', () => {
 
   test('has heard of the writes that waited for it when it goes on', async () => {
     const { put, askAll, thaw } = await startBoth();
-    const written = put(2);
+    const frozenAt = performance.now();
+    const written = put(2).then(() => performance.now());
     await expect
       .poll(() => paths.every((path) => demo.askedFor(path.slice('/api/handles/'.length)) === 1))
       .toBe(true);
+    const thawedAt = performance.now();
     thaw();
-    await written;
+    const acknowledgedAt = await written;
+    // Or so much later that it may have trusted its memory no more.
+    expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + PROOF_LIFE_MS / 4).toBe(true);
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });
 });
