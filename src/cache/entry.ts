@@ -25,9 +25,11 @@ export const isSame = (one: Entry, other: Entry): boolean =>
   one.cachedAt === other.cachedAt &&
   one.staleAt === other.staleAt &&
   one.deleteAt === other.deleteAt &&
-  one.kind === other.kind &&
-  one.values === other.values &&
-  one.message === other.message;
+  hasSameContent(one, other);
+
+/** Whether both say the same of the handle. */
+export const hasSameContent = (one: Entry, other: Entry): boolean =>
+  one.kind === other.kind && one.values === other.values && one.message === other.message;
 
 // A stored entry of another release is a miss, never misread: change VERSION with the layout.
 const MAGIC = 'HRP';

@@ -1,6 +1,6 @@
 // Does in this process's memory what others did in theirs.
 import type { MemoryStore } from './memory-store.js';
-import { type KeyMessage, readMessage } from './message.js';
+import { type KeyMessage, isInvalidation, readMessage } from './message.js';
 import type { SweepMessage } from './redis-sweeps.js';
 import type { Sweep } from './sweeps.js';
 import type { LeftNames } from './unclaimed.js';
@@ -33,7 +33,7 @@ export function createHearing({ memory, left, now, onForgotten, onSwept }: Heari
       if (message === undefined || message.kind === 'epoch') return;
       if (message.kind !== 'sweep') {
         obey(message, memory, now());
-        onForgotten(message.key);
+        if (isInvalidation(message)) onForgotten(message.key);
       } else if (isNews(message)) sweep({ prefix: message.key, isSoft: message.isSoft });
     },
     sweep,
@@ -55,6 +55,10 @@ function obey(message: KeyMessage, memory: MemoryStore, now: number): void {
       break;
     case 'raise':
       memory.raise(message.key, message.writer, now + message.lifeMs);
+      break;
+    case 'unknown':
+      memory.raise(message.key, message.writer, now + message.lifeMs);
+      memory.soften(message.key);
       break;
     case 'changed':
       memory.lower(message.key, message.writer);

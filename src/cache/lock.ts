@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from './deadline.js';
 import type { RedisLink } from './redis-link.js';
+import { redisName } from './redis-keys.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from './redis-scripts.js';
 
 /** @throws ServiceError BUSY when the key is not free in time; else what the work throws */
@@ -87,7 +88,7 @@ const busy = (): ServiceError =>
 function createSharedLock({ link, keyPrefix }: NonNullable<KeyLockOptions['shared']>) {
   const instance = randomUUID();
   return async function takeShared(key: string, deadline: number): Promise<() => Promise<void>> {
-    const names = namesOf(keyPrefix, key);
+    const names = [redisName(keyPrefix, key, 'lock'), redisName(keyPrefix, key, 'wanted')] as const;
     const token = randomUUID();
     for (;;) {
       const taken = await link.run('lock', (redis) =>
@@ -107,10 +108,4 @@ function createSharedLock({ link, keyPrefix }: NonNullable<KeyLockOptions['share
       await link.run('lock', (redis) => redis.eval(UNLOCK, 1, names[0], token));
     };
   };
-}
-
-/** Braces name the part that decides the place in a Redis Cluster, so both names live together. */
-function namesOf(keyPrefix: string, key: string): [lock: string, wanted: string] {
-  const place = key.replace(/[{}%]/g, encodeURIComponent);
-  return [`${keyPrefix}{${place}}:lock`, `${keyPrefix}{${place}}:wanted`];
 }

@@ -47,10 +47,10 @@ export class MemoryStore implements Store<number> {
     return { entry: this.peek(key), ticket: this.#forgotten.now() };
   }
 
-  /** The entry alone; counts as a use. While the key is fenced it is not fresh. */
+  /** The entry alone; counts as a use. A write in flight takes nothing away: until it is acknowledged the entry is right. */
   peek(key: string): Entry | undefined {
     const at = this.#use(key);
-    return at === undefined ? undefined : this.#behindFence(key, at);
+    return at === undefined ? undefined : this.#slots.entry(at);
   }
 
   /** Where the entry is kept now, if it is what is kept; to be looked at with the same key. */
@@ -63,9 +63,10 @@ export class MemoryStore implements Store<number> {
   look(key: string, held: Held): boolean {
     const era = this.#eras.now;
     const sweep = this.#sweeps.latest;
-    if (this.#fences.size === 0 && this.#slots.useAsItWas(held, { era, sweep })) return true;
+    this.#endFences(key);
+    if (this.#slots.useAsItWas(held, { era, sweep })) return true;
     const at = this.#use(key);
-    return at !== undefined && !this.#isFenced(key) && this.#slots.hold(at).stamp === held.stamp;
+    return at !== undefined && this.#slots.hold(at).stamp === held.stamp;
   }
 
   /** How often the entry was looked at since it was stored. */
@@ -76,16 +77,25 @@ export class MemoryStore implements Store<number> {
 
   /** For the operator: counts as no use. */
   inspect(key: string): Kept | undefined {
+    this.#endFences(key);
     const at = this.#lists.peek(key);
     if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
-    const entry = this.#behindFence(key, at);
+    const entry = this.#slots.entry(at);
     return { entry, hits: this.#slots.hits(at), bytes: this.#lists.bytesOf(key, at) };
   }
 
-  set(key: string, entry: Entry, ticket: number): boolean {
+  /** Whether nothing has invalidated the key since the ticket was given. */
+  isCurrent(key: string, ticket: number): boolean {
+    return !this.#forgotten.isSince(key, ticket) && !this.#sweeps.isSince(key, ticket);
+  }
+
+  accepts(key: string, ticket: number): boolean {
     this.#endFences(key);
-    if (this.#forgotten.isSince(key, ticket) || this.#sweeps.isSince(key, ticket)) return false;
-    if (this.#fences.isRaised(key)) return false;
+    return this.isCurrent(key, ticket) && !this.#fences.isRaised(key);
+  }
+
+  set(key: string, entry: Entry, ticket: number): boolean {
+    if (!this.accepts(key, ticket)) return false;
     const list = entry.kind === 'found' ? 'found' : 'notFound';
     this.#eras.stored(this.#lists.size(list));
     const at = this.#slots.add(entry, { since: this.#forgotten.now(), era: this.#eras.now });
@@ -119,22 +129,22 @@ export class MemoryStore implements Store<number> {
       unchanged: () => {
         this.lower(key, writer);
       },
+      // The fence stays until it expires.
       unknown: () => {
         this.soften(key);
       },
     };
   }
 
-  /** A write begins, here or elsewhere. What was loaded before it is not stored any more. */
+  /** A write begins, here or elsewhere. No load that began before it is stored any more. */
   raise(key: string, writer: string, until: number): void {
     this.#endOldFences();
     this.#forgotten.forget(key);
     this.#fences.raise(key, writer, until);
   }
 
-  /** A write is over. What was loaded while it went on is not stored. */
+  /** A write is over. A load that began meanwhile may be stored if the write changed nothing. */
   lower(key: string, writer: string): void {
-    this.#forgotten.forget(key);
     this.#fences.lower(key, writer);
   }
 
@@ -156,6 +166,7 @@ export class MemoryStore implements Store<number> {
   }
 
   #use(key: string): number | undefined {
+    this.#endFences(key);
     const at = this.#lists.get(key);
     if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
     this.#slots.used(at, this.#eras.now);
@@ -182,19 +193,7 @@ export class MemoryStore implements Store<number> {
     if (at !== undefined) this.#slots.setStaleAt(at, staleFrom(this.#slots.times(at), this.#now()).staleAt);
   }
 
-  #behindFence(key: string, at: number): Entry {
-    const isFenced = this.#isFenced(key);
-    const entry = this.#slots.entry(at);
-    return isFenced ? staleFrom(entry, this.#now()) : entry;
-  }
-
-  #isFenced(key: string): boolean {
-    if (this.#fences.size === 0) return false;
-    this.#endFences(key);
-    return this.#fences.isRaised(key);
-  }
-
-  /** Nobody knows how the write ended that a fence has outlived: what was kept before may only stand in. */
+  /** A fence that expires was left by a writer that died: its write may have changed the record, so the entry is stale. */
   #endFences(key: string): void {
     if (this.#fences.size > 0 && this.#fences.takeRunOut(key, this.#now())) this.#makeStale(key);
   }

@@ -7,11 +7,15 @@ export type Message =
   | { kind: 'sweep'; key: string; isSoft: boolean; number: number }
   /** All that is shared was made invisible. */
   | { kind: 'epoch'; key: ''; epoch: number }
-  | { kind: 'raise'; key: string; writer: string; lifeMs: number }
+  /** `lifeMs`: until the fence expires. With `unknown` it is raised again, as a process may have started since. */
+  | { kind: 'raise' | 'unknown'; key: string; writer: string; lifeMs: number }
   | { kind: 'changed' | 'unchanged'; key: string; writer: string };
 
 /** What one instance says about one key. */
 export type KeyMessage = Exclude<Message, { kind: 'epoch' | 'sweep' }>;
+
+/** A write that has begun, or that was refused, leaves entries and loads in flight as good as before. */
+export const isInvalidation = ({ kind }: KeyMessage): boolean => kind !== 'raise' && kind !== 'unchanged';
 
 /** The key comes last, as it may contain anything. */
 export function writeMessage(message: KeyMessage): string {
@@ -40,6 +44,7 @@ export function readMessage(line: string): Message | undefined {
     case 'epoch':
       return { kind, key: '', epoch: Number(life) };
     case 'raise':
+    case 'unknown':
       return { kind, key, writer, lifeMs: Number(life) };
     default:
       return kind === 'changed' || kind === 'unchanged' ? { kind, key, writer } : undefined;

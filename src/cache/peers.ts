@@ -33,6 +33,14 @@ export class PeeredMemory implements Store<number> {
     return this.#options.memory.peek(key);
   }
 
+  isCurrent(key: string, ticket: number): boolean {
+    return this.#options.memory.isCurrent(key, ticket);
+  }
+
+  accepts(key: string, ticket: number): boolean {
+    return this.#options.memory.accepts(key, ticket);
+  }
+
   set(key: string, entry: Entry, ticket: number): boolean {
     return this.#options.memory.set(key, entry, ticket);
   }
@@ -83,8 +91,7 @@ export class PeeredMemory implements Store<number> {
       },
       unknown: async () => {
         memory.soften(key);
-        // A worker that has started since knows nothing of the fence, and may have stored the old record.
-        await this.#tell({ kind: 'raise', key, writer, lifeMs: Math.max(0, until - now()) });
+        await this.#tell({ kind: 'unknown', key, writer, lifeMs: Math.max(0, until - now()) });
       },
     };
   }

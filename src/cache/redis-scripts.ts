@@ -1,55 +1,89 @@
 // The steps that have to happen in Redis as one: no other command can come in between.
 
 // Keys of every script: the entry, the mark, the writers. The mark changes with every write and every
-// forgetting; a load is only stored while the mark is the one it began with. Writers are a sorted set
-// by the time their fence runs out, on the clock of Redis, which all instances share.
+// invalidation; a load is only stored while the mark is the one it began with. Its first byte is a flag, the
+// rest a random id. Writers are a sorted set by the time their fence expires, on the clock of Redis, which all
+// instances share.
+
+/** Flag of a mark while a fence is up: a process that has not heard of the fence must not copy the entry. */
+export const FENCED = 'f';
+const OPEN = 'o';
+
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** ARGV: mark at the load's beginning, entry, its life in ms. */
-export const STORE = `${NOW}
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
+/** Ends the script unless the id of the mark is this one and no fence is up. A flag left by a killed writer goes. */
+const refuseUnless = (id: string): string => `${NOW}
+local mark = redis.call('GET', KEYS[2]) or ''
+if string.sub(mark, 2) ~= ${id} then return 0 end
 if redis.call('ZCOUNT', KEYS[3], now, '+inf') > 0 then return 0 end
+if string.sub(mark, 1, 1) == '${FENCED}' then redis.call('SETRANGE', KEYS[2], 0, '${OPEN}') end`;
+
+/** ARGV: id of the mark when the load began, entry, its life in ms. */
+export const STORE = `${refuseUnless('ARGV[1]')}
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`;
 
-/** ARGV as FORGET, then as STORE: what others keep, or store from now on, is older than this. */
-export const REPLACE = `${NOW}
-if (redis.call('GET', KEYS[2]) or '') ~= ARGV[5] then return 0 end
-if redis.call('ZCOUNT', KEYS[3], now, '+inf') > 0 then return 0 end
-redis.call('SET', KEYS[1], ARGV[6], 'PX', ARGV[7])
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+const PUBLISH_WITH_MARK = (flag: string): string => `
+redis.call('SET', KEYS[2], '${flag}' .. ARGV[1], 'PX', ARGV[2])
 redis.call('PUBLISH', ARGV[3], ARGV[4])
 return 1`;
 
+/** ARGV as FORGET, then as STORE: every other copy, and every load in flight, is older than this. */
+export const REPLACE = `${refuseUnless('ARGV[5]')}
+redis.call('SET', KEYS[1], ARGV[6], 'PX', ARGV[7])${PUBLISH_WITH_MARK(OPEN)}`;
+
 /**
- * ARGV: new mark, its life in ms, channel, message. The mark stands before anybody hears of it. The
+ * ARGV: id of the new mark, its life in ms, channel, message. The mark stands before the message is out. The
  * deletion is first: a full Redis (noeviction) refuses a script whose first write wants memory.
  */
 export const FORGET = `
-redis.call('DEL', KEYS[1])
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[4])
-return 1`;
+redis.call('DEL', KEYS[1])${PUBLISH_WITH_MARK(OPEN)}`;
 
-/** ARGV as FORGET. An entry that may only stand in has a byte of its kind that is raised by 3 (see entry.ts). */
-export const SOFTEN = `
+/** Layout of an entry: see entry.ts. A stale one has a kind that is raised by 3. */
+const ENTRY = `
 local kind = string.byte(redis.call('GETRANGE', KEYS[1], 4, 4))
-if kind and kind < 3 then redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3)) end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[4])
-return 1`;
+local isFresh = kind and kind < 3
+local function deleteAt() return struct.unpack('>d', redis.call('GETRANGE', KEYS[1], 25, 32)) end`;
 
-/** ARGV as FORGET, then writer, life of the fence in ms. */
-export const RAISE = `${NOW}
+const MAKE_STALE = `${ENTRY}
+if isFresh then redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3)) end`;
+
+/** ARGV as FORGET. */
+export const SOFTEN = `${MAKE_STALE}${PUBLISH_WITH_MARK(OPEN)}`;
+
+/**
+ * ARGV as FORGET, then writer, life of the fence in ms. A fresh entry expires with the fence, unless it is lowered
+ * before: nobody else knows how the write of a killed writer ended.
+ */
+export const RAISE = `${NOW}${ENTRY}
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 redis.call('ZADD', KEYS[3], now + ARGV[6], ARGV[5])
-redis.call('PEXPIRE', KEYS[3], ARGV[6])${FORGET}`;
+redis.call('PEXPIRE', KEYS[3], ARGV[6])
+if isFresh and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[6]) then redis.call('PEXPIRE', KEYS[1], ARGV[6]) end
+${PUBLISH_WITH_MARK(FENCED)}`;
 
 /** ARGV as FORGET, then writer. */
-export const LOWER = `
+export const LOWER_CHANGED = `
 redis.call('ZREM', KEYS[3], ARGV[5])${FORGET}`;
+
+/**
+ * ARGV as FORGET, then writer, now on the clock of this instance. Without the fence of another writer the entry
+ * gets its life back. The mark keeps its id: a load that began meanwhile has read the right record.
+ */
+export const LOWER_UNCHANGED = `${ENTRY}
+redis.call('ZREM', KEYS[3], ARGV[5])
+if redis.call('EXISTS', KEYS[3]) == 0 then
+  if kind then redis.call('PEXPIRE', KEYS[1], math.ceil(deleteAt() - ARGV[6])) end
+  if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('SETRANGE', KEYS[2], 0, '${OPEN}') end
+end
+redis.call('PUBLISH', ARGV[3], ARGV[4])
+return 1`;
+
+/** ARGV as LOWER_UNCHANGED. The entry is stale from now on, and keeps its life; the fence stays. */
+export const SOFTEN_FENCED = `${MAKE_STALE}
+if kind then redis.call('PEXPIRE', KEYS[1], math.ceil(deleteAt() - ARGV[6])) end${PUBLISH_WITH_MARK(FENCED)}`;
 
 /**
  * Keys: the lock, and which instance wants it next. ARGV: token, life in ms, instance. Who finds it

@@ -2,18 +2,19 @@
 import { randomUUID } from 'node:crypto';
 import { type Debt, Debts } from './debts.js';
 import { type Entry, decodeEntry, encodeEntry, sweepOf } from './entry.js';
-import { EPOCH_LINE, type KeyMessage, writeMessage } from './message.js';
+import { EPOCH_LINE, type KeyMessage, isInvalidation, writeMessage } from './message.js';
+import { redisName } from './redis-keys.js';
 import type { RedisLink } from './redis-link.js';
-import { EPOCH, FORGET, LOWER, RAISE, REPLACE, SOFTEN, STORE } from './redis-scripts.js';
+import * as scripts from './redis-scripts.js';
 import { RedisSweeps, type SweepMessage } from './redis-sweeps.js';
 import type { Fence, Looked, Store } from './store.js';
 import type { Sweep } from './sweeps.js';
 
 /**
- * The mark that stood on the key when the load began, '' for none, the epoch, and the newest sweep;
+ * The id of the mark that stood on the key when the load began, '' for none, the epoch, and the newest sweep;
  * undefined when Redis could not be asked. An undefined ticket is never good.
  */
-export type RedisTicket = { mark: string; epoch: number; sweep: number } | undefined;
+export type RedisTicket = { mark: string; epoch: number; sweep: number; isFenced: boolean } | undefined;
 
 export interface RedisStoreOptions {
   keyPrefix: string;
@@ -64,10 +65,11 @@ export class RedisStore implements Store<RedisTicket> {
     const { latest: sweep } = this.#sweeps.known;
     const reply = await this.#link.run('get', (redis) => redis.mgetBuffer(entryName, markName));
     if (reply === undefined) return { entry: undefined, ticket: undefined };
-    const [entry, mark] = reply;
+    const [entry, buffer] = reply;
+    const mark = buffer?.toString() ?? '';
     return {
       entry: entry ? this.#decode(key, entry) : undefined,
-      ticket: { mark: mark?.toString() ?? '', epoch, sweep },
+      ticket: { mark: mark.slice(1), epoch, sweep, isFenced: mark.startsWith(scripts.FENCED) },
     };
   }
 
@@ -80,11 +82,22 @@ export class RedisStore implements Store<RedisTicket> {
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
     const lifeMs = Math.ceil(entry.deleteAt - this.#options.now());
     if (ticket === undefined || lifeMs <= 0) return undefined;
-    if (ticket.epoch !== this.#epoch || this.#sweeps.known.isSince(key, ticket.sweep)) return false;
+    if (!this.accepts(key, ticket)) return false;
     const stored = await this.#link.run('set', (redis) =>
-      redis.eval(STORE, 3, ...this.#names(key), ticket.mark, encodeEntry(key, entry, ticket.sweep), lifeMs),
+      redis.eval(
+        scripts.STORE,
+        3,
+        ...this.#names(key),
+        ticket.mark,
+        encodeEntry(key, entry, ticket.sweep),
+        lifeMs,
+      ),
     );
     return stored === undefined ? undefined : stored === 1;
+  }
+
+  accepts(key: string, ticket: RedisTicket): boolean {
+    return ticket?.epoch === this.#epoch && !this.#sweeps.known.isSince(key, ticket.sweep);
   }
 
   async replace(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
@@ -92,7 +105,7 @@ export class RedisStore implements Store<RedisTicket> {
     if (ticket !== undefined && this.#sweeps.known.isSince(key, ticket.sweep)) return false;
     const isGood = ticket?.epoch === this.#epoch && lifeMs > 0;
     const more = isGood ? [ticket.mark, encodeEntry(key, entry, ticket.sweep), lifeMs] : [];
-    const step: Step = { name: 'set', script: REPLACE, message: { kind: 'forget', key }, more };
+    const step: Step = { name: 'set', script: scripts.REPLACE, message: { kind: 'forget', key }, more };
     const replaced = isGood ? await this.#link.run(step.name, () => this.#eval(step)) : undefined;
     // Where it cannot be kept, the others have to forget all the same.
     if (replaced === undefined) await this.#tell(forgetting(key));
@@ -104,7 +117,7 @@ export class RedisStore implements Store<RedisTicket> {
   }
 
   async soften(key: string): Promise<void> {
-    await this.#tell({ name: 'soften', script: SOFTEN, message: { kind: 'soften', key } });
+    await this.#tell({ name: 'soften', script: scripts.SOFTEN, message: { kind: 'soften', key } });
   }
 
   /** The number under which all instances know it; 0 when Redis could not be told yet. */
@@ -122,26 +135,28 @@ export class RedisStore implements Store<RedisTicket> {
     return this.#sweeps.enter(message);
   }
 
-  /** The entry goes at once: a writer that is killed leaves nothing behind that could be served. */
+  /** From now on the entry lives no longer than the fence: a writer that is killed leaves nothing behind. */
   async fence(key: string): Promise<Fence> {
     const writer = randomUUID();
     const { fenceLifeMs: lifeMs } = this.#options;
     await this.#tell({
       name: 'fence',
-      script: RAISE,
+      script: scripts.RAISE,
       message: { kind: 'raise', key, writer, lifeMs },
       more: [writer, lifeMs],
     });
-    const lower = (kind: 'changed' | 'unchanged'): Promise<void> =>
-      this.#tell({ name: 'fence', script: LOWER, message: { kind, key, writer }, more: [writer] });
+    const until = this.#options.now() + lifeMs;
+    const leftMs = (): number => Math.max(0, Math.ceil(until - this.#options.now()));
+    const settle = (script: string, message: KeyMessage): Promise<void> =>
+      this.#tell({ name: 'fence', script, message, more: [writer, this.#options.now()] });
     return {
       changed: async () => {
-        await lower('changed');
+        await settle(scripts.LOWER_CHANGED, { kind: 'changed', key, writer });
         await this.heard();
       },
-      unchanged: () => lower('unchanged'),
-      // The fence was raised for longer than the write was waited for: it runs out by itself.
-      unknown: () => undefined,
+      unchanged: () => settle(scripts.LOWER_UNCHANGED, { kind: 'unchanged', key, writer }),
+      // The fence was raised for longer than the write was waited for: it expires by itself.
+      unknown: () => settle(scripts.SOFTEN_FENCED, { kind: 'unknown', key, writer, lifeMs: leftMs() }),
     };
   }
 
@@ -193,17 +208,17 @@ export class RedisStore implements Store<RedisTicket> {
   async #agreeOnEpoch(step: 0 | 1): Promise<void> {
     const [channel, line] = this.#link.announcement(EPOCH_LINE);
     const name = `${this.#options.keyPrefix}epoch`;
-    const epoch = await this.#link.commands.eval(EPOCH, 1, name, this.#epoch, step, channel, line);
+    const epoch = await this.#link.commands.eval(scripts.EPOCH, 1, name, this.#epoch, step, channel, line);
     this.enterEpoch(Number(epoch));
   }
 
   async #tell(step: Step): Promise<void> {
     const told = await this.#link.run(step.name, () => this.#eval(step));
     if (told !== undefined) {
-      this.#debts.told(step.message.key);
+      if (isInvalidation(step.message)) this.#debts.told(step.message.key);
       return;
     }
-    this.#debts.owe(step.message.key);
+    if (isInvalidation(step.message)) this.#debts.owe(step.message.key);
     // It may answer reads all the same, and then it would answer with what is over.
     this.#link.lose();
   }
@@ -221,18 +236,15 @@ export class RedisStore implements Store<RedisTicket> {
     );
   }
 
-  /** Braces name the part that decides the place in a Redis Cluster, so the three names live together. */
   #names(key: string): [entry: string, mark: string, writers: string] {
-    const place = key.replace(/[{}%]/g, encodeURIComponent);
-    const name = (part: string): string => `${this.#options.keyPrefix}{${place}}:${part}`;
-    const entry = this.#epoch === 0 ? 'entry' : `entry:${this.#epoch}`;
-    return [name(entry), name('mark'), name('writers')];
+    const name = (part: string): string => redisName(this.#options.keyPrefix, key, part);
+    return [name(this.#epoch === 0 ? 'entry' : `entry:${this.#epoch}`), name('mark'), name('writers')];
   }
 }
 
 /** Redis forgets; what the others keep of it they forget too, or let it only stand in. */
 const forgetting = (key: string, kind: Debt = 'forget'): Step => ({
   name: 'forget',
-  script: FORGET,
+  script: scripts.FORGET,
   message: { kind, key },
 });

@@ -1,28 +1,27 @@
 // What every tier of the cache can do. It holds no rules about time and knows no HTTP.
+import type { WriteOutcome } from '../handle/write-outcome.js';
 import type { Entry } from './entry.js';
 import type { Sweep } from './sweeps.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
-/** What is kept under a key, and the right to store what is loaded from this moment on. */
+/** The entry of a key, and the right to store a load that begins now. */
 export interface Looked<Ticket> {
   entry: Entry | undefined;
   ticket: Ticket;
 }
 
 /**
- * A write under way. Until it is lowered nothing that is loaded is stored, and what is kept does not
- * count as fresh. It has a life, so a writer that is killed cannot block a key for ever.
+ * A write in flight. While the fence is up no load is stored; entries stay as they are, because the old
+ * record is the right answer until the write is acknowledged. A fence expires, so a writer that is killed
+ * cannot block a key for ever; the entries of its key are stale from then on.
  */
-export interface Fence {
-  /** The write changed the record, or may have: forget it. */
+export interface Fence extends Record<WriteOutcome, () => Awaitable<void>> {
+  /** Invalidates the entry. */
   changed(): Awaitable<void>;
-  /** The write was refused: what is kept is as good as before. */
+  /** Lowers the fence and nothing else. */
   unchanged(): Awaitable<void>;
-  /**
-   * Nobody knows, and the upstream may still carry the write out: what is kept may only stand in for
-   * a failing upstream, and nothing is stored until the fence has run out.
-   */
+  /** Makes the entry stale. The fence stays up until it expires: the upstream may still carry the write out. */
   unknown(): Awaitable<void>;
 }
 
@@ -32,9 +31,11 @@ export interface Fence {
  */
 export interface Store<Ticket> {
   get(key: string): Awaitable<Looked<Ticket>>;
+  /** Whether `set` would store with this ticket now, as far as this process knows. */
+  accepts(key: string, ticket: Ticket): boolean;
   /** Stores the entry if the ticket is still good. False: it is not; undefined: the tier does not answer. */
   set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean | undefined>;
-  /** As `set`, for what was asked for on purpose: whatever anybody else keeps or is loading is older. */
+  /** As `set`, for an authoritative answer: every other copy, and every load in flight, is older. */
   replace(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean | undefined>;
   /** Drops the entry and makes every ticket given out for the key so far bad. */
   forget(key: string): Awaitable<void>;

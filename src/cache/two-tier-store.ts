@@ -13,6 +13,7 @@ export interface TwoTierTicket {
 export interface NearStore extends Store<number> {
   peek(key: string): Entry | undefined;
   get(key: string): Looked<number>;
+  isCurrent(key: string, ticket: number): boolean;
   set(key: string, entry: Entry, ticket: number): boolean;
   sweep(sweep: Sweep, number?: number): Promise<void> | void;
 }
@@ -31,11 +32,19 @@ export class TwoTierStore implements Store<TwoTierTicket> {
     const { ticket: memory } = this.#memory.get(key);
     const far = await this.#redis.get(key);
     const ticket = { memory, redis: far.ticket };
-    // Memory is looked at after the wait: the key may have been forgotten while Redis was asked.
+    // After the wait: the key may have been invalidated while Redis was asked.
     const near = this.#memory.peek(key);
     if (far.entry === undefined || (near && near.cachedAt >= far.entry.cachedAt))
       return { entry: near, ticket };
-    return { entry: this.#memory.set(key, far.entry, memory) ? far.entry : near, ticket };
+    if (!this.#memory.isCurrent(key, memory)) return { entry: near, ticket };
+    // Not while a write is in flight: a process that has just started may not know of it, and its writer may die.
+    if (!far.ticket?.isFenced) this.#memory.set(key, far.entry, memory);
+    return { entry: far.entry, ticket };
+  }
+
+  accepts(key: string, ticket: TwoTierTicket): boolean {
+    const { memory, redis } = ticket;
+    return this.#memory.accepts(key, memory) && (redis === undefined || this.#redis.accepts(key, redis));
   }
 
   async set(key: string, entry: Entry, ticket: TwoTierTicket): Promise<boolean> {

@@ -87,12 +87,12 @@ function cacheStatus({
   authoritative: boolean;
   lifeLeft: number;
 }): string {
-  const { from, stale, collapsed } = resolution;
+  const { from, stale, collapsed, stored } = resolution;
   const members = new Map<string, string | number | boolean | Token>();
   if (from === 'upstream') members.set('fwd', new Token(authoritative ? 'request' : 'miss'));
   else members.set('hit', true);
   members.set('ttl', lifeLeft);
-  if (from === 'upstream' && lifeLeft > 0) members.set('stored', true);
+  if (stored === true) members.set('stored', true);
   if (collapsed) members.set('collapsed', true);
   const detail = stale ?? (from === 'redis' ? 'redis' : undefined);
   if (detail !== undefined) members.set('detail', new Token(detail));

@@ -1,4 +1,4 @@
-// The name a server minted, read from its answer.
+// What a server says in its answer to a write: the name it minted, its response code.
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 
@@ -21,13 +21,24 @@ export async function readWhole(answer: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The `handle` of an answer, also inside JSONP; undefined when there is none. */
+/** The `handle` of an answer; undefined when there is none. */
 export function mintedHandle(body: Buffer): string | undefined {
+  const { handle } = membersOf(body);
+  return typeof handle === 'string' ? handle : undefined;
+}
+
+/** The `responseCode` of an answer; undefined when there is none. */
+export function responseCodeOf(body: Buffer): number | undefined {
+  const { responseCode } = membersOf(body);
+  return typeof responseCode === 'number' ? responseCode : undefined;
+}
+
+/** Also inside JSONP. */
+function membersOf(body: Buffer): { handle?: unknown; responseCode?: unknown } {
   const json = /\{[^]*\}/.exec(body.toString('utf8'))?.[0] ?? '';
   try {
-    const { handle } = JSON.parse(json) as { handle?: unknown };
-    return typeof handle === 'string' ? handle : undefined;
+    return JSON.parse(json) as { handle?: unknown; responseCode?: unknown };
   } catch {
-    return undefined;
+    return {};
   }
 }

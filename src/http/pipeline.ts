@@ -65,7 +65,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without asking the upstream
   app.put(NAMED_HANDLE, deps.writeRoute);
   app.delete(NAMED_HANDLE, deps.writeRoute);
-  app.post(NAMED_HANDLE, deps.writeRoute); // asks like GET, but may write as far as we know
+  app.post(NAMED_HANDLE, deps.resolveRoute); // a read on a Handle server, but no cache may answer it
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
   if (deps.reverseLookup) app.get(REVERSE_LOOKUP, deps.reverseLookup);
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs

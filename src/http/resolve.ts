@@ -1,4 +1,4 @@
-// GET and HEAD of a handle: from the cache where that is allowed, else from the upstream.
+// GET, HEAD and POST of a handle: from the cache where that is allowed, else from the upstream.
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Entry } from '../cache/entry.js';
 import { ServiceError } from '../errors.js';
@@ -80,9 +80,13 @@ export function tellOfAnswer(
   }
 }
 
-/** Design decision 2: with credentials a wrong password has to be 401 even for public data. */
+/**
+ * Design decision 2: with credentials a wrong password has to be 401 even for public data. A POST is a read
+ * (recordings "POST /api/handles/<handle> … = GET"), but RFC 9111 section 4 wants it written through.
+ */
 function mustTravel(req: Request, parameters: URLSearchParams): boolean {
-  return req.headers.authorization !== undefined || !readQuestion(parameters).publicOnly;
+  const { method, headers } = req;
+  return method === 'POST' || headers.authorization !== undefined || !readQuestion(parameters).publicOnly;
 }
 
 /** @throws ServiceError when the raw path is no handle */

@@ -1,12 +1,13 @@
-// PUT, DELETE and POST of a handle: read, fenced, sent on as they are, forgotten here before they are acknowledged.
+// PUT and DELETE of a handle: read, fenced, forwarded as they are, invalidated here before they are acknowledged.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
-import { ServiceError } from '../errors.js';
+import { judgeWrite } from '../handle/write-outcome.js';
+import { judgeFailedWrite } from '../upstream/failure.js';
 import { contextOf } from './context.js';
 import type { Forward } from './forwarder.js';
 import { handBack } from './hand-back.js';
-import { mintedHandle, readWhole } from './minted.js';
+import { mintedHandle, readWhole, responseCodeOf } from './minted.js';
 import { upstreamTarget } from './pass-through.js';
 import type { WithBody } from './request-body.js';
 import { readHandle } from './resolve.js';
@@ -28,39 +29,33 @@ export function createWriteRoute(deps: WriteDeps): RequestHandler {
       req.method === 'PUT' ? withExplicitFlags(context.target.query) : context.target.query;
     const { handle } = context;
     const target = upstreamTarget(context);
-    const answer = await deps.withBody(req, async (body) =>
+    const { answer, body } = await deps.withBody(req, async (body) =>
       forwardFenced(() => deps.forward(req, res, { target, body }), await deps.fence(handle)),
     );
     if (isMinting(req, context.target.query)) await handBackMinted(answer, res, deps);
-    else await handBack(answer, res);
+    else await handBack(answer, res, body);
   };
 }
 
-async function forwardFenced(
-  forward: () => Promise<IncomingMessage>,
-  fence: Fence,
-): Promise<IncomingMessage> {
+/** An answer to a write, and its body where that was read to judge it. */
+interface Answered {
+  answer: IncomingMessage;
+  body?: Buffer;
+}
+
+async function forwardFenced(forward: () => Promise<IncomingMessage>, fence: Fence): Promise<Answered> {
   try {
     const answer = await forward();
-    await lower(fence, answer.statusCode ?? 0);
-    return answer;
+    const status = answer.statusCode ?? 0;
+    // Of the others the status says all there is to know, and they need not be read.
+    const body = status === 404 ? await readWhole(answer) : undefined;
+    await fence[judgeWrite({ status, responseCode: body && responseCodeOf(body) })]();
+    return { answer, ...(body && { body }) };
   } catch (failure) {
-    if (failure instanceof ServiceError && wasNeverSent(failure)) await fence.unchanged();
-    else await fence.unknown();
+    await fence[judgeFailedWrite(failure)]();
     throw failure;
   }
 }
-
-/** A Handle server refuses with 3xx and 4xx and has changed nothing then; of a 5xx nobody can tell. */
-async function lower(fence: Fence, status: number): Promise<void> {
-  if (status >= 200 && status < 300) await fence.changed();
-  else if (status < 500) await fence.unchanged();
-  else await fence.unknown();
-}
-
-/** A bad request: its caller left while it waited for its turn. */
-const wasNeverSent = ({ code }: ServiceError): boolean =>
-  ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'].includes(code);
 
 /**
  * A flag without a value means true in the documentation, but false to the server, which compares

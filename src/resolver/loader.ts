@@ -1,5 +1,5 @@
 // One load: look in the shared tier, ask the upstream when that does not help, keep what it says.
-import type { Entry } from '../cache/entry.js';
+import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type LifetimeBounds,
   type Use,
@@ -79,10 +79,12 @@ export class Loader<Ticket> {
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     const entry = makeEntry(outcome, askedAt, this.#deps.lifetimes);
-    const keeping = this.#keep(task, entry, kept);
-    // Who asked on purpose shall not find the older record at the next question, wherever that is answered.
-    if (task.authoritative) await keeping;
-    return { kind: 'entry', entry, from: 'upstream', collapsed: false };
+    const isKept = this.#isKept(task, entry);
+    const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
+    const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
+    // The next question shall not find the older record, wherever it is answered.
+    if (task.authoritative) await storing;
+    return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
   /** Than what a mirror says. */
@@ -102,15 +104,27 @@ export class Loader<Ticket> {
   }
 
   /** An authoritative "not found" evicts (HDLProxy serves the deleted record again); so does a TTL of 0. */
-  async #keep(
-    { key, authoritative }: Task,
-    entry: Entry,
-    { entry: kept, ticket }: Looked<Ticket>,
-  ): Promise<void> {
-    const { store, now } = this.#deps;
-    const isKept = isWorthKeeping(entry, now()) && !(authoritative && entry.kind !== 'found');
-    if (isKept && authoritative) await store.replace(key, entry, ticket);
-    else if (isKept) await store.set(key, entry, ticket);
-    else if (authoritative || kept !== undefined) await store.forget(key);
+  #isKept({ authoritative }: Task, entry: Entry): boolean {
+    return isWorthKeeping(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
+  }
+
+  async #store({ key, authoritative }: Task, entry: Entry, ticket: Ticket): Promise<void> {
+    const { store } = this.#deps;
+    if (!authoritative) await store.set(key, entry, ticket);
+    else if ((await store.replace(key, entry, ticket)) === false) await this.#dropUnlessSame(key, entry);
+  }
+
+  /**
+   * A write, or another authoritative answer, came in between: nobody can tell which of the two is newer.
+   * An older record must not be answered after this one was, so an entry that differs goes.
+   */
+  async #dropUnlessSame(key: string, entry: Entry): Promise<void> {
+    const { store } = this.#deps;
+    const { entry: kept } = await store.get(key);
+    if (kept !== undefined && !hasSameContent(kept, entry)) await store.forget(key);
+  }
+
+  async #drop({ key, authoritative }: Task, { entry: kept }: Looked<Ticket>): Promise<void> {
+    if (authoritative || kept !== undefined) await this.#deps.store.forget(key);
   }
 }

@@ -13,6 +13,8 @@ export interface FromEntry {
   /** True when this caller joined a load that another caller had started. */
   collapsed: boolean;
   stale?: StaleReason;
+  /** Whether an answer of the upstream was stored. */
+  stored?: boolean;
 }
 
 /** An entry, or the server's refusal. Failures are thrown as ServiceError. */

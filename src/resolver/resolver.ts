@@ -42,8 +42,9 @@ export class Resolver<Ticket> {
       this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
       return { kind: 'entry', entry, from: 'memory', collapsed: false };
     }
+    if (authoritative) return this.#askAuthority({ key, handle, authoritative, newerThan: 0 });
     const { load, collapsed } = this.#join({ key, handle, authoritative, newerThan: 0 });
-    const resolution = authoritative ? await load.answer : await this.#answerInTime(key, entry, load);
+    const resolution = await this.#answerInTime(key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
 
@@ -73,32 +74,30 @@ export class Resolver<Ticket> {
     await this.#deps.store.heard();
   }
 
-  /** Announces a write of the handle: nothing loaded before or during it is kept. */
+  /** Announces a write of the handle: no load that began before its end is stored if it changed the record. */
   async fence(handle: string): Promise<Fence> {
     const key = this.keyOf(handle);
     const fence = await this.#deps.store.fence(key);
-    const lower = async (how: keyof Fence): Promise<void> => {
+    const invalidate = async (outcome: 'changed' | 'unknown'): Promise<void> => {
       this.letGo(key);
-      await fence[how]();
+      await fence[outcome]();
     };
-    this.letGo(key);
     return {
-      changed: () => lower('changed'),
-      unchanged: () => lower('unchanged'),
-      unknown: () => lower('unknown'),
+      changed: () => invalidate('changed'),
+      unchanged: () => fence.unchanged(),
+      unknown: () => invalidate('unknown'),
     };
   }
 
   /** Lets go of loads on their way, after another instance said that the key was forgotten. */
   letGo(key: string): void {
     this.#flight.forget(key);
-    this.#flight.forget(authoritativeKey(key));
     this.#deps.upstream.letGo?.(key);
   }
 
   /** The same for all keys that begin so. */
   letGoAll(prefix: string): void {
-    this.#flight.forgetWhere((key) => key.startsWith(prefix) || key.startsWith(authoritativeKey(prefix)));
+    this.#flight.forgetWhere((key) => key.startsWith(prefix));
     this.#deps.upstream.letGoAll?.(prefix);
   }
 
@@ -107,11 +106,16 @@ export class Resolver<Ticket> {
     return recordKey(handle, this.#deps.caseSensitive);
   }
 
-  /** An authoritative question never joins an ordinary load: that one may have begun before a change. */
+  /** Joins no load, as any may have begun before a change; nor does a later caller join one from before the answer. */
+  async #askAuthority(task: Task): Promise<Resolution> {
+    const resolution = await this.#loader.start(task).answer;
+    this.letGo(task.key);
+    return resolution;
+  }
+
   #join(task: Task): { load: Load<Resolution, Entry | undefined>; collapsed: boolean } {
-    const key = task.authoritative ? authoritativeKey(task.key) : task.key;
     const start = (): Load<Resolution, Entry | undefined> => this.#loader.start(task);
-    return this.#flight.join(key, { start, since: this.#deps.trustedSince() });
+    return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
   /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
@@ -155,9 +159,6 @@ function keyPrefixes(text: string, caseSensitive: boolean): string[] {
   const folded = foldHandle(text, caseSensitive);
   return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];
 }
-
-/** Keys are folded to upper case up to the suffix, so a word in lower case in front cannot be one. */
-const authoritativeKey = (key: string): string => `auth ${key}`;
 
 function startTimer<T>(waitMs: number, value: () => T): { done: Promise<T>; cancel: () => void } {
   let timer: NodeJS.Timeout | undefined;

@@ -1,7 +1,9 @@
 // Writes of a record: fenced, so that both interfaces see the new record as soon as it is acknowledged.
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
+import { type WriteOutcome, judgeWrite } from '../handle/write-outcome.js';
+import { judgeFailedWrite } from '../upstream/failure.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
 import type { V2Deps } from './deps.js';
 import { etagOf } from './etag.js';
@@ -32,15 +34,15 @@ export async function createRecord(
   const { authorization } = login;
   const fence = await raise(handle);
   const attempt = await attempted(() => records.put(handle, { authorization, values, overwrite: false }));
-  if (attempt.kind === 'unknown') {
+  if (attempt.outcome === 'unknown') {
     const isThere = await holds({ records }, { login, handle, values }).catch(() => false);
     await (isThere ? fence.changed() : fence.unknown());
     if (isThere) return 'created';
-    throw attempt.failure;
+    throw failureOf(attempt);
   }
-  await (attempt.kind === 'done' ? fence.changed() : fence.unchanged());
+  await fence[attempt.outcome]();
   if (attempt.kind === 'done') return 'created';
-  if (attempt.kind === 'not-sent') throw attempt.failure;
+  if (attempt.kind === 'failed') throw attempt.failure;
   if (attempt.answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
   throw refusalOf(attempt.answer, 'write');
 }
@@ -98,44 +100,34 @@ export async function runFenced(
       last = attempt.answer;
       continue;
     }
-    if (attempt.kind === 'unknown') await fence.unknown();
-    else await (last === undefined && !isMissing(attempt) ? fence.unchanged() : fence.changed());
-    throw attempt.kind === 'refused' ? refusalOf(attempt.answer, 'write') : attempt.failure;
+    await fence[last === undefined || attempt.outcome === 'unknown' ? attempt.outcome : 'changed']();
+    throw failureOf(attempt);
   }
   await (last === undefined ? fence.unchanged() : fence.changed());
   return last;
 }
 
-type Attempt =
-  | { kind: 'done'; answer: RecordAnswer }
-  | { kind: 'refused'; answer: RecordAnswer }
-  /** Nothing of it can have reached the server. */
-  | { kind: 'not-sent'; failure: unknown }
-  /** The server may have carried it out, or still may. */
-  | { kind: 'unknown'; failure: unknown };
-
-/** A handle that is gone upstream must not be answered from the cache either. */
-const isMissing = (attempt: Attempt): boolean =>
-  attempt.kind === 'refused' && attempt.answer.responseCode === RESPONSE_CODE.handleNotFound;
+/** One step of a write, and what it means for the record. */
+type Attempt = { outcome: WriteOutcome } & (
+  | { kind: 'done' | 'refused'; answer: RecordAnswer }
+  /** No answer came. */
+  | { kind: 'failed'; failure: unknown }
+);
 
 async function attempted(step: Step): Promise<Attempt> {
   try {
     const answer = await step();
-    if (answer.status < 300) return { kind: 'done', answer };
-    if (answer.status < 500) return { kind: 'refused', answer };
-    return { kind: 'unknown', failure: refusalOf(answer, 'write') };
+    return { kind: answer.status < 300 ? 'done' : 'refused', outcome: judgeWrite(answer), answer };
   } catch (failure) {
-    if (isServiceError(failure, 'UPSTREAM_REFUSED') || isServiceError(failure, 'OVERLOADED'))
-      return { kind: 'not-sent', failure };
-    return {
-      kind: 'unknown',
-      failure: isServiceError(failure, 'UPSTREAM_UNREACHABLE') ? lost(failure) : failure,
-    };
+    return { kind: 'failed', outcome: judgeFailedWrite(failure), failure };
   }
 }
 
-const isServiceError = (failure: unknown, ...codes: ErrorCode[]): boolean =>
-  failure instanceof ServiceError && codes.includes(failure.code);
+function failureOf(attempt: Exclude<Attempt, { kind: 'done' }>): unknown {
+  if (attempt.kind !== 'failed') return refusalOf(attempt.answer, 'write');
+  const { failure } = attempt;
+  return failure instanceof ServiceError && failure.code === 'UPSTREAM_UNREACHABLE' ? lost(failure) : failure;
+}
 
 /** The request was on its way: for the caller that is the same as no answer in time. */
 const lost = (cause: unknown): ServiceError =>

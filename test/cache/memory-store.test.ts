@@ -87,7 +87,18 @@ describe('the memory store', () => {
         store.soften('A');
       },
     ],
-    ['fenced', (store) => store.fence('A')],
+    [
+      'invalidated by a write',
+      (store) => {
+        void store.fence('A').changed();
+      },
+    ],
+    [
+      'left stale by a write whose outcome is unknown',
+      (store) => {
+        void store.fence('A').unknown();
+      },
+    ],
     ['replaced', (store) => put(store, 'A', entryOf('new'))],
     ['found to be missing', (store) => put(store, 'A', notFound)],
     [
@@ -140,12 +151,26 @@ describe('the memory store', () => {
     expect(store.look('A', held)).toBe(false);
   });
 
-  test('holds an entry through the fences of others', () => {
+  test('holds an entry while a write is in flight, and after it was refused', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
-    store.fence('B');
+    const fence = store.fence('A');
     expect(store.look('A', held)).toBe(true);
+    void fence.unchanged();
+    expect(store.look('A', held)).toBe(true);
+  });
+
+  test('holds an entry no longer than the fence of a writer that died', () => {
+    let now = NOW;
+    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.fence('A');
+    now = NOW + 999;
+    expect(store.look('A', held)).toBe(true);
+    now = NOW + 1000;
+    expect(store.look('A', held)).toBe(false);
   });
 
   test('keeps what is used by the place it is held at, while others come and go', () => {

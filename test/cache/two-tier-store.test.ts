@@ -40,8 +40,9 @@ test.each<[what: string, left: Entry | undefined, purge: (tiers: TwoTierStore) =
   const { redis, obey } = slowRedis(left);
   const tiers = new TwoTierStore(memory, redis);
   const purged = purge(tiers);
-  // A reader comes in between, and what Redis still holds goes to memory.
+  // A reader comes in between, and the entry of Redis is copied into memory.
   expect((await tiers.get(KEY)).entry).toEqual(entryOf('old'));
+  expect(memory.peek(KEY)).toEqual(entryOf('old'));
   obey();
   await purged;
   expect((await tiers.get(KEY)).entry).toEqual(left);

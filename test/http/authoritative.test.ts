@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
+import { gate } from '../support/gate.js';
 import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
@@ -50,17 +51,57 @@ describe('auth=true', () => {
   });
 
   test('does not join a load that began before it', async () => {
-    let release: (value: unknown) => void = () => undefined;
-    const after = new Promise((resolve) => {
-      release = resolve;
-    });
+    const { opened: after, open: release } = gate();
     const upstream = mockUpstream((target) => (target.includes('auth') ? fresh : { ...old, after }));
     const proxy = await startProxy();
     const slow = proxy.ask(PATH);
     await expect.poll(() => upstream.asked).toBe(1);
     expect((await proxy.ask(`${PATH}?auth`)).text).toContain('/new');
-    release(undefined);
+    release();
     expect((await slow).text).toContain('/old');
+  });
+
+  test('does not join an authoritative question that began before it, and the older answer is not stored', async () => {
+    const { opened: after, open: release } = gate();
+    const upstream = mockUpstream({ ...old, after });
+    const proxy = await startProxy();
+    const slow = proxy.ask(`${PATH}?auth`);
+    await expect.poll(() => upstream.asked).toBe(1);
+    upstream.answers(fresh);
+    expect((await proxy.ask(`${PATH}?auth`)).text).toContain('/new');
+    release();
+    expect((await slow).text, 'asked before the change').toContain('/old');
+    expect((await proxy.ask(PATH)).text).toContain('/new');
+  });
+
+  test('leaves no older entry when another authoritative answer was stored meanwhile', async () => {
+    const [first, second] = [gate(), gate()];
+    const upstream = mockUpstream({ ...old, after: first.opened });
+    const proxy = await startProxy();
+    const one = proxy.ask(`${PATH}?auth`);
+    await expect.poll(() => upstream.asked).toBe(1);
+    upstream.answers({ ...fresh, after: second.opened });
+    const other = proxy.ask(`${PATH}?auth`);
+    await expect.poll(() => upstream.asked).toBe(2);
+    first.open();
+    expect((await one).text).toContain('/old');
+    upstream.answers(fresh);
+    second.open();
+    expect((await other).text).toContain('/new');
+    expect((await proxy.ask(PATH)).text, 'after the newer answer').toContain('/new');
+  });
+
+  test('lets no later reader join an ordinary load that began before its answer', async () => {
+    const held = gate();
+    const upstream = mockUpstream({ ...old, after: held.opened });
+    const proxy = await startProxy();
+    const slow = proxy.ask(PATH);
+    await expect.poll(() => upstream.asked).toBe(1);
+    upstream.answers(notFound());
+    expect((await proxy.ask(`${PATH}?auth`)).status).toBe(404);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+    held.open();
+    await slow;
   });
 
   test('fails rather than showing a stale record', async () => {

@@ -12,6 +12,8 @@ const fresh = recordOf([urlValue('https://example.org/new')]);
 const broken = { status: 500, body: '' };
 
 const success: [what: string, answer: WriteAnswer][] = [
+  ['404', jsonAnswer(404, { responseCode: 100 })],
+  ['404 without JSON', { status: 404, body: '<html></html>' }],
   ['200', jsonAnswer(200, { responseCode: 1 })],
   ['201', jsonAnswer(201, { responseCode: 1 })],
   ['204', { status: 204 }],
@@ -21,7 +23,8 @@ const refusals: [what: string, answer: WriteAnswer][] = [
   ['401 without a body', { status: 401, rawHeaders: ['WWW-Authenticate', 'Basic realm="handle"'] }],
   ['401 with JSON', jsonAnswer(401, { responseCode: 402 })],
   ['403', jsonAnswer(403, { responseCode: 400 })],
-  ['404', jsonAnswer(404, { responseCode: 100 })],
+  ['404 with another response code', jsonAnswer(404, { responseCode: 301 })],
+  ['501', { status: 501 }],
   ['409, the handle exists', jsonAnswer(409, { responseCode: 101 })],
   ['409, the value exists', jsonAnswer(409, { responseCode: 201 })],
   ['a redirect', { status: 302, rawHeaders: ['Location', 'https://elsewhere.test/'] }],
@@ -54,7 +57,7 @@ async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Writ
   return { upstream, proxy };
 }
 
-describe.each(['PUT', 'DELETE', 'POST'])('a record written by %s', (method) => {
+describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
   test.each(success)('that was answered %s is asked for anew, once', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, method);
     upstream.answers(fresh);

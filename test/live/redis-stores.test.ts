@@ -8,7 +8,9 @@ import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
 const bounds = { maxBytes: 10_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 1000 } };
 const now = (): number => NOW;
-const memoryStore = (): MemoryStore => new MemoryStore({ bounds, fenceLifeMs: 1000, now });
+/** Longer than a busy machine stands still: entries in Redis expire with the fence. */
+const FENCE_LIFE_MS = 60_000;
+const memoryStore = (): MemoryStore => new MemoryStore({ bounds, fenceLifeMs: FENCE_LIFE_MS, now });
 
 describeWithRedis('the stores on a real Redis', () => {
   let redis: RedisServer;
@@ -32,7 +34,7 @@ describeWithRedis('the stores on a real Redis', () => {
     });
   }
   const storeOn = (link: RedisLink): RedisStore =>
-    new RedisStore(link, { keyPrefix: 'test:', markLifeMs: 60_000, fenceLifeMs: 1000, now });
+    new RedisStore(link, { keyPrefix: 'test:', markLifeMs: 120_000, fenceLifeMs: FENCE_LIFE_MS, now });
 
   describe('the Redis store', () => {
     storeContract(async () => {
@@ -67,6 +69,39 @@ describeWithRedis('the stores on a real Redis', () => {
     expect(await tiers.set(key, entryOf('old'), ticket)).toBe(false);
     expect(memory.peek(key)).toBeUndefined();
     await Promise.all([one.close(), other.close()]);
+  });
+
+  test('an instance that has not heard of a fence answers from Redis, but keeps no copy of its own', async () => {
+    const [one, other] = await Promise.all([openLink(), openLink()]);
+    const key = '21.T1/FENCED';
+    const { ticket } = await storeOn(one).get(key);
+    await storeOn(one).set(key, entryOf('old'), ticket);
+    const fence = await storeOn(one).fence(key);
+    const memory = memoryStore();
+    const late = new TwoTierStore(memory, storeOn(other));
+    expect((await late.get(key)).entry).toEqual(entryOf('old'));
+    expect(memory.peek(key)).toBeUndefined();
+    await fence.unchanged();
+    await late.get(key);
+    expect(memory.peek(key)).toEqual(entryOf('old'));
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  test('a fresh entry expires with the fence of a writer that died, and lives on after a refused write', async () => {
+    const link = await openLink();
+    const store = storeOn(link);
+    for (const [key, lifeMs] of [
+      ['21.T1/DEAD', FENCE_LIFE_MS],
+      ['21.T1/REFUSED-2', 90_000_000],
+    ] as const) {
+      await store.set(key, entryOf('old'), (await store.get(key)).ticket);
+      const fence = await store.fence(key);
+      if (lifeMs > FENCE_LIFE_MS) await fence.unchanged();
+      const left = await link.commands.pttl(`test:{${key}}:entry`);
+      expect(left).toBeGreaterThan(lifeMs / 2);
+      expect(left).toBeLessThanOrEqual(lifeMs);
+    }
+    await link.close();
   });
 
   test('every instance hears which key was forgotten', async () => {

@@ -6,8 +6,8 @@ import type { Fence, Store } from '../../src/cache/store.js';
 import { type Act, acts, createRaceTrack } from '../support/write-races.js';
 
 const nothing = (): void => undefined;
-/** No act of these races purges. */
-const noPurge = { soften: nothing, sweep: nothing, heard: nothing };
+/** No act of these races purges, and nobody looks at Cache-Status. */
+const noPurge = { soften: nothing, sweep: nothing, heard: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
 function holds(

@@ -127,7 +127,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('does not store what was loaded during a write', async () => {
+    test('does not store a load that began during a write that changed the record', async () => {
       const key = freshKey();
       const fence = await opened.store.fence(key);
       const { ticket } = await opened.store.get(key);
@@ -136,13 +136,51 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('begun after'))).toBe(true);
     });
 
-    test('has nothing fresh while a write is under way', async () => {
+    test('keeps its entry fresh while a write is in flight, and drops it when the write changed the record', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const fence = await opened.store.fence(key);
-      expect((await read(key))?.staleAt ?? NOW).toBeLessThanOrEqual(NOW);
+      expect(await read(key)).toEqual(entryOf('old'));
       await fence.changed();
       expect(await read(key)).toBeUndefined();
+    });
+
+    test('keeps its entry fresh after a refused write, and stores a load that began during it', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      const fence = await opened.store.fence(key);
+      const { ticket } = await opened.store.get(key);
+      await fence.unchanged();
+      expect(await read(key)).toEqual(entryOf('old'));
+      expect(await opened.store.set(key, entryOf('begun meanwhile'), ticket)).toBe(true);
+      expect(await read(key)).toEqual(entryOf('begun meanwhile'));
+    });
+
+    test('does not store a load that began before a refused write', async () => {
+      const key = freshKey();
+      const { ticket } = await opened.store.get(key);
+      await (await opened.store.fence(key)).unchanged();
+      expect(await opened.store.set(key, entryOf('begun before'), ticket)).toBe(false);
+    });
+
+    test('has a stale entry after a write whose outcome is unknown, also after others were refused', async () => {
+      const key = freshKey();
+      await put(key, entryOf('old'));
+      const [one, other] = [await opened.store.fence(key), await opened.store.fence(key)];
+      await one.unknown();
+      expect((await read(key))?.staleAt).toBeLessThanOrEqual(NOW);
+      await other.unchanged();
+      expect(await read(key)).toMatchObject({ values: entryOf('old').values, deleteAt: NOW + 90_000_000 });
+      expect((await read(key))?.staleAt).toBeLessThanOrEqual(NOW);
+    });
+
+    test('accepts a load unless a write is in flight or has changed the record since', async () => {
+      const key = freshKey();
+      const before = await opened.store.get(key);
+      expect(opened.store.accepts(key, before.ticket)).toBe(true);
+      await (await opened.store.fence(key)).changed();
+      const after = await opened.store.get(key);
+      expect(opened.store.accepts(key, after.ticket)).toBe(true);
     });
 
     test('stays fenced until the last of several writers is done', async () => {

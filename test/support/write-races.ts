@@ -15,6 +15,7 @@ export const ACTS = [
   'read',
   'failing read',
   'authoritative',
+  'silent',
   'write',
   'refused',
   'lost',
@@ -146,6 +147,8 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     // A write that was never acknowledged: an older record may stand in while the upstream fails.
     const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
     if (shown < least) outdated.push({ shown, acknowledged: least });
+    // After an authoritative answer nobody is shown an older one.
+    if (authoritative) acknowledged = Math.max(acknowledged, shown);
   }
 
   async function write(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
@@ -173,6 +176,11 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   const deeds: Record<Act, () => Promise<void>> = {
     read: () => read(false),
     authoritative: () => read(true),
+    // At the Handle server itself: only an authoritative question finds it.
+    silent: () => {
+      upstream.record++;
+      return Promise.resolve();
+    },
     'failing read': () => {
       upstream.failures++;
       return read(false);

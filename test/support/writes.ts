@@ -18,6 +18,8 @@ export interface WriteAnswer {
   rawHeaders?: string[];
   /** Breaks the connection with this error code once the request is there, instead of answering. */
   error?: string;
+  /** Answers only after this promise is resolved. */
+  after?: Promise<unknown>;
 }
 
 export const JSON_HEADERS = ['Content-Type', 'application/json;charset=utf-8'];
@@ -36,7 +38,12 @@ export function mockWrites(
   for (const method of methods) {
     const scope = nock(origin).persist();
     const mocked = scope.intercept(path, method).optionally();
-    if (answer.error === undefined) mocked.reply(answer.status, answer.body ?? '', answer.rawHeaders ?? []);
+    const { status, body = '', rawHeaders = [], after } = answer;
+    if (answer.error === undefined)
+      mocked.reply(async () => {
+        await after;
+        return [status, body, rawHeaders];
+      });
     else mocked.replyWithError(Object.assign(new Error(answer.error), { code: answer.error }));
     scope.on('request', (req: SeenByNock, _mock: unknown, body: string) => {
       sent.push({ method: req.method, target: req.path, headers: req.headers, body });

@@ -1,0 +1,116 @@
+// Writes that are refused, or never answered, do not take a hot record out of the cache.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { numbered } from '../support/demo-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { HANDLE, PATH } from '../support/upstream.js';
+
+const ROUNDS = 40;
+const READS_PER_WRITE = 20;
+
+const demo = await startDemoServer();
+
+interface Attack {
+  method: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+const ATTACKS: [what: string, attack: Attack][] = [
+  ['a POST', { method: 'POST' }],
+  ['a PUT without credentials', { method: 'PUT', body: '[]' }],
+  ['a PUT with a wrong password', { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '[]' }],
+  [
+    'a PUT with clientCert="true"',
+    { method: 'PUT', headers: { Authorization: 'Handle clientCert="true"' }, body: '[]' },
+  ],
+  ['a DELETE without credentials', { method: 'DELETE' }],
+];
+
+interface Figures {
+  hits: number;
+  reads: number;
+  /** Of a reader's wait (ms). */
+  p50: number;
+  p99: number;
+}
+
+/** Each write is in flight while the next reads are answered, one after the other. */
+async function readDuring(url: string, attack: (() => Promise<unknown>) | undefined): Promise<Figures> {
+  const waits: number[] = [];
+  let hits = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const attacking = attack?.();
+    for (let read = 0; read < READS_PER_WRITE; read++) {
+      const askedAt = performance.now();
+      const { headers } = await ask(url, PATH);
+      waits.push(performance.now() - askedAt);
+      if (/; hit; ttl=\d+$/.test(String(headers['cache-status']))) hits++;
+    }
+    await attacking;
+  }
+  waits.sort((one, other) => one - other);
+  const at = (share: number): number => Number(waits[Math.floor(share * waits.length)]!.toFixed(2));
+  return { hits, reads: waits.length, p50: at(0.5), p99: at(0.99) };
+}
+
+function print(what: string, { hits, reads, p50, p99 }: Figures): void {
+  process.stdout.write(`${what}: hits ${hits} of ${reads}, median ${p50} ms, 99th percentile ${p99} ms\n`);
+}
+
+async function startHot(start: () => Promise<BuiltProxy>): Promise<BuiltProxy> {
+  demo.put(HANDLE, numbered(1));
+  const proxy = await start();
+  for (let count = 0; count < 3; count++) await ask(proxy.url, PATH);
+  return proxy;
+}
+
+const env = { UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' };
+
+test('one instance keeps its hits', async () => {
+  const proxy = await startHot(() => startBuiltProxy(env));
+  print('nobody writes', await readDuring(proxy.url, undefined));
+  for (const [what, attack] of ATTACKS) {
+    const figures = await readDuring(proxy.url, () => ask(proxy.url, PATH, attack));
+    print(what, figures);
+    expect(figures.hits, what).toBeGreaterThanOrEqual(0.99 * figures.reads);
+  }
+});
+
+test('one instance keeps its hits while the Handle server does not answer writes', async () => {
+  const proxy = await startHot(() => startBuiltProxy(env));
+  demo.hold.begin('PUT');
+  const writing = ask(proxy.url, PATH, { method: 'PUT', body: '[]' });
+  await expect.poll(() => demo.hold.size).toBe(1);
+  const figures = await readDuring(proxy.url, undefined);
+  print('a PUT that is not answered', figures);
+  expect(figures.hits).toBe(figures.reads);
+  demo.hold.end('PUT');
+  await writing;
+});
+
+describeWithRedis('two instances on one Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('keep their hits, and the entry in Redis', async () => {
+    const start = (): Promise<BuiltProxy> => startConnectedProxy({ ...env, REDIS_URL: redis.url });
+    const [writer, reader] = await Promise.all([startHot(start), startHot(start)]);
+    print('nobody writes', await readDuring(reader.url, undefined));
+    for (const [what, attack] of ATTACKS) {
+      const figures = await readDuring(reader.url, () => ask(writer.url, PATH, attack));
+      print(what, figures);
+      expect(figures.hits, what).toBeGreaterThanOrEqual(0.99 * figures.reads);
+    }
+    const asked = demo.askedFor(HANDLE);
+    const late = await start();
+    expect((await ask(late.url, PATH)).headers['cache-status']).toContain('detail=redis');
+    expect(demo.askedFor(HANDLE)).toBe(asked);
+  });
+});

@@ -1,0 +1,40 @@
+// What the answer to a write means for the record: the whole table.
+import { describe, expect, test } from 'vitest';
+import { type ErrorCode, ServiceError } from '../../src/errors.js';
+import { type WriteOutcome, judgeWrite } from '../../src/handle/write-outcome.js';
+import { judgeFailedWrite } from '../../src/upstream/failure.js';
+
+describe('an answer', () => {
+  test.each<[WriteOutcome, [status: number, responseCode?: number][]]>([
+    ['changed', [[200, 1], [201, 1], [204], [200], [299]]],
+    ['changed', [[404, 100], [404]]],
+    [
+      'unchanged',
+      [
+        [404, 4],
+        [404, 301],
+      ],
+    ],
+    ['unchanged', [[300, 302], [301], [302], [304], [307]]],
+    ['unchanged', [[400, 4], [400, 200], [400, 202], [400, 301], [401], [401, 402], [403, 400], [405, 4]]],
+    ['unchanged', [[409, 101], [409, 201], [412], [413], [414], [415], [429, 3]]],
+    ['unchanged', [[501], [501, 4], [501, 5]]],
+    ['unknown', [[500], [500, 2], [500, 406], [502], [503], [503, 3], [503, 7], [504], [505], [599]]],
+    ['unknown', [[0], [100], [101], [199]]],
+  ])('means %s: %j', (outcome, answers) => {
+    for (const [status, responseCode] of answers) expect(judgeWrite({ status, responseCode })).toBe(outcome);
+  });
+});
+
+describe('no answer', () => {
+  test.each<[WriteOutcome, ErrorCode[]]>([
+    ['unchanged', ['UPSTREAM_REFUSED', 'OVERLOADED', 'BAD_REQUEST']],
+    ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_BAD_ANSWER', 'INTERNAL']],
+  ])('means %s: %j', (outcome, codes) => {
+    for (const code of codes) expect(judgeFailedWrite(new ServiceError(code))).toBe(outcome);
+  });
+
+  test('means unknown when the failure is none of the catalogue', () => {
+    expect(judgeFailedWrite(new Error('out of the blue'))).toBe('unknown');
+  });
+});
