@@ -2,18 +2,38 @@
 import { randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from './deadline.js';
+import { LockQueue, type Place } from './lock-queue.js';
 import type { RedisLink } from './redis-link.js';
 import { redisName } from './redis-keys.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from './redis-scripts.js';
 
-/** @throws ServiceError BUSY when the key is not free in time; else what the work throws */
-export type KeyLock = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+/** What a work knows when its turn has come. */
+export interface Held {
+  /** Nobody else has held the key since (ms, by `performance.now()` of this process). */
+  freeSince: number;
+}
+
+/**
+ * Does the work while nobody else holds the key. `holder` is the caller who wants it, an identity for example:
+ * the turns are shared fairly among holders, and none of them can fill the queue.
+ *
+ * @throws ServiceError BUSY when the queue is full or the turn does not come in time; else what the work throws
+ */
+export type KeyLock = <T>(key: string, work: (held: Held) => Promise<T>, holder?: string) => Promise<T>;
+
+/** A turn that has come. */
+export interface Turn extends Held {
+  end: () => void;
+}
+
+/** Waits for a turn; undefined when the queue is full or the turn does not come in time. */
+export type TakeTurn = (key: string, wish: { waitMs: number; holder: string }) => Promise<Turn | undefined>;
 
 export interface KeyLockOptions {
   /** How long a caller waits for its turn (ms). */
   waitMs: number;
-  /** Where several workers share the machine: see `Peers` in the wiring. */
-  takeTurn?: (key: string, waitMs: number) => Promise<(() => void) | undefined>;
+  /** Where several workers share the machine: the queue of all of them. */
+  takeTurn?: TakeTurn;
   /** Where Redis is used. */
   shared?: { link: Pick<RedisLink, 'run'>; keyPrefix: string };
 }
@@ -22,90 +42,122 @@ export interface KeyLockOptions {
 const LIFE_MS = 6000;
 const RENEW_MS = 2000;
 const POLL_MS = 4;
+/** Redis remembers for this long that a key was held: a read takes less. */
+const TRACE_MS = 30_000;
 
 /**
- * In one process a chain of promises per key, with Redis additionally a token under the key, which
- * only its owner takes away. Redis is a helper, never a need: while it is away the lock holds within
- * each process only, and two instances that change one handle at the same moment may cross.
+ * On one machine a queue per key, with Redis additionally a token under the key, which only its owner
+ * takes away. Redis is a helper, never a need: while it is away the lock holds within each machine
+ * only, and two instances that change one handle at the same moment may cross.
  */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
-  const { waitMs, shared, takeTurn } = options;
-  const queue = createQueue();
+  const { waitMs, shared, takeTurn = createTurns() } = options;
   const takeShared = shared === undefined ? undefined : createSharedLock(shared);
 
-  return async function withKey(key, work) {
+  return async function withKey(key, work, holder = '') {
     const deadline = performance.now() + waitMs;
-    const leaveQueue = await queue.enter(key, waitMs);
-    const endTurn = await takeTurn?.(key, deadline - performance.now());
-    const leave = (): void => {
-      endTurn?.();
-      leaveQueue();
-    };
+    const turn = await takeTurn(key, { waitMs, holder });
+    if (turn === undefined) throw busy();
     try {
-      if (takeTurn !== undefined && endTurn === undefined) throw busy();
-      const release = await takeShared?.(key, deadline);
+      const lease = await takeShared?.(key, deadline);
       try {
-        return await work();
+        return await work({ freeSince: Math.max(turn.freeSince, lease?.freeSince ?? -Infinity) });
       } finally {
-        await release?.();
+        await lease?.release();
       }
     } finally {
-      leave();
+      turn.end();
     }
   };
 }
 
-/** Whoever enters waits for all who came before; one who gives up leaves its place to the next. */
-function createQueue(): { enter: (key: string, waitMs: number) => Promise<() => void> } {
-  const tails = new Map<string, Promise<void>>();
-  return {
-    async enter(key, waitMs) {
-      const before = tails.get(key) ?? Promise.resolve();
-      let leave = (): void => undefined;
-      const mine = new Promise<void>((resolve) => {
-        leave = resolve;
-      });
-      const tail = before.then(() => mine);
-      tails.set(key, tail);
-      void tail.then(() => {
-        if (tails.get(key) === tail) tails.delete(key);
-      });
-      try {
-        await untilDeadline(before, waitMs, busy);
-      } catch (late) {
-        leave();
-        throw late;
-      }
-      return leave;
-    },
+export interface LockedWork<S, T> {
+  holder: string;
+  /** Reads what the work depends on, with the caller's login; throws when that is refused. */
+  read: () => Promise<S>;
+  work: (state: S) => Promise<T>;
+}
+
+/**
+ * Reads first and takes the lock after: a caller whose login the Handle server refuses gets no place in
+ * the queue. What was read still holds when nobody else held the key since; otherwise it is read again.
+ */
+export async function lockAfterRead<S, T>(
+  lock: KeyLock,
+  key: string,
+  { holder, read, work }: LockedWork<S, T>,
+): Promise<T> {
+  const begun = performance.now();
+  const state = await read();
+  return lock(key, async ({ freeSince }) => work(freeSince <= begun ? state : await read()), holder);
+}
+
+/** The queue of this process. */
+function createTurns(): TakeTurn {
+  const queue = new LockQueue();
+  return async function takeTurn(key, { waitMs, holder }) {
+    let place: Place = { holder, grant: () => undefined };
+    const begun = new Promise<number>((resolve) => {
+      const grant = (freeMs: number): void => {
+        resolve(performance.now() - freeMs);
+      };
+      place = { holder, grant };
+    });
+    if (!queue.enter(key, place)) return undefined;
+    const end = (): void => {
+      queue.leave(key, (other) => other === place);
+    };
+    try {
+      return { freeSince: await untilDeadline(begun, waitMs, busy), end };
+    } catch (late) {
+      end();
+      throw late;
+    }
   };
 }
 
 const busy = (): ServiceError =>
-  new ServiceError('BUSY', { detail: 'others are changing this handle, try again in a moment' });
+  new ServiceError('BUSY', {
+    detail: 'others are changing this handle, try again in a moment',
+    retryAfterMs: 1000,
+  });
 
-/** Takes the lock over all instances; gives the function that releases it. */
+interface Lease extends Held {
+  release: () => Promise<void>;
+}
+
+/** Takes the lock over all instances. */
 function createSharedLock({ link, keyPrefix }: NonNullable<KeyLockOptions['shared']>) {
   const instance = randomUUID();
-  return async function takeShared(key: string, deadline: number): Promise<() => Promise<void>> {
-    const names = [redisName(keyPrefix, key, 'lock'), redisName(keyPrefix, key, 'wanted')] as const;
+  return async function takeShared(key: string, deadline: number): Promise<Lease> {
+    const [lock, wanted, trace] = ['lock', 'wanted', 'held'].map((part) => redisName(keyPrefix, key, part));
+    const names = [lock ?? '', wanted ?? '', trace ?? ''] as const;
     const token = randomUUID();
-    for (;;) {
-      const taken = await link.run('lock', (redis) =>
-        redis.eval(LOCK, 2, ...names, token, LIFE_MS, instance),
-      );
-      // Undefined: Redis is away, and the chain of this process is all there is.
-      if (taken === undefined) return () => Promise.resolve();
-      if (taken === 1) break;
-      if (performance.now() >= deadline) throw busy();
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())));
+    let freeMs: number | undefined = -1;
+    while (freeMs === -1) {
+      freeMs = (await link.run('lock', (redis) =>
+        redis.eval(LOCK, 3, ...names, token, LIFE_MS, instance, TRACE_MS),
+      )) as number | undefined;
+      // Undefined: Redis is away, and the queue of this machine is all there is.
+      if (freeMs === undefined) return { freeSince: -Infinity, release: () => Promise.resolve() };
+      if (freeMs === -1) await pause(deadline);
     }
+    const freeSince = performance.now() - freeMs;
+    const [lockName, , traceName] = names;
     const renewing = setInterval(() => {
-      void link.run('lock', (redis) => redis.eval(RENEW_LOCK, 1, names[0], token, LIFE_MS));
+      void link.run('lock', (redis) =>
+        redis.eval(RENEW_LOCK, 2, lockName, traceName, token, LIFE_MS, TRACE_MS),
+      );
     }, RENEW_MS);
-    return async () => {
+    const release = async (): Promise<void> => {
       clearInterval(renewing);
-      await link.run('lock', (redis) => redis.eval(UNLOCK, 1, names[0], token));
+      await link.run('lock', (redis) => redis.eval(UNLOCK, 2, lockName, traceName, token, TRACE_MS));
     };
+    return { freeSince, release };
   };
+}
+
+async function pause(deadline: number): Promise<void> {
+  if (performance.now() >= deadline) throw busy();
+  await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())));
 }

@@ -23,12 +23,6 @@ export function demandConditions(
   throw new ServiceError('V2_CONDITION_FAILED', { detail: describe(headers, state.etag) });
 }
 
-/** Whether the request depends on what is there. */
-export const isConditional = ({ headers }: Request): boolean =>
-  headers['if-match'] !== undefined ||
-  headers['if-none-match'] !== undefined ||
-  headers['if-unmodified-since'] !== undefined;
-
 /** Only where nothing is: that the server can see by itself, in one step with the write. */
 export const isCreateOnly = ({ headers }: Request): boolean =>
   headers['if-none-match']?.trim() === '*' &&

@@ -28,8 +28,14 @@ export interface V2Deps {
   records: RecordClient;
   resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
   fence: Resolver<unknown>['fence'];
-  /** One work at a time touches a handle, over all instances. */
-  lock: <T>(handle: string, work: () => Promise<T>) => Promise<T>;
+  /**
+   * Reads, then does the work with what was read while nobody else changes the handle, over all instances.
+   * `holder` is the caller, whose read comes first: a login that is refused there holds nothing.
+   */
+  lock: <S, T>(
+    handle: string,
+    locked: { holder: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
+  ) => Promise<T>;
   /** Names of POSTs that ended without their client hearing of it, for the same POST sent again. */
   unclaimed: {
     leave: (ask: string, handle: string) => Promise<void>;

@@ -1,5 +1,6 @@
 // Who calls: HTTP Basic with a handle identity, or with a name that the configuration maps to one.
 import { ServiceError } from '../errors.js';
+import { foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 export interface Login {
@@ -7,6 +8,10 @@ export interface Login {
   /** What the Handle server gets to see: it alone knows whether the password is right. */
   authorization: string;
 }
+
+/** The identity as one text, the same for all its spellings: a login ignores the case (recording "create: user handle lower case"). */
+export const holderOf = ({ identity }: Login): string =>
+  `${identity.index}:${foldHandle(identity.handle, false)}`;
 
 /** @throws ServiceError V2_LOGIN_NEEDED whose detail says how to log in */
 export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {

@@ -14,6 +14,8 @@ export interface Written {
   isNew: boolean;
   /** What was sent, in case it cannot be read back. */
   values: readonly HandleValue[];
+  /** False: others may have changed the handle since it was written. */
+  isHeld?: boolean;
 }
 
 export async function sendWritten(
@@ -21,10 +23,12 @@ export async function sendWritten(
   { req, res, login }: Call,
   written: Written,
 ): Promise<void> {
-  const { handle, isNew, values } = written;
+  const { handle, isNew, values, isHeld = true } = written;
   // The server stamps values itself and may write them otherwise, so the tag is made of what it has now.
   const read = await readAs(records, login, { handle, authoritative: true }).catch(() => undefined);
-  const headers = { ...PRIVATE, ...validatorsOf(read?.values ?? values) };
+  // But never of what somebody else wrote (RFC 9110 §9.3.4): the client would take it for its own.
+  const isOwn = read !== undefined && (isHeld || etagOf(read.values) === etagOf(values));
+  const headers = { ...PRIVATE, ...validatorsOf(isOwn ? read.values : values) };
   if (!isNew) {
     send(res, { status: 204, headers });
     return;

@@ -1,5 +1,6 @@
 // Makes ePIC v2: the second interface, on the same cache, resolver and connections.
 import type { Cache } from '../cache/cache.js';
+import { lockAfterRead } from '../cache/lock.js';
 import type { Config } from '../config/schema.js';
 import { allowsDeletion } from '../http/deletion.js';
 import type { WithBody } from '../http/request-body.js';
@@ -36,7 +37,7 @@ export function makeV2(
     records: createRecordClient({ url, pseudonym, caseSensitive, gate, ...limits, ...agents }),
     resolve: (handle, options) => resolver.resolve(handle, options),
     fence: (handle) => resolver.fence(handle),
-    lock: (handle, work) => cache.lock(resolver.keyOf(handle), work),
+    lock: (handle, work) => lockAfterRead(cache.lock, resolver.keyOf(handle), work),
     unclaimed: cache.unclaimed,
     mayDelete: (handle) => allowsDeletion(rules, 'handle', handle),
     ...(reverse && { reverseLookup: reverse.lookup }),

@@ -17,8 +17,10 @@ export type Up =
   /** Let the worker `owner` ask the upstream. */
   | { kind: 'ask'; id: number; owner: number; key: string; handle: string }
   | { kind: 'answer'; id: number; from: number; answer: PeerAnswer }
-  /** Wait for the turn to change what is under the key; end it. */
-  | { kind: 'turn' | 'turn-over'; id: number; key: string }
+  /** Wait for the turn to change what is under the key; `holder` is the caller who wants it. */
+  | { kind: 'turn'; id: number; key: string; holder: string }
+  /** End the turn, or wait no longer. */
+  | { kind: 'turn-over'; id: number; key: string }
   /** What came of a call of the operator's. */
   | { kind: 'reply'; id: number; value?: unknown; failure?: string };
 
@@ -30,7 +32,10 @@ export type Down =
   | { kind: 'members'; ids: number[] }
   | { kind: 'told'; id: number; from: number; line: string }
   | { kind: 'done'; id: number }
-  | { kind: 'your-turn'; id: number }
+  /** `freeMs`: for how long nobody else had it. */
+  | { kind: 'your-turn'; id: number; freeMs: number }
+  /** The queue is full. */
+  | { kind: 'no-turn'; id: number }
   | { kind: 'asked'; id: number; from: number; key: string; handle: string }
   | { kind: 'answered'; id: number; answer: PeerAnswer }
   | { kind: 'call'; id: number; name: keyof Member; argument: unknown }

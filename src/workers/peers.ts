@@ -1,4 +1,5 @@
 // The worker's side: tells the other workers what the cache forgets, asks and answers for the upstream.
+import type { TakeTurn } from '../cache/lock.js';
 import { ServiceError } from '../errors.js';
 import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
@@ -34,7 +35,7 @@ export class PeerLink implements Peers {
   readonly #options: PeerLinkOptions;
   readonly #told = new Pending<true>();
   readonly #asked = new Pending<PeerAnswer>();
-  readonly #turns = new Pending<true>();
+  readonly #turns = new Pending<{ freeMs: number }>();
   #members: number[];
   #hasJoined = false;
   #hasLeft = false;
@@ -66,16 +67,17 @@ export class PeerLink implements Peers {
     return answer?.outcome as Outcome | undefined;
   };
 
-  readonly takeTurn = async (key: string, waitMs: number): Promise<(() => void) | undefined> => {
+  readonly takeTurn: TakeTurn = async (key, { waitMs, holder }) => {
+    const { send } = this.#options;
     let turn = 0;
-    const isMine = await this.#turns.ask(waitMs, (id) => {
+    const granted = await this.#turns.ask(waitMs, (id) => {
       turn = id;
-      this.#options.send({ kind: 'turn', id, key });
+      send({ kind: 'turn', id, key, holder });
     });
     const end = (): void => {
-      this.#options.send({ kind: 'turn-over', id: turn, key });
+      send({ kind: 'turn-over', id: turn, key });
     };
-    if (isMine) return end;
+    if (granted) return { freeSince: performance.now() - granted.freeMs, end };
     end();
     return undefined;
   };
@@ -115,13 +117,16 @@ export class PeerLink implements Peers {
     }
   }
 
-  #settle(message: Extract<Down, { kind: 'done' | 'your-turn' | 'answered' }>): void {
+  #settle(message: Extract<Down, { kind: 'done' | 'your-turn' | 'no-turn' | 'answered' }>): void {
     switch (message.kind) {
       case 'done':
         this.#told.settle(message.id, true);
         break;
       case 'your-turn':
-        this.#turns.settle(message.id, true);
+        this.#turns.settle(message.id, message);
+        break;
+      case 'no-turn':
+        this.#turns.settle(message.id, undefined);
         break;
       case 'answered':
         this.#asked.settle(message.id, message.answer);

@@ -1,6 +1,6 @@
 // The primary's side: passes messages on between workers and knows who has still to answer.
+import { LockQueue, type Place } from '../cache/lock-queue.js';
 import type { Down, PeerAnswer, Up } from './messages.js';
-import { Turns } from './turns.js';
 
 export interface RelayWorker {
   id: number;
@@ -20,6 +20,12 @@ interface Asking {
   owner: number;
 }
 
+/** A worker's place in the queue for a key. */
+interface WorkerPlace extends Place {
+  worker: number;
+  id: number;
+}
+
 /**
  * Workers by their id. A worker that is gone has obeyed: it serves nobody. Nor is a silent one waited for: what
  * it is told it hears before it answers anybody again, as it reads in the order in which things came.
@@ -28,9 +34,7 @@ export class Relay {
   readonly #workers = new Map<number, RelayWorker>();
   readonly #tellings = new Set<Telling>();
   readonly #askings = new Map<string, Asking>();
-  readonly #turns = new Turns(({ worker, id }) => {
-    this.#workers.get(worker)?.send({ kind: 'your-turn', id });
-  });
+  readonly #turns = new LockQueue<WorkerPlace>();
   readonly #isSilent: (id: number) => boolean;
 
   constructor(isSilent: (id: number) => boolean = () => false) {
@@ -44,7 +48,7 @@ export class Relay {
 
   leave(id: number): void {
     this.#workers.delete(id);
-    this.#turns.endAllOf(id);
+    this.#turns.leaveAll(({ worker }) => worker === id);
     this.#passOver(id);
     this.#sendMembers();
   }
@@ -98,9 +102,18 @@ export class Relay {
     }
   }
 
-  #turn(worker: number, { kind, key, id }: { kind: 'turn' | 'turn-over'; key: string; id: number }): void {
-    if (kind === 'turn') this.#turns.ask(key, { worker, id });
-    else this.#turns.end(key, { worker, id });
+  #turn(worker: number, message: Extract<Up, { kind: 'turn' | 'turn-over' }>): void {
+    const { key, id } = message;
+    const send = (down: Down): void => this.#workers.get(worker)?.send(down);
+    if (message.kind === 'turn-over') {
+      this.#turns.leave(key, (place) => place.worker === worker && place.id === id);
+      return;
+    }
+    const grant = (freeMs: number): void => {
+      send({ kind: 'your-turn', id, freeMs });
+    };
+    const { holder } = message;
+    if (!this.#turns.enter(key, { worker, id, holder, grant })) send({ kind: 'no-turn', id });
   }
 
   #heard(telling: Telling, worker: number): void {

@@ -1,6 +1,6 @@
 // The lock over all instances, on a real Redis.
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
 import { RedisLink } from '../../src/cache/redis-link.js';
 import { gate, testKeyLock } from '../support/lock-contract.js';
@@ -73,5 +73,32 @@ describeWithRedis('a lock over instances on one Redis', () => {
     // What it said lives for a second and is said again: one other may come between.
     expect(order.indexOf('patient')).toBeLessThanOrEqual(2);
     await Promise.all(queue);
+  });
+
+  describe('tells since when nobody else has held the key', () => {
+    const freeSince = (lock: KeyLock): Promise<number> =>
+      lock('KEY', (held) => Promise.resolve(held.freeSince));
+
+    test('on another instance', async () => {
+      const [one, other] = [await startInstance(), await startInstance()];
+      await one('KEY', () => Promise.resolve());
+      const released = performance.now();
+      expect(await freeSince(other)).toBeLessThanOrEqual(performance.now());
+      await one('KEY', () => Promise.resolve());
+      expect(await freeSince(other)).toBeGreaterThan(released);
+    });
+
+    test('which is just now when its holder was killed', async () => {
+      const lock = await startInstance();
+      await client.set('t:{KEY}:held', 'held', 'PX', 20_000);
+      const before = performance.now();
+      expect(await freeSince(lock)).toBeGreaterThan(before);
+    });
+
+    test('which is long ago where nobody has left a trace', async () => {
+      const lock = await startInstance();
+      const before = performance.now();
+      expect(await lock('NEW', (held) => Promise.resolve(held.freeSince))).toBeLessThan(before);
+    });
   });
 });

@@ -1,4 +1,5 @@
 // DELETE: what is asked of the Handle server, with and without nodelete.
+import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { etagOf } from '../../src/v2/etag.js';
 import { useNock } from '../support/nock.js';
@@ -44,17 +45,29 @@ describe('while deletion is off', () => {
   });
 
   test('handles that may be deleted all the same are', async () => {
-    const { answer, sent } = await removed([says.done], { DELETION_ALLOWED_FOR: '21.T11998/a*' });
-    expect([answer.status, sent]).toEqual([204, [REMOVE]]);
+    const script = [says.record(RECORD), says.done];
+    const { answer, sent } = await removed(script, { DELETION_ALLOWED_FOR: '21.T11998/a*' });
+    expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 });
 
 describe('where deletion is on', () => {
   const on = { DELETION_HANDLES: 'true' };
 
-  test('the handle is removed in one request', async () => {
-    const { answer, sent } = await removed([says.done], on);
-    expect([answer.status, answer.text, sent]).toEqual([204, '', [REMOVE]]);
+  test('the login is tried with a read before the handle is held and removed', async () => {
+    const { answer, sent } = await removed([says.record(RECORD), says.done], on);
+    expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
+  });
+
+  test('a wrong login and a handle that is missing end at the read', async () => {
+    for (const [said, status] of [
+      [says.wrongLogin, 401],
+      [says.missing, 404],
+    ] as const) {
+      const { answer, sent } = await removed([said], on);
+      expect([answer.status, sent]).toEqual([status, [LOOK]]);
+      nock.cleanAll();
+    }
   });
 
   test('with the tag of the present it is removed', async () => {

@@ -77,6 +77,13 @@ describe('PUT with If-None-Match: *', () => {
     expect(answer.status).toBe(201);
   });
 
+  test('has the tag of what was sent when somebody else has replaced it since', async () => {
+    const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
+    const { answer } = await answered([says.created, says.record([other, ADMIN_VALUE])], createOnly);
+    expect([answer.status, answer.headers.etag]).toEqual([201, etagOf(RECORD)]);
+    expect(answer.headers).not.toHaveProperty('last-modified');
+  });
+
   test('is 412 where something is', async () => {
     const { answer, sent } = await answered([says.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);

@@ -161,8 +161,8 @@ describe('to a DELETE', () => {
     ['no answer', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
     ['a cut connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
   ])('%s is told, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
-    const { answer, sent, problem } = await answered({ method: 'DELETE' }, [refusal]);
+    const { answer, sent, problem } = await answered({ method: 'DELETE' }, [says.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
-    expect(sent).toEqual([sends('DELETE', `/${NAME}`, USER01)]);
+    expect(sent).toEqual([sends('GET', `/${NAME}?auth=true`, USER01), sends('DELETE', `/${NAME}`, USER01)]);
   });
 });

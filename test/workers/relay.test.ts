@@ -100,31 +100,50 @@ describe('a question to the worker that answers for a key', () => {
 });
 
 describe('turns to change a handle', () => {
+  const yourTurn = (id: number, freeMs: unknown = expect.any(Number)) => ({ kind: 'your-turn', id, freeMs });
+
   test('are given one after the other, key by key', () => {
     const { relay, sent } = crew(2);
-    relay.pass(1, { kind: 'turn', id: 1, key: 'A' });
-    relay.pass(2, { kind: 'turn', id: 1, key: 'A' });
-    relay.pass(2, { kind: 'turn', id: 2, key: 'B' });
-    expect([sent(1), sent(2)]).toEqual([[{ kind: 'your-turn', id: 1 }], [{ kind: 'your-turn', id: 2 }]]);
+    relay.pass(1, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
+    relay.pass(2, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
+    relay.pass(2, { kind: 'turn', id: 2, key: 'B', holder: 'x' });
+    expect([sent(1), sent(2)]).toEqual([[yourTurn(1)], [yourTurn(2)]]);
     relay.pass(1, { kind: 'turn-over', id: 1, key: 'A' });
-    expect(sent(2)).toEqual([{ kind: 'your-turn', id: 1 }]);
+    expect(sent(2)).toEqual([yourTurn(1, 0)]);
   });
 
   test('of a worker that is gone are over', () => {
     const { relay, sent } = crew(2);
-    relay.pass(1, { kind: 'turn', id: 1, key: 'A' });
-    relay.pass(2, { kind: 'turn', id: 5, key: 'A' });
+    relay.pass(1, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
+    relay.pass(2, { kind: 'turn', id: 5, key: 'A', holder: 'x' });
     relay.leave(1);
-    expect(sent(2)).toContainEqual({ kind: 'your-turn', id: 5 });
+    expect(sent(2)).toContainEqual(yourTurn(5, 0));
   });
 
   test('that nobody waits for any more are passed over', () => {
     const { relay, sent } = crew(3);
-    relay.pass(1, { kind: 'turn', id: 1, key: 'A' });
-    relay.pass(2, { kind: 'turn', id: 1, key: 'A' });
-    relay.pass(3, { kind: 'turn', id: 1, key: 'A' });
+    relay.pass(1, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
+    relay.pass(2, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
+    relay.pass(3, { kind: 'turn', id: 1, key: 'A', holder: 'x' });
     relay.pass(2, { kind: 'turn-over', id: 1, key: 'A' });
     relay.pass(1, { kind: 'turn-over', id: 1, key: 'A' });
-    expect([sent(2), sent(3)]).toEqual([[], [{ kind: 'your-turn', id: 1 }]]);
+    expect([sent(2), sent(3)]).toEqual([[], [yourTurn(1, 0)]]);
+  });
+
+  test('are shared among callers, on whatever worker they wait', () => {
+    const { relay, sent } = crew(2);
+    for (const id of [1, 2, 3]) relay.pass(1, { kind: 'turn', id, key: 'A', holder: 'many' });
+    relay.pass(2, { kind: 'turn', id: 1, key: 'A', holder: 'one' });
+    relay.pass(1, { kind: 'turn-over', id: 1, key: 'A' });
+    expect([sent(1), sent(2)]).toEqual([[yourTurn(1)], [yourTurn(1, 0)]]);
+  });
+
+  test('are refused at once where a caller waits for too many', () => {
+    const { relay, sent } = crew(2);
+    for (let id = 1; id <= 128; id++) relay.pass(1, { kind: 'turn', id, key: 'A', holder: 'many' });
+    sent(1);
+    relay.pass(2, { kind: 'turn', id: 7, key: 'A', holder: 'many' });
+    relay.pass(2, { kind: 'turn', id: 8, key: 'A', holder: 'one' });
+    expect(sent(2)).toEqual([{ kind: 'no-turn', id: 7 }]);
   });
 });

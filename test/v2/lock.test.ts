@@ -1,0 +1,131 @@
+// Who holds a handle for a write: only callers whose login the Handle server has accepted, each in turn.
+import nock from 'nock';
+import { describe, expect, test } from 'vitest';
+import { etagOf } from '../../src/v2/etag.js';
+import { gate } from '../support/lock-contract.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { UPSTREAM_URL } from '../support/upstream.js';
+import { USER01, USER02, type V2Question, askV2, gist } from '../support/v2.js';
+import { NAME } from '../support/v2-upstream.js';
+import { ADMIN_VALUE, URL_INPUT, URL_VALUE } from '../support/v2-record.js';
+import { basic } from '../support/demo.js';
+
+useNock();
+
+const WRONG = basic('300:21.T11998/USER01', 'wrong');
+const OTHERS = 20;
+
+/** A Handle server with one record, that answers when `before` lets it; remembers who asked for what. */
+function startServer(before: (method: string, authorization: string) => Promise<void>) {
+  let values: unknown[] = [URL_VALUE, ADMIN_VALUE];
+  const asked: string[] = [];
+  const answer = (method: string, body: nock.Body): nock.ReplyFnResult => {
+    if (method === 'PUT') values = (body as unknown as { values: unknown[] }).values;
+    if (method === 'DELETE') values = [];
+    return [200, { responseCode: 1, handle: NAME, ...(method === 'GET' && { values }) }];
+  };
+  const scope = nock(UPSTREAM_URL).persist();
+  for (const method of ['get', 'put', 'delete'] as const) {
+    scope[method](/.*/)
+      .optionally()
+      .reply(function (_target, body, callback) {
+        const name = method.toUpperCase();
+        const given = this.req.headers['authorization'] as unknown as string | string[];
+        const authorization = [given].flat().join();
+        asked.push(`${name} ${authorization}`);
+        void before(name, authorization).then(() => {
+          callback(null, authorization === WRONG ? [401, ''] : answer(name, body));
+        });
+      });
+  }
+  return { asked };
+}
+
+const put = (question: V2Question = {}): V2Question => ({ method: 'PUT', body: [URL_INPUT], ...question });
+
+describe('a wrong password', () => {
+  const writes: [string, V2Question][] = [
+    ['a PUT', put()],
+    ['a PUT that creates only', put({ headers: { 'If-None-Match': '*' } })],
+    ['a PUT with a condition', put({ headers: { 'If-Match': '*' } })],
+    ['a DELETE', { method: 'DELETE' }],
+    ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
+  ];
+  test.each(writes)('holds no handle: %s', async (_what, write) => {
+    const open = gate();
+    const { asked } = startServer((_method, login) => (login === WRONG ? open.passed : Promise.resolve()));
+    const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
+    const v2 = askV2((await startProxy(env)).url);
+    const refused = Array.from({ length: OTHERS }, () => v2(`/${NAME}`, { ...write, as: WRONG }));
+    await expect.poll(() => asked.length).toBe(OTHERS);
+    expect((await v2(`/${NAME}`, put())).status).toBe(204);
+    open.pass();
+    expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(Array(OTHERS).fill(401));
+  });
+});
+
+describe('one caller with many writes of a handle', () => {
+  test('keeps another waiting for one of them', async () => {
+    const open = gate();
+    const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+    const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));
+    const v2 = askV2((await startProxy()).url);
+    const first = v2(`/${NAME}`, put({ as: USER02 }));
+    await expect.poll(writers).toHaveLength(1);
+    const reads = asked.length;
+    const many = Array.from({ length: OTHERS }, () => v2(`/${NAME}`, put({ as: USER02 })));
+    await expect.poll(() => asked.length).toBe(reads + OTHERS);
+    const owner = v2(`/${NAME}`, put());
+    await expect.poll(() => asked.length).toBe(reads + OTHERS + 1);
+    open.pass();
+    expect((await owner).status).toBe(204);
+    for (const { status } of await Promise.all([first, ...many])) expect(status).toBe(204);
+    // Not behind all of them: its own read may be answered a turn or two late.
+    expect(writers().indexOf(`PUT ${USER01}`)).toBeLessThan(5);
+  });
+
+  test('has no more than a bounded number of them wait: the others are told at once to come again', async () => {
+    const open = gate();
+    startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
+    const seen: number[] = [];
+    const many = Array.from({ length: 140 }, async () => {
+      const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
+      seen.push(status);
+      if (status === 503) expect(headers['retry-after']).toBe('1');
+    });
+    await expect.poll(() => seen, { timeout: 20_000 }).toEqual(Array(12).fill(503));
+    const owner = v2(`/${NAME}`, put());
+    open.pass();
+    expect((await owner).status).toBe(204);
+    await Promise.all(many);
+  });
+});
+
+describe('a record that was read before its turn', () => {
+  const second = { type: 'URL', parsed_data: 'https://example.org/two' };
+
+  test('is read again when somebody wrote in between, and a condition that no longer holds is 412', async () => {
+    const open = gate();
+    const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+    const v2 = askV2((await startProxy()).url);
+    const tag = etagOf([URL_VALUE, ADMIN_VALUE]);
+    const first = v2(`/${NAME}`, put({ body: [second], headers: { 'If-Match': tag } }));
+    await expect.poll(() => asked).toHaveLength(2);
+    const late = v2(`/${NAME}`, put({ as: USER02, headers: { 'If-Match': tag } }));
+    await expect.poll(() => asked).toHaveLength(3);
+    open.pass();
+    expect([(await first).status, (await late).status]).toEqual([204, 412]);
+    expect(gist(await v2(`/${NAME}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
+    expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
+  });
+
+  test('is not read again when nobody did, also right after another write', async () => {
+    const { asked } = startServer(() => Promise.resolve());
+    const v2 = askV2((await startProxy()).url);
+    await v2(`/${NAME}`, put());
+    await v2(`/${NAME}`, put());
+    expect(asked.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'GET', 'GET', 'PUT', 'GET']);
+  });
+});
