@@ -38,7 +38,7 @@ export const CATALOGUE = {
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
   METHOD_REFUSED: { status: 405, responseCode: 4, title: 'This method is refused here' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'The request was not sent in time' },
-  V2_CONDITION_FAILED: { status: 412, responseCode: 4, title: 'A precondition does not hold (ePIC v2)' },
+  CONDITION_FAILED: { status: 412, responseCode: 4, title: 'A precondition does not hold' },
   BODY_TOO_LARGE: { status: 413, responseCode: 4, title: 'The body is too large' },
   REQUEST_LINE_TOO_LONG: { status: 414, responseCode: 4, title: 'The request line is too long' },
   V2_NOT_JSON: { status: 415, responseCode: 4, title: 'The body has to be JSON (ePIC v2)' },
@@ -84,6 +84,8 @@ export interface UpstreamAnswer {
   members: Record<string, unknown>;
   namesHandle: boolean;
   retryAfter?: string;
+  /** `WWW-Authenticate`. */
+  challenge?: string;
 }
 
 interface ErrorDetails {

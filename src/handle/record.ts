@@ -10,17 +10,21 @@ export interface PublicValues {
 }
 
 /**
- * Keeps the publicly readable values of a `values` array, given as text and as what that was parsed to.
+ * Keeps the publicly readable values of a `values` array, or those that `isKept`, given as text and parsed.
  * Each stays byte for byte as the server wrote it, unless it was written over several lines.
  *
  * @throws TypeError when an element is not a handle value
  */
-export function publicValues(valuesJson: string, parsed: readonly unknown[]): PublicValues {
+export function publicValues(
+  valuesJson: string,
+  parsed: readonly unknown[],
+  isKept: (value: HandleValue) => boolean = isPublic,
+): PublicValues {
   const kept: string[] = [];
   const ttls: Ttl[] = [];
   for (const [at, slice] of sliceElements(valuesJson).entries()) {
     const value = demandValue(parsed[at]);
-    if (!isPublic(value)) continue;
+    if (!isKept(value)) continue;
     kept.push(slice.includes('\n') ? writeJson(value) : slice);
     ttls.push(value.ttl ?? 86_400);
   }

@@ -10,13 +10,16 @@ import type { Format } from './question.js';
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 
+/** What an answer is made of. */
+export type Said = Pick<Entry, 'kind' | 'values' | 'message'>;
+
 export interface Body {
   status: number;
   json: string;
 }
 
 /** Answers a question from an entry. `handle` is echoed as this caller spelled it. */
-export function bodyOfEntry(entry: Entry, handle: string, selection: Selection): Body {
+export function bodyOfEntry(entry: Said, handle: string, selection: Selection): Body {
   if (entry.kind === 'not-found') {
     return {
       status: 404,
@@ -46,4 +49,4 @@ export function render(json: string, { pretty, callback }: Format): { contentTyp
   return { contentType: JSONP_TYPE, bytes: Buffer.from(`${callback}(${text});`) };
 }
 
-const messageOf = ({ message }: Entry): { message?: string } => (message === '' ? {} : { message });
+const messageOf = ({ message }: Said): { message?: string } => (message === '' ? {} : { message });

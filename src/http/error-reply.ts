@@ -10,7 +10,7 @@ export interface ErrorReplyDeps {
   onUnexpected: (error: unknown) => void;
 }
 
-/** `{"responseCode":2,"message":…,"handle":…}`; a bad request (code 4) names no handle, as the server does. */
+/** `{"responseCode":2,"message":…,"handle":…}`; a bad request (code 4) other than 412 names no handle, as the server does. */
 export function createErrorReply({ onUnexpected }: ErrorReplyDeps): ErrorRequestHandler {
   return async function errorReply(
     error: unknown,
@@ -24,7 +24,8 @@ export function createErrorReply({ onUnexpected }: ErrorReplyDeps): ErrorRequest
       return;
     }
     const context = contextOf(res);
-    context.result = failure.status >= 500 ? 'error' : 'invalid';
+    const status = failure.upstreamAnswer?.status ?? failure.status;
+    context.result = status >= 500 ? 'error' : 'invalid';
     await sendReply(req, res, { ...replyOf(failure, context.handle), gzipMinBytes: Infinity });
   };
 }
@@ -37,16 +38,20 @@ function replyOf(
   const retryAfter = answer?.retryAfter ?? failure.retryAfterSeconds?.toString();
   const headers = {
     'Cache-Control': 'no-store',
-    ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+    ...optional('Retry-After', retryAfter),
+    ...optional('WWW-Authenticate', answer?.challenge),
   };
   if (answer) {
     const named = answer.namesHandle ? handle : undefined;
     return { status: answer.status, json: bodyOfMembers(answer.members, named), headers };
   }
-  const named = failure.responseCode === 2 ? handle : undefined;
+  const named = failure.responseCode === 2 || failure.code === 'CONDITION_FAILED' ? handle : undefined;
   const members = { responseCode: failure.responseCode, message: failure.message };
   return { status: failure.status, json: bodyOfMembers(members, named), headers };
 }
+
+const optional = (name: string, value: string | undefined): Record<string, string> =>
+  value === undefined ? {} : { [name]: value };
 
 function asServiceError(error: unknown, onUnexpected: (error: unknown) => void): ServiceError {
   if (error instanceof ServiceError) return error;

@@ -16,10 +16,21 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** Design decision 12: what was asked with credentials, or written, is kept by no cache. `body`: already read. */
-export async function handBack(answer: IncomingMessage, res: Response, body?: Buffer): Promise<void> {
+/** What is known of an answer whose body was read already. */
+export interface Read {
+  body?: Buffer;
+  etag?: string | undefined;
+}
+
+/** Design decision 12: an answer to a request with credentials, or to a write, is kept by no cache. */
+export async function handBack(
+  answer: IncomingMessage,
+  res: Response,
+  { body, etag }: Read = {},
+): Promise<void> {
   res.status(answer.statusCode ?? 502);
   for (const [name, values] of headersOf(answer)) res.setHeader(name, values);
+  if (etag !== undefined) res.setHeader('ETag', etag);
   // It has no body, so it must not tell of one (RFC 9110 §8.6).
   if (answer.statusCode === 204) res.removeHeader('Content-Length');
   res.setHeader('Cache-Control', 'no-store');

@@ -6,13 +6,13 @@ import { ServiceError } from '../errors.js';
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** @throws ServiceError when the answer breaks off or is far too long */
-export async function readWhole(answer: IncomingMessage): Promise<Buffer> {
+export async function readWhole(answer: IncomingMessage, maxBytes = MAX_ANSWER_BYTES): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length > MAX_ANSWER_BYTES) throw new RangeError('the answer to a write is too long');
+      if (length > maxBytes) throw new RangeError('the answer is too long');
       chunks.push(chunk);
     }
   } catch (cause) {

@@ -2,13 +2,23 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
+import { ServiceError } from '../errors.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { Selection } from '../handle/value.js';
 import { judgeWrite } from '../handle/write-outcome.js';
 import { judgeFailedWrite } from '../upstream/failure.js';
+import {
+  type ConditionalDeps,
+  isConditional,
+  isCreateOnly,
+  whileConditionHolds,
+} from './conditional-write.js';
 import { contextOf } from './context.js';
 import type { Forward } from './forwarder.js';
 import { handBack } from './hand-back.js';
 import { mintedHandle, readWhole, responseCodeOf } from './minted.js';
 import { upstreamTarget } from './pass-through.js';
+import { readParameters } from './question.js';
 import type { WithBody } from './request-body.js';
 import { readHandle } from './resolve.js';
 import { rawHandleOf } from './target.js';
@@ -18,6 +28,7 @@ export interface WriteDeps {
   fence: (handle: string) => Promise<Fence>;
   forget: (handle: string) => Promise<void>;
   forward: Forward;
+  conditional: ConditionalDeps;
 }
 
 export function createWriteRoute(deps: WriteDeps): RequestHandler {
@@ -25,32 +36,59 @@ export function createWriteRoute(deps: WriteDeps): RequestHandler {
     const context = contextOf(res);
     context.result = 'write';
     context.handle = readHandle(rawHandleOf(context.target.path) ?? '');
-    context.target.query =
-      req.method === 'PUT' ? withExplicitFlags(context.target.query) : context.target.query;
+    const isCreate = isCreateOnly(req);
+    context.target.query = queryToSend(req, context.target.query);
     const { handle } = context;
     const target = upstreamTarget(context);
-    const { answer, body } = await deps.withBody(req, async (body) =>
-      forwardFenced(() => deps.forward(req, res, { target, body }), await deps.fence(handle)),
-    );
+    const send = (body: Buffer) => async (): Promise<Answered> =>
+      forwardFenced(() => deps.forward(req, res, { target, body }), await deps.fence(handle));
+    const { answer, body, responseCode } = await deps.withBody(req, (body) => {
+      if (!isConditional(req) || isCreate) return send(body)();
+      const selection = selectionOf(context.target.query);
+      return whileConditionHolds(deps.conditional, req, { handle, selection }, send(body));
+    });
+    if (isCreate && EXISTS.includes(responseCode))
+      throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
     if (isMinting(req, context.target.query)) await handBackMinted(answer, res, deps);
-    else await handBack(answer, res, body);
+    else await handBack(answer, res, { ...(body && { body }) });
   };
+}
+
+/** Of a server that was asked not to overwrite. */
+const EXISTS: readonly unknown[] = [RESPONSE_CODE.handleExists, RESPONSE_CODE.valueExists];
+
+function queryToSend(req: Request, query: string): string {
+  if (req.method !== 'PUT') return query;
+  const explicit = withExplicitFlags(query);
+  if (!isCreateOnly(req)) return explicit;
+  const others = explicit.split('&').filter((part) => part !== '' && !/^overwrite=/.test(part));
+  return [...others, 'overwrite=false'].join('&');
+}
+
+/** `?index=various` says in the body which values are meant: the condition is about the whole record then. */
+function selectionOf(query: string): Selection {
+  const indexes = readParameters(query).getAll('index');
+  return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
 }
 
 /** An answer to a write, and its body where that was read to judge it. */
 interface Answered {
   answer: IncomingMessage;
   body?: Buffer;
+  responseCode?: number | undefined;
 }
+
+/** Of other answers the status says all there is to know, and they need not be read. */
+const READ_STATUSES = [404, 409];
 
 async function forwardFenced(forward: () => Promise<IncomingMessage>, fence: Fence): Promise<Answered> {
   try {
     const answer = await forward();
     const status = answer.statusCode ?? 0;
-    // Of the others the status says all there is to know, and they need not be read.
-    const body = status === 404 ? await readWhole(answer) : undefined;
-    await fence[judgeWrite({ status, responseCode: body && responseCodeOf(body) })]();
-    return { answer, ...(body && { body }) };
+    const body = READ_STATUSES.includes(status) ? await readWhole(answer) : undefined;
+    const responseCode = body && responseCodeOf(body);
+    await fence[judgeWrite({ status, responseCode })]();
+    return { answer, ...(body && { body, responseCode }) };
   } catch (failure) {
     await fence[judgeFailedWrite(failure)]();
     throw failure;
@@ -77,5 +115,5 @@ async function handBackMinted(answer: IncomingMessage, res: Response, { forget }
   const body = await readWhole(answer);
   const minted = mintedHandle(body);
   if (minted !== undefined) await forget(minted);
-  await handBack(answer, res, body);
+  await handBack(answer, res, { body });
 }

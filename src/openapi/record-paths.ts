@@ -99,12 +99,34 @@ const resolve: Operation = {
 const writes = [{ basic: [] }, { session: [] }];
 const noDeletion = { 403: { description: 'Not allowed; or deletion is off on this proxy', ...record } };
 
+const condition = (name: string, description: string): Parameter => ({
+  name,
+  in: 'header',
+  description,
+  schema: text,
+});
+
+const conditions = [
+  condition(
+    'If-Match',
+    'Write only when the record still has this `ETag`, as a GET of the same caller shows it; `*`: only when it exists.' +
+      ' With `index`: the ETag of a GET with the same `index`.',
+  ),
+  condition(
+    'If-None-Match',
+    '`*`: write only when nothing is there; an ETag: only when the record has another one.',
+  ),
+];
+
+const conditionFailed = failures(['CONDITION_FAILED'], record);
+
 const put: Operation = {
   operationId: 'writeHandle',
   tags: [TAG],
   summary: 'Create or replace a record, or values of it',
   parameters: [
     handle,
+    ...conditions,
     {
       ...indexes,
       description: 'Only these values, which have to be those of the body; `various`: any.',
@@ -139,6 +161,7 @@ const put: Operation = {
     201: { description: 'Created', ...record },
     401: { description: 'A login is needed (responseCode 402); empty when the password is wrong', ...record },
     409: { description: 'It exists already', ...record },
+    ...conditionFailed,
     ...proxyFailures,
     ...failures(['BODY_TOO_LARGE'], record),
     ...anyOther,
@@ -151,8 +174,14 @@ const remove: Operation = {
   tags: [TAG],
   summary: 'Delete a handle, or values of it',
   description: 'Off unless the operator turned it on: then 403.',
-  parameters: [handle, indexes],
-  responses: { 200: { description: 'Deleted', ...record }, ...noDeletion, ...proxyFailures, ...anyOther },
+  parameters: [handle, ...conditions, indexes],
+  responses: {
+    200: { description: 'Deleted', ...record },
+    ...noDeletion,
+    ...conditionFailed,
+    ...proxyFailures,
+    ...anyOther,
+  },
   security: writes,
 };
 

@@ -51,7 +51,7 @@ const common = failures(
     'V2_FORBIDDEN',
     'V2_NOT_FOUND',
     'METHOD_REFUSED',
-    'V2_CONDITION_FAILED',
+    'CONDITION_FAILED',
     'RATE_LIMITED',
     'INTERNAL',
     'V2_NOT_SUPPORTED',

@@ -9,7 +9,11 @@ export interface RecordAnswer {
   /** Undefined where a server refuses without Handle JSON: a failed login, or its HTTP container. */
   responseCode: number | undefined;
   members: Record<string, unknown>;
+  /** As it came. */
+  body: string;
   retryAfter: string | undefined;
+  /** `WWW-Authenticate`. */
+  challenge: string | undefined;
 }
 
 interface Arrived {
@@ -24,12 +28,13 @@ interface Arrived {
 /** @throws ServiceError UPSTREAM_BAD_ANSWER for what no Handle server would say */
 export function readAnswer(arrived: Arrived): RecordAnswer {
   const { status, headers } = arrived;
-  const retryAfter = headers.get('retry-after') ?? undefined;
+  const { body } = arrived;
+  const said = { status, body, ...headersOf(headers) };
   const members = parseMembers(arrived.body);
   const responseCode = members?.['responseCode'];
   if (members === undefined || typeof responseCode !== 'number') {
     // The login filter answers 401 with no body, the container 400, 413 and 414 with a page.
-    if (status >= 400 && status < 500) return { status, responseCode: undefined, members: {}, retryAfter };
+    if (status >= 400 && status < 500) return { ...said, responseCode: undefined, members: {} };
     throw badAnswer('no Handle JSON', arrived);
   }
   const isGood = status >= 200 && status < 300;
@@ -37,8 +42,13 @@ export function readAnswer(arrived: Arrived): RecordAnswer {
     throw badAnswer('the response code contradicts the status', arrived);
   }
   if (isGood) demandHandle(arrived, members['handle']);
-  return { status, responseCode, members, retryAfter };
+  return { ...said, responseCode, members };
 }
+
+const headersOf = (headers: Pick<Headers, 'get'>): Pick<RecordAnswer, 'retryAfter' | 'challenge'> => ({
+  retryAfter: headers.get('retry-after') ?? undefined,
+  challenge: headers.get('www-authenticate') ?? undefined,
+});
 
 function isConsistent(isGood: boolean, responseCode: number): boolean {
   const { success, valuesNotFound } = RESPONSE_CODE;

@@ -1,4 +1,5 @@
 // Reads and writes whole records for one caller, with that caller's credentials; nothing of it is shared.
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { type RecordAnswer, readValues } from './record-answer.js';
 import { type SenderOptions, createSender } from './record-sender.js';
@@ -75,5 +76,23 @@ export function createRecordClient(options: SenderOptions): RecordClient {
       }),
   };
 }
+
+/**
+ * Reads what the caller may see of a record. A server refuses the whole question when one value may not be seen;
+ * then the public ones are asked for.
+ */
+export async function readVisible(
+  records: Pick<RecordClient, 'get'>,
+  handle: string,
+  options: Omit<ReadOptions, 'publicOnly'>,
+): Promise<RecordRead & { isFull: boolean }> {
+  const whole = await records.get(handle, options);
+  if (!hidesValues(whole)) return { ...whole, isFull: true };
+  return { ...(await records.get(handle, { ...options, publicOnly: true })), isFull: false };
+}
+
+const hidesValues = ({ status, responseCode }: RecordRead): boolean =>
+  status === 403 &&
+  (responseCode === RESPONSE_CODE.invalidAdmin || responseCode === RESPONSE_CODE.insufficientPermissions);
 
 const queryOf = (parts: readonly string[]): string => (parts.length === 0 ? '' : `?${parts.join('&')}`);

@@ -3,24 +3,25 @@ import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import type { HandleValue } from '../handle/value.js';
 import { etagOf, lastModified } from './etag.js';
-import { type Verdict, evaluatePreconditions } from './preconditions.js';
+import { type Verdict, evaluatePreconditions } from '../http/preconditions.js';
 
 /**
  * Judges the conditions against what the caller sees; `values` undefined: there is no such handle.
  *
- * @throws ServiceError V2_CONDITION_FAILED
+ * @throws ServiceError CONDITION_FAILED
  */
 export function demandConditions(
   { method, headers }: Request,
   values: readonly HandleValue[] | undefined,
 ): Exclude<Verdict, 'failed'> {
+  const etag = values && etagOf(values);
   const state =
-    values === undefined
+    values === undefined || etag === undefined
       ? { method, exists: false }
-      : { method, exists: true, etag: etagOf(values), lastModified: lastModified(values) };
+      : { method, exists: true, etags: [etag], lastModified: lastModified(values) };
   const verdict = evaluatePreconditions(headers, state);
   if (verdict !== 'failed') return verdict;
-  throw new ServiceError('V2_CONDITION_FAILED', { detail: describe(headers, state.etag) });
+  throw new ServiceError('CONDITION_FAILED', { detail: describe(headers, etag) });
 }
 
 /** Only where nothing is: that the server can see by itself, in one step with the write. */

@@ -64,7 +64,7 @@ async function createOnce(deps: V2Deps, call: Call, write: Write): Promise<void>
   const isThere = (await createRecord(deps, write)) === 'exists';
   if (isThere && !(await holds(deps, write))) {
     const detail = `this Idempotency-Key has made ${handle}, which holds other values`;
-    throw new ServiceError('V2_CONDITION_FAILED', { detail });
+    throw new ServiceError('CONDITION_FAILED', { detail });
   }
   await sendWritten(deps, call, { handle, isNew: true, values });
 }

@@ -39,7 +39,7 @@ export function createPut(deps: V2Deps): Put {
 async function createOnly(deps: V2Deps, call: Call, wanted: Wanted): Promise<void> {
   const written = await create(deps, call, wanted);
   if (written !== undefined) await sendWritten(deps, call, { ...written, isHeld: false });
-  else throw new ServiceError('V2_CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
+  else throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
 function createOrReplace(deps: V2Deps, call: Call, wanted: Wanted): Promise<void> {

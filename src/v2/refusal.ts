@@ -3,6 +3,8 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
 
+type Refusing = Omit<RecordAnswer, 'body' | 'challenge'>;
+
 type Refusal = [code: ErrorCode, detail?: string];
 
 const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
@@ -15,7 +17,7 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not offer it'],
   [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
   [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
-  [RESPONSE_CODE.handleExists]: ['V2_CONDITION_FAILED', 'the handle exists already'],
+  [RESPONSE_CODE.handleExists]: ['CONDITION_FAILED', 'the handle exists already'],
   [RESPONSE_CODE.invalidHandle]: ['V2_REJECTED'],
   [RESPONSE_CODE.protocolError]: ['V2_REJECTED'],
   [RESPONSE_CODE.valueExists]: ['V2_INDEX_TAKEN', 'give another idx'],
@@ -26,7 +28,7 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
 };
 
 /** The error that says in v2 what the server refused. A 401 is the caller's, whose password it is. */
-export function refusalOf(answer: RecordAnswer, asked: 'read' | 'write'): ServiceError {
+export function refusalOf(answer: Refusing, asked: 'read' | 'write'): ServiceError {
   const [code, detail] = classify(answer, asked);
   const said = answer.members['message'];
   const quote = typeof said === 'string' ? `the Handle server says: ${said}` : undefined;
@@ -40,7 +42,7 @@ export function refusalOf(answer: RecordAnswer, asked: 'read' | 'write'): Servic
 
 const withDetail = (detail: string): { detail?: string } => (detail === '' ? {} : { detail });
 
-function classify({ status, responseCode }: RecordAnswer, asked: 'read' | 'write'): Refusal {
+function classify({ status, responseCode }: Refusing, asked: 'read' | 'write'): Refusal {
   if (status === 401) return WRONG_LOGIN;
   if (responseCode === undefined) return byStatus(status);
   if (responseCode === RESPONSE_CODE.notResponsible) return notResponsible(asked);

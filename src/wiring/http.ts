@@ -1,6 +1,7 @@
 // Makes the public listener's handler: the hot path before the pipeline of Express.
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
+import { lockAfterRead } from '../cache/lock.js';
 import { createDeletionGuard } from '../http/deletion.js';
 import { createTrust } from '../http/client-address.js';
 import { createColdPath } from '../http/cold-path.js';
@@ -159,7 +160,7 @@ function makePipeline(
   { asking, requestLog, refusalOf, ...made }: PipelineParts,
 ): RequestListener {
   const { config, logger, pseudonym } = parts;
-  const { resolver, passThrough, withBody, forward, reverse } = made;
+  const { resolver, cache, records, passThrough, withBody, forward, reverse } = made;
   const { resolve, onHit } = asking;
   const { allowedFor } = config.deletion;
   const rules = { ...config.deletion, allowedFor: allowedFor?.split(',') ?? [] };
@@ -176,6 +177,10 @@ function makePipeline(
       forget: (handle) => resolver.forget(handle),
       withBody,
       forward,
+      conditional: {
+        records,
+        lock: (handle, work) => lockAfterRead(cache.lock, resolver.keyOf(handle), work),
+      },
     }),
     openApi: makeOpenApi(parts),
     ...(reverse && { reverseLookup: reverse.passThrough }),

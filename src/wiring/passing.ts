@@ -7,10 +7,13 @@ import type { PipelineDeps } from '../http/pipeline.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
 import { type Agents, createAgents } from '../upstream/agent.js';
 import type { Gate } from '../upstream/gate.js';
+import { type RecordClient, createRecordClient } from '../upstream/record-client.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import type { Parts } from './parts.js';
 
 export interface Passing {
+  /** For requests with the credentials of one caller. */
+  records: RecordClient;
   forward: Forward;
   withBody: WithBody;
   passThrough: PipelineDeps['passThrough'];
@@ -22,12 +25,23 @@ export function makePassing(parts: Parts, { agents, gate }: { agents: Agents; ga
   const forward = createGatedForward(makeForwarder(parts, agents.nodeAgent), gate);
   const withBody = makeWithBody(parts.config);
   const reverse = makeReverse(parts, withBody);
+  const maxRecordBytes = parts.config.upstream.maxBodySize;
   return {
+    records: makeRecords(parts, { agents, gate }),
     forward,
     withBody,
-    passThrough: createPassThrough({ withBody, forward }),
+    passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
     ...(reverse && { reverse }),
   };
+}
+
+function makeRecords(
+  { config, upstreamUrl: url, pseudonym }: Parts,
+  { agents, gate }: { agents: Agents; gate: Gate },
+): RecordClient {
+  const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
+  const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
+  return createRecordClient({ url, pseudonym, caseSensitive, gate, ...limits, ...agents });
 }
 
 function makeForwarder({ config, upstreamUrl, pseudonym }: Parts, agent: Agent): Forward {
@@ -56,7 +70,7 @@ function makeReverse(parts: Parts, withBody: WithBody): Passing['reverse'] {
   const { nodeAgent, dispatcher } = createAgents({ url, connections });
   const forward = makeForwarder({ ...parts, upstreamUrl: url }, nodeAgent);
   return {
-    passThrough: createPassThrough({ withBody, forward }),
+    passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes }),
     lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
   };
 }

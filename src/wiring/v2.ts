@@ -5,9 +5,7 @@ import type { Config } from '../config/schema.js';
 import { allowsDeletion } from '../http/deletion.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Agents } from '../upstream/agent.js';
-import type { Gate } from '../upstream/gate.js';
-import { createRecordClient } from '../upstream/record-client.js';
+import type { RecordClient } from '../upstream/record-client.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
@@ -16,25 +14,18 @@ import type { Parts } from './parts.js';
 export interface V2Parts {
   resolver: Resolver<unknown>;
   cache: Cache;
-  agents: Agents;
-  /** For requests that are passed on. */
-  gate: Gate;
+  records: RecordClient;
   withBody: WithBody;
   reverse?: { lookup: ReverseLookup };
 }
 
-export function makeV2(
-  parts: Parts,
-  { resolver, cache, agents, gate, withBody, reverse }: V2Parts,
-): V2Routes {
-  const { config, logger, metrics, now, upstreamUrl: url, pseudonym } = parts;
-  const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
-  const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
+export function makeV2(parts: Parts, { resolver, cache, records, withBody, reverse }: V2Parts): V2Routes {
+  const { config, logger, metrics, now } = parts;
   const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
-    records: createRecordClient({ url, pseudonym, caseSensitive, gate, ...limits, ...agents }),
+    records,
     resolve: (handle, options) => resolver.resolve(handle, options),
     fence: (handle) => resolver.fence(handle),
     lock: (handle, work) => lockAfterRead(cache.lock, resolver.keyOf(handle), work),

@@ -88,7 +88,7 @@ describe('PUT with If-None-Match: *', () => {
     const { answer, sent } = await answered([says.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);
     expect(answer.status).toBe(412);
-    expect(read(answer)).toMatchObject({ code: 'V2_CONDITION_FAILED', handle: NAME });
+    expect(read(answer)).toMatchObject({ code: 'CONDITION_FAILED', handle: NAME });
   });
 });
 

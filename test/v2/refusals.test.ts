@@ -104,7 +104,7 @@ describe('to the look before a write', () => {
     ['no answer', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ];
 
-  test.each([...refusals, ['a handle that is missing', [says.missing], 412, 'V2_CONDITION_FAILED'] as const])(
+  test.each([...refusals, ['a handle that is missing', [says.missing], 412, 'CONDITION_FAILED'] as const])(
     '%s is told, and nothing is written',
     async (_what, script, status, errorCode) => {
       for (const question of [PUT, { method: 'DELETE' }]) {

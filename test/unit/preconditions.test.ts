@@ -4,9 +4,9 @@ import {
   type ConditionHeaders,
   type ResourceState,
   evaluatePreconditions,
-} from '../../src/v2/preconditions.js';
+} from '../../src/http/preconditions.js';
 
-const there = { exists: true, etag: '"a"', lastModified: new Date('2026-01-01T00:00:00.700Z') };
+const there = { exists: true, etags: ['"a"'], lastModified: new Date('2026-01-01T00:00:00.700Z') };
 const gone = { exists: false };
 
 const verdict = (method: string, headers: ConditionHeaders, state: Omit<ResourceState, 'method'> = there) =>

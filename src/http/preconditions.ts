@@ -12,7 +12,8 @@ export interface ConditionHeaders {
 export interface ResourceState {
   method: string;
   exists: boolean;
-  etag?: string | undefined;
+  /** Those of all its representations. */
+  etags?: readonly string[] | undefined;
   lastModified?: Date | undefined;
 }
 
@@ -33,21 +34,21 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
 /** If-Match, or If-Unmodified-Since where there is none (§13.1.1, §13.1.4). */
-function mayGoOn(headers: ConditionHeaders, { exists, etag, lastModified }: ResourceState): boolean {
+function mayGoOn(headers: ConditionHeaders, { exists, etags = [], lastModified }: ResourceState): boolean {
   const tags = readTags('If-Match', headers['if-match']);
   // Strong comparison: a weak tag equals nothing (§8.8.3.2).
-  if (tags !== undefined) return exists && (tags === '*' || tags.includes(etag ?? ''));
+  if (tags !== undefined) return exists && (tags === '*' || tags.some((tag) => etags.includes(tag)));
   const since = readDate(headers['if-unmodified-since']);
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) <= since;
 }
 
 /** If-None-Match, or for reads If-Modified-Since where there is none (§13.1.2, §13.1.3). */
 function isNews(headers: ConditionHeaders, state: ResourceState): boolean {
-  const { exists, etag, lastModified } = state;
+  const { exists, etags = [], lastModified } = state;
   const tags = readTags('If-None-Match', headers['if-none-match']);
   if (tags === '*') return !exists;
   // Weak comparison: the weakness of either is passed over.
-  if (tags !== undefined) return !exists || !tags.map(opaque).includes(opaque(etag ?? ''));
+  if (tags !== undefined) return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
   const since = isRead(state) ? readDate(headers['if-modified-since']) : undefined;
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) > since;
 }

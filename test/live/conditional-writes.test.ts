@@ -1,0 +1,216 @@
+// If-Match and If-None-Match on the record interface: a write whose condition fails changes nothing and is 412.
+import '../support/real-sockets.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mapLimited } from '../../src/v2/map-limited.js';
+import { adminValue, textValue } from '../../src/demo/seed.js';
+import { type Asked, ask } from '../support/ask.js';
+import { startConnectedProxy } from '../support/built-proxy.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { HANDLE, PATH } from '../support/upstream.js';
+
+const demo = await startDemoServer();
+const NEW_PATH = '/api/handles/21.T11998/new-one';
+const SECRET = { ...textValue(7, 'NOTE', 'secret'), permissions: '1100' };
+
+let proxy: Proxy;
+beforeEach(async () => {
+  demo.heal();
+  demo.put(HANDLE, numbered(1));
+  demo.reset();
+  proxy = await startProxy({ UPSTREAM_URL: demo.url, DELETION_HANDLES: 'true', DELETION_VALUES: 'true' });
+});
+
+const write = (
+  condition: Record<string, string>,
+  { path = PATH, method = 'PUT', body = numberedBody(2), headers = WRITE_HEADERS } = {},
+): Promise<Asked> =>
+  proxy.ask(path, { method, headers: { ...headers, ...condition }, ...(method === 'PUT' && { body }) });
+
+const tagOf = async (path = PATH, headers: Record<string, string> = {}): Promise<string> =>
+  (await proxy.ask(path, { headers })).headers.etag ?? '';
+
+async function expectUnchanged(answer: Asked): Promise<void> {
+  expect(answer.status).toBe(412);
+  expect(JSON.parse(answer.text)).toEqual({
+    responseCode: 4,
+    message: expect.stringContaining('precondition') as string,
+    handle: HANDLE,
+  });
+  expect(numberIn(await ask(demo.url, PATH))).toBe(1);
+}
+
+describe('If-Match', () => {
+  test('lets a write through that names the tag of a GET, and the next GET shows another tag', async () => {
+    const tag = await tagOf();
+    expect((await write({ 'If-Match': tag })).status).toBe(200);
+    const after = await proxy.ask(PATH);
+    expect(numberIn(after)).toBe(2);
+    expect(after.headers.etag).not.toBe(tag);
+    expect((await write({ 'If-Match': after.headers.etag ?? '' })).status).toBe(200);
+  });
+
+  test.each([
+    ['*', '*'],
+    ['a list that has it', 'LIST'],
+    ['the tag of the compressed answer', 'GZIP'],
+    ['the tag of the indented answer', 'PRETTY'],
+    ['the tag of an authenticated GET', 'CALLER'],
+  ])('accepts %s', async (_what, kind) => {
+    const tag = await tagOf();
+    const given: Record<string, () => Promise<string> | string> = {
+      '*': () => '*',
+      LIST: () => `"other", ${tag}, W/"x"`,
+      GZIP: () => tag.replace(/"$/, '-gz"'),
+      PRETTY: () => tagOf(`${PATH}?pretty`),
+      CALLER: () => tagOf(PATH, WRITE_HEADERS),
+    };
+    expect((await write({ 'If-Match': await given[kind]!() })).status).toBe(200);
+  });
+
+  test.each([
+    ['another tag', '"other"'],
+    ['the tag as a weak one', 'W/TAG'],
+  ])('refuses %s', async (_what, given) => {
+    const tag = await tagOf();
+    await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }));
+    await expectUnchanged(await write({ 'If-Match': given.replace('TAG', tag) }, { method: 'DELETE' }));
+  });
+
+  test('refuses the tag of an older record, for PUT and DELETE', async () => {
+    const tag = await tagOf();
+    demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'changed at the server')]);
+    await expectUnchanged(await write({ 'If-Match': tag }));
+    await expectUnchanged(await write({ 'If-Match': tag }, { method: 'DELETE' }));
+  });
+
+  test('lets a DELETE through that names the tag', async () => {
+    expect((await write({ 'If-Match': await tagOf() }, { method: 'DELETE' })).status).toBe(200);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+  });
+
+  test('refuses every tag, and *, of a handle that does not exist', async () => {
+    for (const given of ['*', '"x"']) {
+      const answer = await write({ 'If-Match': given }, { path: NEW_PATH });
+      expect(answer.status).toBe(412);
+      expect((await ask(demo.url, NEW_PATH)).status).toBe(404);
+    }
+  });
+
+  test('counts the private values that the caller sees', async () => {
+    demo.put(HANDLE, [...numbered(1), SECRET]);
+    const [anonymous, own] = [await tagOf(), await tagOf(PATH, WRITE_HEADERS)];
+    expect(anonymous).not.toBe(own);
+    await expectUnchanged(await write({ 'If-Match': anonymous }));
+    const body = JSON.stringify([...numbered(2), SECRET]);
+    expect((await write({ 'If-Match': own }, { body })).status).toBe(200);
+  });
+
+  test('is 400 when it is no list of tags, and nothing is sent', async () => {
+    expect((await write({ 'If-Match': 'bare' })).status).toBe(400);
+    expect(numberIn(await ask(demo.url, PATH))).toBe(1);
+  });
+});
+
+describe('If-Match with ?index=', () => {
+  const VALUE = `${PATH}?index=1`;
+  const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/2')]);
+
+  test('names the tag of the GET with the same index', async () => {
+    const tag = await tagOf(VALUE);
+    const other = JSON.stringify([textValue(5, 'NOTE', 'another value does not matter')]);
+    await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
+    expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(200);
+    await proxy.ask(PATH);
+    expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(412);
+    const next = await tagOf(VALUE);
+    expect((await write({ 'If-Match': next }, { path: VALUE, method: 'DELETE' })).status).toBe(200);
+  });
+
+  test('fails for * when none of the values is there', async () => {
+    expect((await write({ 'If-Match': '*' }, { path: `${PATH}?index=50`, body })).status).toBe(412);
+  });
+});
+
+describe('If-None-Match', () => {
+  test('* creates a handle, and overwrites none', async () => {
+    expect((await write({ 'If-None-Match': '*' }, { path: NEW_PATH })).status).toBe(201);
+    await expectUnchanged(await write({ 'If-None-Match': '*' }));
+    await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?overwrite=true` }));
+  });
+
+  test('* with an index adds a value, and overwrites none', async () => {
+    const value = (index: number): string => JSON.stringify([textValue(index, 'NOTE', 'new')]);
+    expect(
+      (await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=50`, body: value(50) })).status,
+    ).toBe(201);
+    await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?index=1`, body: value(1) }));
+  });
+
+  test('with the tag of the record changes nothing, with another one it does', async () => {
+    const tag = await tagOf();
+    await expectUnchanged(await write({ 'If-None-Match': tag }));
+    await expectUnchanged(await write({ 'If-None-Match': `W/${tag}` }, { method: 'DELETE' }));
+    await expectUnchanged(await write({ 'If-None-Match': '*' }, { method: 'DELETE' }));
+    expect((await write({ 'If-None-Match': '"other"' })).status).toBe(200);
+  });
+});
+
+test('a wrong password is answered as by the Handle server, and nothing is written', async () => {
+  const headers = { ...WRITE_HEADERS, Authorization: basic('300:21.T11998/USER01', 'wrong') };
+  const answer = await write({ 'If-Match': await tagOf() }, { headers });
+  expect(answer.status).toBe(401);
+  expect(answer.headers['www-authenticate']).toContain('Basic');
+  expect(numberIn(await ask(demo.url, PATH))).toBe(1);
+});
+
+test('a write without a condition is sent without a look at the record', async () => {
+  expect((await write({})).status).toBe(200);
+  expect(demo.askedFor(HANDLE)).toBe(1);
+});
+
+test('a Handle server that cannot say is no condition that holds', async () => {
+  demo.fail('error', { times: 1 });
+  const answer = await write({ 'If-Match': '*' });
+  expect(answer.status).toBeGreaterThanOrEqual(500);
+  expect(numberIn(await ask(demo.url, PATH))).toBe(1);
+});
+
+describeWithRedis('two instances on one Redis', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  // Many requests that end by themselves, however slow the machine is.
+  test('lose none of 200 conditional writes of six clients', { timeout: 300_000 }, async () => {
+    const env = { REDIS_URL: redis.url, UPSTREAM_URL: demo.url, V2_LOCK_WAIT: '60s' };
+    const instances = await Promise.all([startConnectedProxy(env), startConnectedProxy(env)]);
+    const count = (number: number): string =>
+      JSON.stringify([textValue(1, 'URL', `https://example.org/${number}`), adminValue()]);
+    demo.put(HANDLE, JSON.parse(count(0)) as unknown[]);
+    let writes = 0;
+    const addOne = async (at: number): Promise<void> => {
+      const { url } = instances[at % 2]!;
+      for (;;) {
+        const seen = await ask(url, PATH);
+        const headers = { ...WRITE_HEADERS, 'If-Match': seen.headers.etag ?? '' };
+        const { status } = await ask(url, PATH, { method: 'PUT', headers, body: count(numberIn(seen) + 1) });
+        writes++;
+        if (status === 200) return;
+        expect([412, 503]).toContain(status);
+      }
+    };
+    await mapLimited(
+      Array.from({ length: 200 }, (_, at) => at),
+      6,
+      addOne,
+    );
+    process.stdout.write(`200 writes carried out, ${writes - 200} refused\n`);
+    for (const { url } of instances) expect(numberIn(await ask(url, PATH))).toBe(200);
+    expect(numberIn(await ask(demo.url, PATH))).toBe(200);
+  });
+});
