@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type App, type AppDeps, createApp } from './app.js';
 import type { Config } from './config/schema.js';
 import { createDrain } from './http/drain.js';
+import { limitHeaderFields, refuseHeaderFlood } from './http/header-count.js';
 import { createHttpServer } from './http/server.js';
 import { type Logger, createLogger, flushLog } from './observe/logger.js';
 import { createMetrics } from './observe/metrics.js';
@@ -95,7 +96,10 @@ export async function serveAdmin(
   config: Config,
   listener: RequestListener,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createServer(listener);
+  const server = createServer((req, res) => {
+    if (!refuseHeaderFlood(req, res)) listener(req, res);
+  });
+  limitHeaderFields(server);
   const drain = createDrain(server);
   const url = await listen(server, config.admin);
   return { url, stop: () => drain(0) };

@@ -1,7 +1,7 @@
 // Whose request it is: the address of the client, behind proxies that are trusted.
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
-import express from 'express';
+import express, { type Request } from 'express';
 
 /** Whether a proxy at this address is believed. */
 export type Trusts = (address: string, hop: number) => boolean;
@@ -11,6 +11,15 @@ export function createTrust(trustedProxies: readonly string[]): Trusts {
   const app = express();
   app.set('trust proxy', trustedProxies);
   return app.get('trust proxy fn') as Trusts;
+}
+
+/** The other end of the client's connection, and whether what it says about others is believed. */
+export function peerOf({ app, socket }: Request): { address: string; isTrusted: boolean } {
+  const { remoteAddress } = socket;
+  const trusts = app.get('trust proxy fn') as Trusts;
+  // RFC 7239 §6.2: a client that has left has no address any more.
+  if (remoteAddress === undefined) return { address: 'unknown', isTrusted: false };
+  return { address: remoteAddress, isTrusted: trusts(remoteAddress, 0) };
 }
 
 /** The nearest address that no trusted proxy vouches for: what stands further left anybody can write. */

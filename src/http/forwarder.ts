@@ -1,22 +1,11 @@
-// Sends a request on to the upstream as it is (http-proxy-middleware) and gives back the open answer.
-import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
+// Sends a request on to the upstream (http-proxy-middleware) and gives back the open answer.
+import { type Agent, type ClientRequest, IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
 import { isBeforeConnection } from '../upstream/failure.js';
-
-/** Headers that speak about one connection only (RFC 9110 §7.6.1). `Expect` is answered by us. */
-export const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+import { peerOf } from './client-address.js';
+import { forwardedHeaders } from './forwarded-headers.js';
 
 export interface ForwarderDeps {
   upstreamUrl: string;
@@ -36,91 +25,108 @@ export interface Sending {
 /** Sends the request upstream. Rejects with a ServiceError. */
 export type Forward = (req: Request, res: Response, sending: Sending) => Promise<IncomingMessage>;
 
-/** A request on its way to the upstream. */
-interface Waiting extends Sending {
-  isChunked: boolean;
-  answered: (answer: IncomingMessage) => void;
-  failed: (error: unknown) => void;
-  /** Takes the request back, also while it waits for a connection. */
-  giveUp: () => void;
+interface Outgoing {
+  method: string;
+  target: string;
+  headers: OutgoingHttpHeaders;
+  body: Buffer;
 }
 
-export function createForwarder(deps: ForwarderDeps): Forward {
-  const waiting = new WeakMap<IncomingMessage, Waiting>();
-  const proxy = createProxyMiddleware<Request, Response>({
-    target: deps.upstreamUrl,
-    agent: deps.agent,
-    changeOrigin: true,
-    xfwd: true,
-    // The raw target is sent; http-proxy would parse and rewrite it (backslashes become slashes).
+interface Outcome {
+  answered: (answer: IncomingMessage) => void;
+  failed: (error: unknown) => void;
+}
+
+/**
+ * The request as http-proxy sees it. It is not the client's: http-proxy would abort with a client that leaves,
+ * although the upstream may act on what it was sent, and the handle would be forgotten before the write.
+ */
+class ForwardedRequest extends IncomingMessage {
+  readonly outcome: Outcome;
+  readonly #outgoing: Outgoing;
+  #sent: ClientRequest | undefined;
+
+  constructor(client: IncomingMessage, outgoing: Outgoing, outcome: Outcome) {
+    super(client.socket);
+    this.method = outgoing.method;
+    this.url = outgoing.target;
+    this.outcome = outcome;
+    this.#outgoing = outgoing;
+  }
+
+  /** Called when http-proxy is done with headers and before it reads them: what it has added is gone. */
+  decideHeaders(): void {
+    this.headers = this.#outgoing.headers as IncomingMessage['headers'];
+  }
+
+  /** The one way http-proxy sends. It may get its connection much later, when others are done with theirs. */
+  override pipe<T extends NodeJS.WritableStream>(sent: T): T {
+    this.#sent = sent as unknown as ClientRequest;
+    // http-proxy has folded slashes in it.
+    this.#sent.path = this.#outgoing.target;
+    this.#sent.end(this.#outgoing.body);
+    return sent;
+  }
+
+  /** Takes the request back, also while it waits for a connection. */
+  giveUp(): void {
+    this.#sent?.destroy();
+  }
+}
+
+export function createForwarder({ upstreamUrl, agent, timeoutMs, pseudonym }: ForwarderDeps): Forward {
+  const { host, pathname } = new URL(upstreamUrl);
+  const basePath = pathname.replace(/\/+$/, '');
+  const proxy = createProxyMiddleware<ForwardedRequest, Response>({
+    target: upstreamUrl,
+    agent,
+    // http-proxy would parse and rewrite the target (backslashes become slashes).
     toProxy: true,
-    pathRewrite: (path, req) => waiting.get(req)?.target ?? path,
     // The answer is held back until the handle is forgotten, and keeps its doubled headers.
     selfHandleResponse: true,
     on: {
-      start: (req) => {
-        const request = waiting.get(req);
-        if (request) prepareToSend(req, request);
+      start: (request) => {
+        request.decideHeaders();
       },
-      proxyReq: (proxyReq, req) => {
-        proxyReq.once('close', () => waiting.get(req)?.failed(brokenOff()));
+      proxyReq: (sent, { outcome }) => {
+        sent.once('close', () => {
+          outcome.failed(brokenOff());
+        });
       },
-      proxyRes: (answer, req) => {
-        const request = waiting.get(req);
-        if (isStatus(answer.statusCode)) request?.answered(answer);
-        else {
-          answer.destroy();
-          request?.failed(
-            new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'its status is none that HTTP knows' }),
-          );
-        }
+      proxyRes: takeAnswer,
+      error: (error, { outcome }) => {
+        outcome.failed(error);
       },
-      error: (error, req) => waiting.get(req)?.failed(error),
     },
   });
 
-  return async function forward(req, res, sending) {
-    dropConnectionHeaders(req);
-    addVia(req, deps.pseudonym);
+  return async function forward(req, res, { target, body }) {
+    const { method } = req;
+    const client = { method, httpVersion: req.httpVersion, headers: req.headers, peer: peerOf(req) };
+    const headers = forwardedHeaders(client, { host, pseudonym, bodyBytes: body.length });
     return new Promise((answered, reject) => {
       const failed = (error: unknown): void => {
         clearTimeout(limit);
         reject(asServiceError(error));
       };
-      const isChunked = req.headers['transfer-encoding'] !== undefined;
-      const request: Waiting = { ...sending, isChunked, answered, failed, giveUp: () => undefined };
+      const outgoing = { method, target: basePath + target, headers, body };
+      const request = new ForwardedRequest(req, outgoing, { answered, failed });
       const limit = setTimeout(() => {
         failed(new ServiceError('UPSTREAM_TIMEOUT'));
         request.giveUp();
-      }, deps.timeoutMs);
-      waiting.set(req, request);
-      void proxy(req, res, failed);
+      }, timeoutMs);
+      void proxy(request, res, failed);
     });
   };
 }
 
-/**
- * Called when http-proxy has read the headers and before it sends anything. The request itself may
- * get its connection much later: every one may be busy, or its certificate has yet to be checked.
- */
-function prepareToSend(req: Request, request: Waiting): void {
-  if (request.isChunked) {
-    // http-proxy takes a DELETE without a length for one without a body. What it sends all the same,
-    // the upstream would read as the next request.
-    delete req.headers['content-length'];
-    req.headers['transfer-encoding'] = 'chunked';
+function takeAnswer(answer: IncomingMessage, { outcome }: ForwardedRequest): void {
+  if (isStatus(answer.statusCode)) {
+    outcome.answered(answer);
+    return;
   }
-  // http-proxy pipes the request, whose body has been read: this is the one call it makes.
-  req.pipe = (proxyReq) => {
-    request.giveUp = () => (proxyReq as unknown as ClientRequest).destroy();
-    // The upstream may act on it from now on. A client that leaves must not take the answer along:
-    // http-proxy would abort, and the handle would be forgotten before the write.
-    req.removeAllListeners('aborted');
-    req.removeAllListeners('error');
-    req.on('error', () => undefined);
-    proxyReq.end(request.body);
-    return proxyReq;
-  };
+  answer.destroy();
+  outcome.failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'its status is none that HTTP knows' }));
 }
 
 /** Of a final answer (RFC 9110 §15); Node takes any three digits. */
@@ -128,18 +134,6 @@ const isStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
 const brokenOff = (): ServiceError =>
   new ServiceError('UPSTREAM_UNREACHABLE', { detail: 'the connection was closed before an answer came' });
-
-function addVia({ headers, httpVersion }: Request, pseudonym: string): void {
-  const ours = `${httpVersion} ${pseudonym}`;
-  headers.via = headers.via === undefined ? ours : `${headers.via}, ${ours}`;
-}
-
-function dropConnectionHeaders(req: Request): void {
-  const named = (req.headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
-  for (const name of [...HOP_BY_HOP, ...named, 'expect']) {
-    if (name !== 'transfer-encoding') Reflect.deleteProperty(req.headers, name);
-  }
-}
 
 /** http-proxy hands on the error of the socket; its text names addresses, so only the code is told. */
 function asServiceError(error: unknown): ServiceError {

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { VARY } from './cache-headers.js';
 import { exposeHeaders } from './cors.js';
-import { HOP_BY_HOP } from './forwarder.js';
+import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 /** Headers that this service decides itself. */
 const OURS = new Set([
@@ -46,12 +46,12 @@ export async function handBack(
 }
 
 function headersOf({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  const named = connectionOptions(headers);
   const kept = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || OURS.has(lower) || named.includes(lower)) continue;
+    if (HOP_BY_HOP.has(lower) || OURS.has(lower) || named.has(lower)) continue;
     kept.set(name, [...(kept.get(name) ?? []), value]);
   }
   return kept;

@@ -53,6 +53,8 @@ export function createInTurn(mostAtAll = MOST_WAITING_AT_ALL): InTurn {
   }
 
   return function inTurn({ socket }, res, begin) {
+    // The last answer has been sent: what came behind its request is not carried out (RFC 9112 §9.6).
+    if (socket.writableEnded) return;
     // A response has the connection when it is the first of it.
     if (res.socket !== null) {
       begin();
@@ -64,7 +66,7 @@ export function createInTurn(mostAtAll = MOST_WAITING_AT_ALL): InTurn {
     res.once('socket', () => {
       // Other connections come in between.
       setImmediate(() => {
-        if (socket.destroyed) return;
+        if (socket.destroyed || socket.writableEnded) return;
         goOn(socket, line);
         begin();
       });

@@ -7,6 +7,7 @@ import {
   createServer,
 } from 'node:http';
 import { answerClientError } from './client-error.js';
+import { limitHeaderFields, refuseHeaderFlood } from './header-count.js';
 import { createInTurn } from './in-turn.js';
 import { cutSlowReaders } from './slow-readers.js';
 
@@ -43,18 +44,20 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
     requireHostHeader: false,
   });
   server.setTimeout(limits.idleTimeout);
+  limitHeaderFields(server);
   if (limits.answerTimeout > 0) cutSlowReaders(server, limits.answerTimeout);
   if (limits.maxConnections > 0) server.maxConnections = limits.maxConnections;
   server.on('drop', () => limits.onDropped?.());
   const inTurn = createInTurn();
   server.on('request', (req, res) => {
     inTurn(req, res, () => {
-      listener(req, res);
+      if (!refuseHeaderFlood(req, res)) listener(req, res);
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
     // Not before: whoever reads it behind the head of another answer takes the one for the other (RFC 9110 §10.1.1).
     inTurn(req, res, () => {
+      if (refuseHeaderFlood(req, res)) return;
       res.writeContinue();
       listener(req, res);
     });

@@ -93,7 +93,7 @@ function readAnswers(bytes: Buffer, isHead: boolean): { answers: RawAnswer[]; re
     const { body, length } = readBody(
       rest.slice(end + 4),
       head.headers,
-      isHead || [204, 304].includes(head.status),
+      isHead || head.status < 200 || [204, 304].includes(head.status),
     );
     if (body === undefined) return { answers, rest };
     answers.push({ ...head, body: Buffer.from(body, 'latin1').toString('utf8') });

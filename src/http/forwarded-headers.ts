@@ -1,0 +1,128 @@
+// The headers of a request that is passed on: framing of our own, nothing about the client's connection, and no
+// claims of clients about where a request comes from.
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { isIPv6 } from 'node:net';
+
+/** Headers that speak about one connection only (RFC 9110 §7.6.1). */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Computed below, or answered by this server (`Expect`). */
+const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via']);
+
+/** A gateway that obeys one of these carries out another request than the one that was judged here. */
+const OVERRIDES: ReadonlySet<string> = new Set([
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-uri',
+  'x-original-url',
+  'x-rewrite-url',
+]);
+
+/** Beside `X-Forwarded-…`: what gateways write about their client, and servers behind them believe. */
+const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
+  'cf-connecting-ip',
+  'client-cert',
+  'client-cert-chain',
+  'fastly-client-ip',
+  'forwarded',
+  'proxy-auth-cert',
+  'proxy-ssl-id',
+  'true-client-ip',
+  'x-client-cert',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-proxied-https',
+  'x-real-ip',
+  'x-ssl-client-cert',
+]);
+
+/** What `Connection` cannot name: without it another request would be sent on (RFC 9110 §7.6.1). */
+const END_TO_END: ReadonlySet<string> = new Set(['authorization', 'cookie']);
+
+/** Methods whose requests have a length even without a body (RFC 9110 §8.6). */
+const WITH_LENGTH: ReadonlySet<string> = new Set(['PUT', 'POST']);
+
+export interface ClientRequestHead {
+  method: string;
+  httpVersion: string;
+  headers: IncomingHttpHeaders;
+  /** The other end of the client's connection. */
+  peer: { address: string; isTrusted: boolean };
+}
+
+export interface Hop {
+  /** Host and port of the server that it is sent to. */
+  host: string;
+  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  /** The number of bytes that were read and are sent. */
+  bodyBytes: number;
+}
+
+export function forwardedHeaders(client: ClientRequestHead, hop: Hop): OutgoingHttpHeaders {
+  const { method, headers } = client;
+  const hasLength = hop.bodyBytes > 0 || WITH_LENGTH.has(method);
+  return {
+    ...endToEndHeaders(client),
+    ...forwardingHeaders(client),
+    host: hop.host,
+    via: appended(headers.via, `${client.httpVersion} ${hop.pseudonym}`),
+    ...(hasLength && { 'content-length': String(hop.bodyBytes) }),
+  };
+}
+
+function endToEndHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
+  const named = connectionOptions(headers);
+  const isDropped = (name: string): boolean =>
+    HOP_BY_HOP.has(name) ||
+    OURS.has(name) ||
+    OVERRIDES.has(name) ||
+    (!peer.isTrusted && isClientClaim(name)) ||
+    (named.has(name) && !END_TO_END.has(name));
+  // Servers that hand headers on as variables (RFC 3875 §4.1.18) know no difference between `_` and `-`.
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !isDropped(name) && !isDropped(name.replaceAll('_', '-'))),
+  );
+}
+
+/** The headers that `Connection` names, in lower case. */
+export function connectionOptions({ connection = '' }: IncomingHttpHeaders): ReadonlySet<string> {
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
+}
+
+const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
+
+/** `X-Forwarded-…` of our own; a trusted proxy's chain is kept and gets longer. */
+function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
+  const { host } = headers;
+  const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};
+  const chain = (name: string, ours: string): string => appended(before[name]?.toString(), ours);
+  const forwardedHost = before['x-forwarded-host'] ?? host;
+  return {
+    'x-forwarded-for': chain('x-forwarded-for', peer.address),
+    'x-forwarded-port': chain('x-forwarded-port', /:(\d+)$/.exec(host ?? '')?.[1] ?? '80'),
+    // Clients are served plain HTTP.
+    'x-forwarded-proto': chain('x-forwarded-proto', 'http'),
+    ...(forwardedHost !== undefined && { 'x-forwarded-host': forwardedHost }),
+    ...(before.forwarded !== undefined && {
+      forwarded: appended(before.forwarded, forwardedFor(peer.address)),
+    }),
+  };
+}
+
+/** An IPv6 address has brackets and quotes there (RFC 7239 §6). */
+const forwardedFor = (address: string): string => `for=${isIPv6(address) ? `"[${address}]"` : address}`;
+
+const appended = (before: string | undefined, last: string): string =>
+  before === undefined ? last : `${before}, ${last}`;

@@ -1,0 +1,107 @@
+// Which headers a request has when it is passed on: a pure function of what came and of what was read.
+import { describe, expect, test } from 'vitest';
+import { type ClientRequestHead, forwardedHeaders } from '../../src/http/forwarded-headers.js';
+
+const head = (changes: Partial<ClientRequestHead> = {}): ClientRequestHead => ({
+  method: 'PUT',
+  httpVersion: '1.1',
+  headers: {},
+  peer: { address: '192.0.2.1', isTrusted: false },
+  ...changes,
+});
+const HOP = { host: 'upstream.example:8000', pseudonym: 'us', bodyBytes: 0 };
+const sent = (changes: Partial<ClientRequestHead>, bodyBytes = 0) =>
+  forwardedHeaders(head(changes), { ...HOP, bodyBytes });
+
+/** Ours, when nothing came. */
+const BARE = {
+  host: HOP.host,
+  via: '1.1 us',
+  'x-forwarded-for': '192.0.2.1',
+  'x-forwarded-port': '80',
+  'x-forwarded-proto': 'http',
+};
+
+describe('framing', () => {
+  test.each([
+    ['PUT', 0, '0'],
+    ['POST', 0, '0'],
+    ['GET', 0, undefined],
+    ['HEAD', 0, undefined],
+    ['DELETE', 0, undefined],
+    ['OPTIONS', 0, undefined],
+    ['PUT', 12, '12'],
+    ['GET', 12, '12'],
+    ['DELETE', 12, '12'],
+  ])('of a %s with %i bytes', (method, bytes, expected) => {
+    const claimed = { 'content-length': '99', 'transfer-encoding': 'chunked', trailer: 'a', te: 'trailers' };
+    for (const headers of [{}, claimed, { ...claimed, connection: 'content-length, transfer-encoding' }]) {
+      const length = expected === undefined ? {} : { 'content-length': expected };
+      expect(sent({ method, headers: { ...headers, expect: '100-continue' } }, bytes)).toEqual({
+        ...BARE,
+        ...length,
+      });
+    }
+  });
+
+  test.each(['content_length', 'transfer_encoding', 'Content_Length'.toLowerCase()])(
+    '%s is no other way to say it',
+    (name) => {
+      expect(sent({ method: 'GET', headers: { [name]: '5' } })).toEqual(BARE);
+    },
+  );
+});
+
+describe('Connection', () => {
+  test('takes away what it names', () => {
+    const headers = { connection: 'X-Mine ,keep-alive', 'x-mine': '1', 'keep-alive': '2', 'x-kept': '3' };
+    expect(sent({ method: 'GET', headers })).toEqual({ ...BARE, 'x-kept': '3' });
+  });
+
+  test('cannot take away who asks, nor where from', () => {
+    const connection = 'authorization, COOKIE, host, via, x-forwarded-for, x-forwarded-host, content-length';
+    const headers = { connection, authorization: 'Basic x', cookie: 'a=b', via: '1.0 before', host: 'me:8' };
+    expect(sent({ method: 'PUT', headers }, 3)).toEqual({
+      ...BARE,
+      authorization: 'Basic x',
+      cookie: 'a=b',
+      via: '1.0 before, 1.1 us',
+      'content-length': '3',
+      'x-forwarded-host': 'me:8',
+      'x-forwarded-port': '8',
+    });
+  });
+});
+
+describe('what a client says about where a request comes from', () => {
+  const claims = {
+    'x-forwarded-for': '198.51.100.1, 198.51.100.2',
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'a.example',
+    'x-forwarded-server': 'a',
+    forwarded: 'for=198.51.100.1',
+    'x-real-ip': '198.51.100.1',
+    'cf-connecting-ip': '198.51.100.1',
+    'client-cert': ':AA==:',
+  };
+
+  test('is dropped when it is not trusted', () => {
+    expect(sent({ method: 'GET', headers: claims })).toEqual(BARE);
+  });
+
+  test('is kept and extended when it is', () => {
+    const peer = { address: '2001:db8::1', isTrusted: true };
+    expect(sent({ method: 'GET', headers: { ...claims, host: 'b.example' }, peer })).toEqual({
+      ...BARE,
+      ...claims,
+      'x-forwarded-for': '198.51.100.1, 198.51.100.2, 2001:db8::1',
+      'x-forwarded-proto': 'https, http',
+      forwarded: 'for=198.51.100.1, for="[2001:db8::1]"',
+    });
+  });
+
+  test('a trusted proxy that says nothing has no Forwarded made up for it', () => {
+    const peer = { address: '192.0.2.9', isTrusted: true };
+    expect(sent({ method: 'GET', peer })).toEqual({ ...BARE, 'x-forwarded-for': '192.0.2.9' });
+  });
+});
