@@ -5,6 +5,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { createPinCheck } from './pin.js';
 import { type ReadAgentsByProtocol, createReadAgents } from './read-agents.js';
 import { TlsAgent, type Trust } from './tls-agent.js';
+import { closeOnUnsolicitedData } from './unsolicited-data.js';
 
 export interface AgentOptions extends Trust {
   url: string;
@@ -76,5 +77,6 @@ function createNodeAgent({ url, connections, ...trust }: AgentOptions): http.Age
   // A write is never sent twice, so it must not meet a connection the server is about to give up:
   // idle ones are closed long before a server would (Jetty after 30 s, Node after 5 s).
   const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
-  return new URL(url).protocol === 'http:' ? new http.Agent(options) : new TlsAgent(options, trust);
+  const isPlain = new URL(url).protocol === 'http:';
+  return isPlain ? closeOnUnsolicitedData(new http.Agent(options)) : new TlsAgent(options, trust);
 }

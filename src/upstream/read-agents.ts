@@ -1,8 +1,8 @@
 // The connections for reads over node:http: kept for the next one, or opened for a second try.
 import http from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { TlsAgent, type Trust } from './tls-agent.js';
+import { closeOnUnsolicitedData } from './unsolicited-data.js';
 
 export interface ReadAgents {
   /** Keeps its connections for the next read. */
@@ -21,11 +21,12 @@ const IDLE_MS = 4000;
 export function createReadAgents(maxSockets: number, trust: Trust): ReadAgentsByProtocol {
   const kept = { keepAlive: true, maxSockets, timeout: IDLE_MS };
   const fresh = { keepAlive: false, maxSockets };
-  const plain = (options: http.AgentOptions): http.Agent => limitConnecting(new http.Agent(options));
+  const plain = (options: http.AgentOptions): http.Agent =>
+    limitConnecting(closeOnUnsolicitedData(new http.Agent(options)));
   const tls = (options: http.AgentOptions): http.Agent => new TlsAgent(options, trust);
   return {
-    'http:': { kept: distrustIdle(plain(kept)), fresh: plain(fresh) },
-    'https:': { kept: distrustIdle(tls(kept)), fresh: tls(fresh) },
+    'http:': { kept: plain(kept), fresh: plain(fresh) },
+    'https:': { kept: tls(kept), fresh: tls(fresh) },
   };
 }
 
@@ -45,25 +46,6 @@ function limitConnecting(agent: http.Agent): http.Agent {
       });
     }
     return socket;
-  };
-  return agent;
-}
-
-/** What comes on a connection without a question would be taken for a part of the next answer. */
-function distrustIdle(agent: http.Agent): http.Agent {
-  // It says whether the connection may be kept, which the types do not know.
-  const keep = agent.keepSocketAlive.bind(agent) as (socket: Duplex) => boolean;
-  const reuse = agent.reuseSocket.bind(agent);
-  const cut = function (this: Socket): void {
-    this.destroy();
-  };
-  agent.keepSocketAlive = (socket) => {
-    socket.on('data', cut);
-    return keep(socket);
-  };
-  agent.reuseSocket = (socket, request) => {
-    socket.off('data', cut);
-    reuse(socket, request);
   };
   return agent;
 }

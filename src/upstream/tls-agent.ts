@@ -3,6 +3,7 @@ import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { type PinCheck, createPinCheck } from './pin.js';
+import { destroyOnUnsolicitedData } from './unsolicited-data.js';
 
 export interface Trust {
   /** PEM text of the only authorities to trust. */
@@ -33,6 +34,7 @@ export class TlsAgent extends https.Agent {
 
   override createConnection(options: https.RequestOptions, created?: Created): undefined {
     const socket = super.createConnection(options) as TLSSocket;
+    destroyOnUnsolicitedData(socket);
     this.#handshaking.add(socket);
     socket.once('close', () => this.#handshaking.delete(socket));
     const fail = (error: Error): void => {

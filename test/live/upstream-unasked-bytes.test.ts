@@ -1,0 +1,148 @@
+// Bytes on a connection to the Handle server that no request asked for close it, and no caller gets them.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import { type AddressInfo, type Socket, type Server, createServer } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { AgentOptions } from '../../src/upstream/agent.js';
+import { type Certificate, createCertificate } from '../support/certificate.js';
+import { jsonReply } from '../support/recording-upstream.js';
+import { openAgents } from './upstream-loopback.js';
+
+let certificate: Certificate;
+beforeAll(async () => {
+  certificate = await createCertificate();
+});
+
+const GOOD = jsonReply('"good"');
+const EVIL = jsonReply('"evil"');
+
+interface Talker {
+  options: AgentOptions;
+  /** One for each connection, in order. */
+  sockets: Socket[];
+}
+
+/** Answers whatever it is sent with the next of these, and at last with the good answer. */
+async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker> {
+  const sockets: Socket[] = [];
+  const talk = (socket: Socket): void => {
+    sockets.push(socket);
+    socket.on('error', () => undefined).on('data', () => socket.write(answers.shift() ?? GOOD));
+  };
+  const server: Server = isTls ? createTlsServer(certificate, talk) : createServer(talk);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = `${isTls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  const { fingerprint } = certificate;
+  return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
+}
+
+/** Asks once and gives the whole body. */
+type Ask = () => Promise<string>;
+
+interface Way {
+  ask: Ask;
+  /** Resolves when the connection that waits for the next request was given up because nothing came for long. */
+  idledOut: () => Promise<string>;
+}
+
+/** As http-proxy sends writes and what else is passed on, and as reads are sent. */
+function throughAgent(agent: http.Agent, url: string): Way {
+  const { request } = url.startsWith('https:') ? https : http;
+  return {
+    async ask() {
+      const sent = request(url, { agent, method: 'PUT' }).end('[]');
+      const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
+      let text = '';
+      for await (const chunk of answer) text += String(chunk);
+      return text;
+    },
+    async idledOut() {
+      const [socket] = Object.values(agent.freeSockets).flat();
+      await once(socket!, 'timeout');
+      return 'idled out';
+    },
+  };
+}
+
+/** As ePIC v2 and the reverse look-up ask. */
+function throughDispatcher(options: AgentOptions): Way {
+  const { dispatcher } = openAgents(options);
+  const init = { method: 'PUT', body: '[]', dispatcher } as unknown as RequestInit;
+  return {
+    ask: async () => (await fetch(options.url, init)).text(),
+    idledOut: () => new Promise(() => undefined),
+  };
+}
+
+const write = (options: AgentOptions): Way => throughAgent(openAgents(options).nodeAgent, options.url);
+const read = (options: AgentOptions): Way => {
+  const protocol = options.url.startsWith('https:') ? 'https:' : 'http:';
+  return throughAgent(openAgents(options).reads[protocol].kept, options.url);
+};
+
+describe.each<[string, boolean, (options: AgentOptions) => Way]>([
+  ['a write', false, write],
+  ['a write over TLS', true, write],
+  ['a read', false, read],
+  ['a read over TLS', true, read],
+  ['a call of ePIC v2', false, throughDispatcher],
+  ['a call of ePIC v2 over TLS', true, throughDispatcher],
+])('%s', (_way, isTls, waysOf) => {
+  test.each([
+    ['a whole answer', EVIL],
+    ['a part of one', EVIL.slice(0, 20)],
+    ['an interim answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['noise', '\0'],
+  ])('%s on an idle connection closes it', async (_what, bytes) => {
+    const { options, sockets } = await startTalker(isTls);
+    const { ask, idledOut } = waysOf(options);
+    expect(await ask()).toBe('"good"');
+    const closed = once(sockets[0]!, 'close').then(() => 'closed');
+    const first = Promise.race([idledOut(), closed]);
+    sockets[0]!.write(bytes);
+    expect(await first).toBe('closed');
+    expect(await ask()).toBe('"good"');
+    expect(sockets.length).toBe(2);
+  });
+
+  test('a second answer in the same packet is not the answer to the next request', async () => {
+    const { options, sockets } = await startTalker(isTls, GOOD + EVIL);
+    const { ask } = waysOf(options);
+    expect(await ask()).toBe('"good"');
+    expect(await ask()).toBe('"good"');
+    expect(sockets.length).toBe(2);
+  });
+
+  test('a connection on which nothing comes is used again', async () => {
+    const { options, sockets } = await startTalker(isTls);
+    const { ask } = waysOf(options);
+    for (let time = 0; time < 3; time++) expect(await ask()).toBe('"good"');
+    expect(sockets.length).toBe(1);
+  });
+});
+
+test.each([
+  ['http', false],
+  ['https', true],
+])('a second answer over %s while nobody has read the first closes the connection', async (_name, isTls) => {
+  const { options, sockets } = await startTalker(isTls);
+  const { nodeAgent } = openAgents(options);
+  const { request } = isTls ? https : http;
+  const sent = request(options.url, { agent: nodeAgent, method: 'PUT' }).end('[]');
+  const [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
+  const closed = once(sockets[0]!, 'close');
+  sockets[0]!.write(EVIL);
+  await closed;
+  expect(String(answer.read())).toBe('"good"');
+  expect(await throughAgent(nodeAgent, options.url).ask()).toBe('"good"');
+  expect(sockets.length).toBe(2);
+});
