@@ -1,14 +1,18 @@
 // Requests whose answers are never kept and never shared: with credentials, lists, other endpoints.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { type RequestContext, contextOf } from './context.js';
+import { assertPlainPath, methodsAt } from './endpoints.js';
 import type { Forward } from './forwarder.js';
 import { handBack } from './hand-back.js';
 import { readWhole } from './minted.js';
 import { readParameters, readQuestion } from './question.js';
 import { readSaid, tagOfRecord } from './record-tag.js';
+import { unknownEndpoint } from './refusals.js';
 import type { WithBody } from './request-body.js';
+import { originForm } from './target.js';
 
 export interface PassThroughDeps {
   withBody: WithBody;
@@ -20,6 +24,7 @@ export interface PassThroughDeps {
 export function createPassThrough({ withBody, forward, maxRecordBytes }: PassThroughDeps): RequestHandler {
   return async function passThrough(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
+    if (context.handle === undefined) assertEndpoint(req, res, context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
     const answer = await withBody(req, (body) => forward(req, res, { target, body }));
@@ -45,8 +50,18 @@ function tagOf(body: Buffer, { handle = '', target, format }: RequestContext): s
   return said && tagOfRecord(said, { handle, selection: readQuestion(readParameters(target.query)), format });
 }
 
+/** What names no handle is sent on as it came, so it must be what it seems to be. */
+function assertEndpoint({ method }: Request, res: Response, path: string): void {
+  assertPlainPath(path);
+  const methods = methodsAt(path);
+  if (methods === undefined) throw unknownEndpoint(method, path);
+  if (methods.includes(method)) return;
+  res.setHeader('Allow', methods.join(', '));
+  throw new ServiceError('METHOD_REFUSED', { detail: method });
+}
+
 /** The target upstream: a handle is written anew, so that no URL parser on the way can misread it. */
 export function upstreamTarget({ target, handle }: RequestContext): string {
   const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle)}`;
-  return target.query === '' ? path : `${path}?${target.query}`;
+  return originForm({ path, query: target.query });
 }

@@ -8,13 +8,13 @@ import express, {
   type Response,
 } from 'express';
 import type { ServiceError } from '../errors.js';
-import { hasContext, putContext } from './context.js';
+import { contextOf, hasContext, putContext } from './context.js';
 import { answerOptions, cors } from './cors.js';
 import { createErrorReply } from './error-reply.js';
 import { readFormat, readParameters } from './question.js';
-import { createRefusals, unknownEndpoint } from './refusals.js';
+import { createRefusals, refuseUnknown } from './refusals.js';
 import type { RequestLog } from './request-log.js';
-import { readTarget } from './target.js';
+import { originForm, readTarget } from './target.js';
 
 export interface PipelineDeps {
   maxRequestLineBytes: number;
@@ -67,10 +67,10 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.delete(NAMED_HANDLE, deps.writeRoute);
   app.post(NAMED_HANDLE, deps.resolveRoute); // a read on a Handle server, but no cache may answer it
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
-  if (deps.reverseLookup) app.get(REVERSE_LOOKUP, deps.reverseLookup);
+  if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
-  app.use(unknownEndpoint); // whatever is left
+  app.use(refuseUnknown); // whatever is left
   if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
   if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
   app.use(createErrorReply(deps)); // the one place for failures, so the last
@@ -86,6 +86,8 @@ function createBeginning(requestLog: RequestLog): RequestHandler {
       putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
       requestLog(req, res);
     }
+    // Express would read the absolute form by rules of its own, and lead to a route whose checks are for another path.
+    if (!req.url.startsWith('/')) req.url = originForm(contextOf(res).target);
     next();
   };
 }

@@ -2,6 +2,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { contextOf } from './context.js';
+import { methodsAt } from './endpoints.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
 
@@ -15,7 +16,7 @@ export interface RefusalDeps {
 }
 
 export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: RefusalDeps): RequestHandler {
-  return function refusals(req: Request, _res: Response, next: NextFunction): void {
+  return function refusals(req: Request, res: Response, next: NextFunction): void {
     if (req.method.length + req.url.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       throw new ServiceError('REQUEST_LINE_TOO_LONG', {
         detail: `at most ${maxRequestLineBytes} bytes are read`,
@@ -25,7 +26,11 @@ export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: Re
     if (req.headers.via?.includes(pseudonym)) throw new ServiceError('LOOP_DETECTED');
     const refusal = refusalOf?.(req);
     if (refusal) throw refusal;
-    if (req.method === 'TRACE') throw new ServiceError('METHOD_REFUSED', { detail: 'TRACE' });
+    if (req.method === 'TRACE') {
+      // RFC 9110 §15.5.6.
+      res.setHeader('Allow', (methodsAt(contextOf(res).target.path) ?? [...KNOWN_METHODS]).join(', '));
+      throw new ServiceError('METHOD_REFUSED', { detail: 'TRACE' });
+    }
     if (!KNOWN_METHODS.has(req.method)) {
       throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${req.method}` });
     }
@@ -34,7 +39,9 @@ export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: Re
 }
 
 /** A path that nobody answers (recording "unknown: GET /api/foo"). */
-export function unknownEndpoint(req: Request, res: Response): void {
-  const { path } = contextOf(res).target;
-  throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${req.method} ${path}` });
+export const unknownEndpoint = (method: string, path: string): ServiceError =>
+  new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
+
+export function refuseUnknown(req: Request, res: Response): void {
+  throw unknownEndpoint(req.method, contextOf(res).target.path);
 }

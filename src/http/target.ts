@@ -15,6 +15,9 @@ export function readTarget(rawTarget: string): Target {
   return { path: target.slice(0, mark), query: target.slice(mark + 1) };
 }
 
+/** What stands in a request line that is not sent to a proxy (RFC 9112 §3.2.1). */
+export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
+
 /** The part of the path after `/api/handles` and one slash, or undefined when it is another path. */
 export function rawHandleOf(path: string): string | undefined {
   if (path === '/api/handles') return '';

@@ -28,6 +28,10 @@ export type ReverseLookup = (question: LookupQuestion) => Promise<string[] | 'un
 
 export function createReverseLookup(options: ReverseLookupOptions): ReverseLookup {
   return async function reverseLookup({ prefix, conditions, limit, authorization }) {
+    // fetch folds these away, in any spelling: another path would be asked (WHATWG URL, "double-dot URL path segment").
+    if (prefix === '.' || prefix === '..') {
+      throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
+    }
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');
