@@ -63,8 +63,16 @@ async function fuzzConnection(
   }
 }
 
-/** Sends all in pieces, says that nothing more comes once nothing is answered any more, and gives what was received when the server closes. */
-export function sendAndReceive(url: string, bytes: Buffer, random: Random): Promise<Buffer> {
+/**
+ * Sends all in pieces, says that nothing more comes once nothing is answered any more, and gives what was received
+ * when the server closes. `quietMs` is infinite for bytes after which the server closes in any case.
+ */
+export function sendAndReceive(
+  url: string,
+  bytes: Buffer,
+  random: Random,
+  quietMs = QUIET_MS,
+): Promise<Buffer> {
   const { hostname, port } = new URL(url);
   const chunks: Buffer[] = [];
   return new Promise((resolve, reject) => {
@@ -77,7 +85,7 @@ export function sendAndReceive(url: string, bytes: Buffer, random: Random): Prom
     // Node takes a client that says it sends no more for one that does not listen any more either.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
-      quiet = setTimeout(() => socket.end(), QUIET_MS);
+      if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);
     };
     socket.on('data', (chunk) => {
       chunks.push(chunk);

@@ -115,8 +115,8 @@ function lengthOf(headers: Record<string, string[]>, method: string): number {
   for (const name of NEVER_SENT) {
     if (headers[name] !== undefined) throw new SyntaxError(`a header ${name}`);
   }
-  if (headers['host']?.length !== 1) throw new SyntaxError('not one Host');
-  const lengths = headers['content-length'] ?? [];
+  const { host = [], 'content-length': lengths = [] } = headers;
+  if (host.length !== 1) throw new SyntaxError('not one Host');
   const form = method === 'PUT' || method === 'POST' ? /^(0|[1-9]\d{0,8})$/ : /^([1-9]\d{0,8})?$/;
   if (lengths.length > 1 || !form.test(lengths.join())) {
     throw new SyntaxError(`${method} with Content-Length: ${lengths.join(' and ')}`);

@@ -1,0 +1,77 @@
+// What the proxy decided to send, by its log, against what a recording upstream saw.
+import type { RecordedRequest } from '../support/recording-upstream.js';
+
+interface Line {
+  family?: string;
+  method: string;
+  path: string;
+  handle?: string;
+  result: string;
+}
+
+interface Explained {
+  /** Requests that were sent on and answered by the upstream. */
+  least: number;
+  /** Those that failed may have been sent, too. */
+  most: number;
+}
+
+/**
+ * A sentence for each request that the upstream saw and the log does not explain; and, for those of which it is
+ * certain that they came as a whole, the other way round.
+ */
+export function unexplained(
+  logs: readonly object[],
+  requests: readonly RecordedRequest[],
+  isCertain: (key: string) => boolean,
+): string[] {
+  const lines = logs.filter((line): line is Line => 'msg' in line && line.msg === 'request');
+  const decided = new Map<string, Explained>();
+  for (const line of lines) explain(decided, line);
+  const seen = new Map<string, number>();
+  for (const { method, target } of requests) {
+    const key = keyOf(method, target.replace(/\?.*$/, ''));
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+  }
+  return [...new Set([...decided.keys(), ...seen.keys()])].flatMap((key) => {
+    const { least, most } = decided.get(key) ?? startOf(key);
+    const times = seen.get(key) ?? 0;
+    if (times <= most && (times >= least || !isCertain(key))) return [];
+    return [`${key}: seen ${times} times, sent ${least} to ${most} times`];
+  });
+}
+
+function explain(decided: Map<string, Explained>, line: Line): void {
+  const key =
+    line.handle === undefined ? keyOf(line.method, line.path) : keyOfHandle(line.method, line.handle);
+  const isSentOn = line.family === 'record' && ['bypass', 'write'].includes(line.result);
+  add(decided, key, { least: isSentOn ? 1 : 0, most: isSentOn || line.result === 'error' ? 1 : 0 });
+  if (line.handle === undefined) return;
+  // A record may be read for any question about it, and ePIC v2 makes its own requests for a handle.
+  add(decided, keyOfHandle('GET', line.handle), { least: 0, most: Infinity });
+  if (line.family !== 'v2') return;
+  for (const method of ['PUT', 'DELETE'])
+    add(decided, keyOfHandle(method, line.handle), { least: 0, most: Infinity });
+}
+
+function add(decided: Map<string, Explained>, key: string, { least, most }: Explained): void {
+  const before = decided.get(key) ?? startOf(key);
+  decided.set(key, { least: before.least + least, most: before.most + most });
+}
+
+const startOf = (key: string): Explained => ({ least: 0, most: isOwnQuestion(key) ? Infinity : 0 });
+
+/** Lists and look-ups that ePIC v2 asks for, and the names that its POST makes. */
+const isOwnQuestion = (key: string): boolean =>
+  /^GET (\/api\/handles\/?|\/hrls\/handles\/21\.T11998)$/.test(key) ||
+  /^(GET|PUT) handle .*[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/.test(key);
+
+/** The log names handles, and no session. */
+function keyOf(method: string, path: string): string {
+  const raw = /^\/api\/handles\/(.+)$/s.exec(path)?.[1];
+  if (raw !== undefined) return keyOfHandle(method, decodeURIComponent(raw));
+  return `${method} ${path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***')}`;
+}
+
+const keyOfHandle = (method: string, handle: string): string =>
+  `${method} handle ${handle.replace(/[a-z]+/g, (letters) => letters.toUpperCase())}`;

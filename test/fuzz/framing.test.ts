@@ -1,0 +1,129 @@
+// Whatever bytes clients send, the Handle server sees exactly the requests that the proxy decided to send, each with
+// one end, and every answer goes to its caller. `npm run fuzz` sends far more.
+import '../support/real-sockets.js';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  jsonReply,
+  startRecordingUpstream,
+} from '../support/recording-upstream.js';
+import { unexplained } from './decided.js';
+import { type Stream, answersTo, marksIn, streamFor } from './framing.js';
+import { randomFrom } from './mutate.js';
+import { sendAndReceive } from './requests.js';
+import { readWellFormed } from './well-formed.js';
+
+const COUNT = Number(process.env['FUZZ_REQUESTS'] ?? 3000);
+const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
+vi.setConfig({ testTimeout: 60_000 + COUNT * 20 });
+
+const AT_A_TIME = 16;
+
+/** The target stands in every answer, so that one that reaches another caller is seen. */
+function answerWith({ method, target }: RecordedRequest): string {
+  const values = [{ index: 1, type: 'URL', data: { format: 'string', value: target }, ttl: 86400 }];
+  const handle = decodeURIComponent(/^\/api\/handles\/([^?]*)/.exec(target)?.[1] ?? '');
+  const record = { responseCode: 1, handle, values, totalCount: '0', handles: [] };
+  const reply = jsonReply(target.startsWith('/hrls') ? JSON.stringify([target]) : JSON.stringify(record));
+  return method === 'HEAD' ? reply.slice(0, reply.indexOf('\r\n\r\n') + 4) : reply;
+}
+
+interface Exchanged {
+  streams: Stream[];
+  /** Complaints about what clients received. */
+  complaints: string[];
+  statuses: Map<number, number>;
+}
+
+async function exchangeAll(url: string): Promise<Exchanged> {
+  const exchanged: Exchanged = { streams: [], complaints: [], statuses: new Map() };
+  const { streams, complaints, statuses } = exchanged;
+  let sent = 0;
+  const work = async (): Promise<void> => {
+    while (sent < COUNT) {
+      const stream = streamFor(streams.length, SEED);
+      streams.push(stream);
+      sent += stream.requests.length;
+      const quietMs = stream.isClean ? Infinity : undefined;
+      const received = await sendAndReceive(url, stream.bytes, randomFrom(stream.connection), quietMs);
+      const answers = readWellFormed(received).statuses;
+      for (const status of answers) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      const count = answers.filter((status) => status !== 100).length;
+      if (stream.isClean && count !== answersTo(stream)) {
+        complaints.push(`connection ${stream.connection} got ${count} answers`);
+      }
+      const foreign = marksIn(received.toString('latin1')).find(
+        ({ connection }) => connection !== stream.connection,
+      );
+      if (foreign) complaints.push(`connection ${stream.connection} received ${foreign.text}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  return exchanged;
+}
+
+/** What the upstream must not have seen, where it is certain what was sent. */
+function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stream[]): string[] {
+  const bodies = new Map<string, string>();
+  for (const stream of streams.filter(({ isClean }) => isClean)) {
+    for (const { mark, body } of stream.requests) bodies.set(mark, body);
+  }
+  const isCertain = (connection: number): boolean => streams[connection]?.isClean === true;
+  const seen = new Map<string, number>();
+  return requests.flatMap((request) => {
+    const { method, target, body, headers } = request;
+    const complaints: string[] = [];
+    for (const { text, connection, isInside } of marksIn(target)) {
+      if (!isCertain(connection)) continue;
+      if (isInside) complaints.push(`a body became the request ${method} ${target}`);
+      if (!isPassedOn(request)) continue;
+      seen.set(text, (seen.get(text) ?? 0) + 1);
+      if (seen.get(text) !== 1) complaints.push(`twice: ${method} ${target}`);
+      if (body !== bodies.get(text)) complaints.push(`another body: ${method} ${target}`);
+    }
+    const peer = headers['x-forwarded-for']?.join() ?? '127.0.0.1';
+    const spoofed = ['forwarded', 'x-real-ip', 'x_forwarded_for'].filter((name) => name in headers);
+    if (peer !== '127.0.0.1' || spoofed.length > 0) complaints.push(`spoofed ${peer} ${spoofed.join()}`);
+    return complaints;
+  });
+}
+
+/** Not asked by the proxy for itself. */
+const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;
+
+test(`${COUNT} requests that try to move their own end`, async () => {
+  const upstream = await startRecordingUpstream(answerWith);
+  onTestFinished(upstream.close);
+  const proxy = await startBuiltProxy({
+    UPSTREAM_URL: upstream.url,
+    REVERSE_LOOKUP_URL: upstream.url,
+    UPSTREAM_CONNECTIONS: '4',
+    UPSTREAM_BREAKER_FAILURES: '10000',
+    DELETION_HANDLES: 'true',
+    DELETION_VALUES: 'true',
+    SERVER_HEADERS_TIMEOUT: '2s',
+    SERVER_REQUEST_TIMEOUT: '4s',
+  });
+  const { streams, complaints, statuses } = await exchangeAll(proxy.url);
+  expect(await proxy.stop()).toEqual({ code: 0, signal: null });
+  const connections = new Set(upstream.requests.map(({ connection }) => connection)).size;
+  const passedOn = upstream.requests.filter(isPassedOn).length;
+  const shown = [...statuses].sort(([one], [other]) => one - other);
+  process.stdout.write(
+    `seed ${SEED}: ${streams.reduce((sum, { requests }) => sum + requests.length, 0)} requests on ${streams.length} ` +
+      `connections, ${upstream.requests.length} at the upstream on ${connections}, ${passedOn} of them passed on; ` +
+      `${shown.map(([status, times]) => `${status}: ${times}`).join(', ')}\n`,
+  );
+  const isCertain = (key: string): boolean =>
+    marksIn(key.toLowerCase()).some(({ connection }) => streams[connection]?.isClean === true);
+  expect(upstream.violations()).toEqual([]);
+  expect(complaintsAbout(upstream, streams)).toEqual([]);
+  expect(complaints).toEqual([]);
+  expect(unexplained(proxy.logs(), upstream.requests, isCertain)).toEqual([]);
+  expect(proxy.logs().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+  expect(statuses.get(500) ?? 0).toBe(0);
+  for (const status of [200, 400, 431]) expect(statuses.get(status), String(status)).toBeGreaterThan(0);
+  expect(passedOn).toBeGreaterThan(COUNT / 20);
+});
