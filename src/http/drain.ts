@@ -26,7 +26,7 @@ export function createDrain(server: Server): (timeoutMs: number) => Promise<void
     socket.once('close', () => open.delete(socket));
   });
   return async (timeoutMs) => {
-    for (const event of ['request', 'checkContinue']) {
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
       // Node sees to `Expect` by itself where nobody listens for it.
       if (server.listenerCount(event) > 0) server.prependListener(event, announceInAnswer);
     }

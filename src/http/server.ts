@@ -62,6 +62,12 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
       listener(req, res);
     });
   });
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    // There is no other expectation (RFC 9110 §10.1.1).
+    inTurn(req, res, () => {
+      if (!refuseHeaderFlood(req, res)) res.writeHead(417).end();
+    });
+  });
   server.on('clientError', answerClientError);
   return server;
 }

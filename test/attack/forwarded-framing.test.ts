@@ -115,6 +115,7 @@ test.each([
   ['a length', `${LENGTH}\r\n${SMUGGLED}`],
   ['chunks', `${CHUNKED}\r\n${inChunks}`],
   ['an expectation', `Expect: 100-continue\r\n${LENGTH}\r\n${SMUGGLED}`],
+  ['an expectation that nobody knows', `Expect: x\r\n${LENGTH}\r\n${SMUGGLED}`],
   ['nothing', '\r\n'],
 ])('more than 1,000 header fields before %s are 431 and the end of the connection', async (_what, rest) => {
   const { upstream, url } = await startBoth();
@@ -152,4 +153,14 @@ test('a flood of header fields waits for the answers before it', async () => {
   const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
   const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
   expect(answers.map(({ status }) => status)).toEqual([200, 431]);
+});
+
+test('an expectation that nobody knows before a flood of header fields is 431, without one it is 417', async () => {
+  const { url, upstream } = await startBoth();
+  const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
+  const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);
+  expect(flooded.answers.map(({ status }) => status)).toEqual([431]);
+  const { answers } = await exchange(url, `${head}${CLOSE}${LENGTH}\r\n${SMUGGLED}`);
+  expect(answers.map(({ status }) => status)).toEqual([417]);
+  expect(upstream.requests).toEqual([]);
 });
