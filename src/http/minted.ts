@@ -1,6 +1,7 @@
 // What a server says in its answer to a write: the name it minted, its response code.
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
+import { objectIn, parseJson } from '../handle/json.js';
 
 /** A Handle server answers a write in a few hundred bytes; more than this is not looked into. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -33,11 +34,9 @@ export function responseCodeOf(body: Buffer): number | undefined {
   return typeof responseCode === 'number' ? responseCode : undefined;
 }
 
-/** Also inside JSONP. */
 function membersOf(body: Buffer): { handle?: unknown; responseCode?: unknown } {
-  const json = /\{[^]*\}/.exec(body.toString('utf8'))?.[0] ?? '';
   try {
-    return JSON.parse(json) as { handle?: unknown; responseCode?: unknown };
+    return parseJson(objectIn(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
   } catch {
     return {};
   }

@@ -1,5 +1,5 @@
 // The ETag of a record as one caller sees it, from what the Handle server answered that caller.
-import { sliceMember } from '../handle/json.js';
+import { objectIn, parseJson, sliceMember } from '../handle/json.js';
 import { publicValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Selection } from '../handle/value.js';
@@ -10,9 +10,9 @@ import { etagOf } from './representation.js';
 
 /** Reads a 200 answer, also inside JSONP; undefined when it shows no record. */
 export function readSaid(body: string): Said | undefined {
-  const json = /\{[^]*\}/.exec(body)?.[0] ?? '';
+  const json = objectIn(body);
   try {
-    const { responseCode, values } = JSON.parse(json) as { responseCode?: unknown; values?: unknown };
+    const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
     if (responseCode === RESPONSE_CODE.valuesNotFound)
       return { kind: 'empty', values: '' as Bytes, message: '' };
     if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;

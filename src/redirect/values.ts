@@ -2,11 +2,12 @@
 import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import { upperAscii } from '../handle/handle.js';
+import { parseJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 
 /** The public values in the order of the record. */
 export function valuesOf({ kind, values }: Entry): HandleValue[] {
-  return kind === 'found' ? (JSON.parse(toText(values)) as HandleValue[]) : [];
+  return kind === 'found' ? (parseJson(toText(values)) as HandleValue[]) : [];
 }
 
 /** The data of a value when they are text. */

@@ -1,5 +1,6 @@
 // Reads what a Handle server answered to one caller: its refusals too are answers.
 import { foldHandle } from '../handle/handle.js';
+import { parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { badAnswer } from './bad-answer.js';
@@ -67,19 +68,20 @@ export function readValues({ status, responseCode, members }: RecordAnswer): Han
 
 function isValue(value: unknown): value is HandleValue {
   if (typeof value !== 'object' || value === null) return false;
-  const { index, type, data, permissions } = value as Partial<HandleValue>;
+  const { index, type, data, permissions, ttl } = value as Partial<HandleValue>;
   const hasData = typeof data === 'object' && data !== null;
   return (
     Number.isInteger(index) &&
     typeof type === 'string' &&
     hasData &&
-    ['string', 'undefined'].includes(typeof permissions)
+    ['string', 'undefined'].includes(typeof permissions) &&
+    ['string', 'number', 'undefined'].includes(typeof ttl)
   );
 }
 
 function parseMembers(body: string): Record<string, unknown> | undefined {
   try {
-    const parsed: unknown = JSON.parse(body);
+    const parsed = parseJson(body);
     const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
     return isObject ? (parsed as Record<string, unknown>) : undefined;
   } catch {

@@ -1,7 +1,7 @@
 // Reads a reply of the Handle server: what it says about the handle, or that it is no answer at all.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { foldHandle } from '../handle/handle.js';
-import { sliceMember } from '../handle/json.js';
+import { NestingError, parseJson, sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type PublicValues, publicValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -48,9 +48,9 @@ export function readReply(reply: Reply): Outcome {
 function parseMembers(reply: Reply): Members {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(reply.body);
+    parsed = parseJson(reply.body);
   } catch (cause) {
-    throw noAnswer('no JSON', reply, cause);
+    throw noAnswer(cause instanceof NestingError ? cause.message : 'no JSON', reply, cause);
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw noAnswer('no JSON object', reply);

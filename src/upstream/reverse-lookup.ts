@@ -1,6 +1,7 @@
 // Asks a reverse look-up service (HRLS) which handles hold a value.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
+import { parseJson } from '../handle/json.js';
 import { badAnswer } from './bad-answer.js';
 import { readBody } from './body.js';
 import { toServiceError } from './failure.js';
@@ -75,7 +76,7 @@ function readHandles(arrived: Arrived): string[] | 'unauthorized' | 'forbidden' 
 
 function parsed(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return parseJson(json);
   } catch {
     return undefined;
   }

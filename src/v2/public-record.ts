@@ -1,6 +1,7 @@
 // What everybody may read of a record, through the cache that all readers share.
 import type { ServiceError } from '../errors.js';
 import { toText } from '../handle/bytes.js';
+import { parseJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { V2Deps } from './deps.js';
@@ -24,7 +25,7 @@ function refusedAs({ refused }: Extract<Resolution, { kind: 'refused' }>): Servi
 /** The values of an entry; none when it shows the public nothing, undefined when there is no handle. */
 export function valuesOf({ entry }: FromEntry): HandleValue[] | undefined {
   if (entry.kind === 'not-found') return undefined;
-  return entry.kind === 'empty' ? [] : (JSON.parse(toText(entry.values)) as HandleValue[]);
+  return entry.kind === 'empty' ? [] : (parseJson(toText(entry.values)) as HandleValue[]);
 }
 
 /** @throws ServiceError when the server refuses or fails */

@@ -77,5 +77,5 @@ test('an operation the server does not support is a failure', () => {
 });
 
 test('deeply nested rubbish is a bad answer and nothing worse', () => {
-  expect(() => read(200, '['.repeat(200_000))).toThrow('no JSON');
+  expect(() => read(200, '['.repeat(200_000))).toThrow('JSON nested deeper than 1000 levels');
 });
