@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { bodyOfMembers } from './body.js';
-import { contextOf } from './context.js';
+import { contextOf, hasContext } from './context.js';
 import { sendReply } from './reply.js';
 
 export interface ErrorReplyDeps {
@@ -18,6 +18,11 @@ export function createErrorReply({ onUnexpected }: ErrorReplyDeps): ErrorRequest
     res: Response,
     next: NextFunction,
   ): Promise<void> {
+    // Without it nobody knows the form of the answer: the guard has one for all.
+    if (!hasContext(res)) {
+      next(error);
+      return;
+    }
     const failure = asServiceError(error, onUnexpected);
     if (res.headersSent) {
       next(failure);

@@ -1,7 +1,8 @@
 // An upper bound for the requests of one client address in a minute.
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { type Trusts, clientAddress, networkOf } from './client-address.js';
+import type { Listener } from './guard.js';
 
 /** How often something was counted in its window, and when the window ends. */
 export interface Counted {
@@ -19,7 +20,7 @@ export interface RateLimitDeps {
 
 export interface RateLimit {
   /** Counts a request before it is answered; hits count like others. */
-  before: (listener: RequestListener) => RequestListener;
+  before: (listener: Listener) => Listener;
   /** The refusal of a request that was one too many. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
@@ -43,12 +44,11 @@ export function createRateLimit({ perMinute, count, trusts, onLimited }: RateLim
       const counted = count(networkOf(clientAddress(req, trusts)), perMinute);
       if (!(counted instanceof Promise)) {
         judge(req, counted);
-        listener(req, res);
-        return;
+        return listener(req, res);
       }
-      void counted.then((made) => {
+      return counted.then((made) => {
         judge(req, made);
-        listener(req, res);
+        return listener(req, res);
       });
     },
     refusalOf: (req) => refused.get(req),

@@ -14,6 +14,12 @@ export const METRICS = {
     labelNames: ['family', 'result', 'status'],
     help: 'Requests answered, by interface (record, v2, redirect), by what became of them (hit, miss, stale, …) and by HTTP status.',
   },
+  internalErrors: {
+    name: 'handle_proxy_internal_errors_total',
+    type: 'counter',
+    labelNames: [],
+    help: 'Failures of the proxy itself, each with an error line in the log; its request was answered with 500.',
+  },
   requestSeconds: {
     name: 'handle_proxy_request_seconds',
     type: 'histogram',

@@ -22,6 +22,8 @@ export interface StoreUsage {
 
 export interface Metrics extends LoadMetrics {
   requestAnswered(request: RequestAnswered): void;
+  /** The proxy itself has failed. */
+  internalError(): void;
   /** `flush` is called before each scrape: for those who count by themselves, being asked too often. */
   beforeCollect(flush: () => void): void;
   upstreamAnswered(answer: { outcome: string; ms: number }): void;
@@ -78,7 +80,11 @@ function requestMetrics(registry: Registry) {
   });
   const seconds = new Histogram({ ...METRICS.requestSeconds, buckets: BUCKETS, registers });
   const staleAnswers = new Counter({ ...METRICS.staleAnswers, registers });
+  const internalErrors = new Counter({ ...METRICS.internalErrors, registers });
   return {
+    internalError(): void {
+      internalErrors.inc();
+    },
     beforeCollect(flush: () => void): void {
       flushes.push(flush);
     },

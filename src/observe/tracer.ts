@@ -1,6 +1,6 @@
 // Traces: a span for each request, and one for each read that is sent upstream on its behalf.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SpanSender } from './otlp.js';
 import { type TraceContext, newSpanId, newTraceId, readTraceParent } from './trace-context.js';
 
@@ -10,9 +10,11 @@ export interface RequestTrace {
   describe: (attributes: Record<string, string | number>) => void;
 }
 
+type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
+
 export interface Tracer {
   /** Traces what a listener does. */
-  around: (listener: RequestListener) => RequestListener;
+  around: (listener: Listener) => Listener;
   /** The trace of the request that is being answered. */
   current: () => RequestTrace | undefined;
   /** A call that has just ended, made for the request that is being answered. */
@@ -72,7 +74,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
             });
           });
         });
-        storage.run(request, listener, req, res);
+        return storage.run(request, listener, req, res);
       },
     current: () => storage.getStore(),
     called({ name, durationMs, result, isFailure }) {

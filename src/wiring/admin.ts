@@ -3,20 +3,24 @@ import type { RequestListener } from 'node:http';
 import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
 import { isLoopback } from '../config/loopback.js';
+import { guard } from '../http/guard.js';
 import type { Parts } from './parts.js';
 
 export function makeAdmin(
-  { config, logger }: Pick<Parts, 'config' | 'logger'>,
+  { config, logger, metrics }: Pick<Parts, 'config' | 'logger'> & Partial<Pick<Parts, 'metrics'>>,
   deps: Pick<AdminDeps, 'metrics' | 'readiness' | 'operations'>,
 ): RequestListener {
-  return createAdminApp({
+  const onUnexpected = (error: unknown): void => {
+    logger.error({ err: error }, 'unexpected error on the admin listener');
+    metrics?.internalError();
+  };
+  const app = createAdminApp({
     ...deps,
     tokenCheck: createTokenCheck({ token: config.admin.token, isLoopback }),
     onCall(call, isRoutine) {
       logger[isRoutine ? 'debug' : 'info'](call, 'admin call');
     },
-    onUnexpected(error) {
-      logger.error({ err: error }, 'unexpected error on the admin listener');
-    },
+    onUnexpected,
   });
+  return guard(app, onUnexpected);
 }

@@ -5,6 +5,7 @@ import { lockAfterRead } from '../cache/lock.js';
 import { createDeletionGuard } from '../http/deletion.js';
 import { createTrust } from '../http/client-address.js';
 import { createColdPath } from '../http/cold-path.js';
+import { type Listener, guard } from '../http/guard.js';
 import { type HotPath, type HotPathDeps, createHotPath } from '../http/hot-path.js';
 import { type PipelineDeps, createPipeline } from '../http/pipeline.js';
 import { type ResolveDeps, createResolveRoute } from '../http/resolve.js';
@@ -15,7 +16,7 @@ import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Agents } from '../upstream/agent.js';
 import type { Gate } from '../upstream/gate.js';
-import type { Parts } from './parts.js';
+import { type Parts, reportUnexpected } from './parts.js';
 import { makeOpenApi } from './openapi.js';
 import { type Passing, makePassing } from './passing.js';
 import { makeRedirect } from './redirect.js';
@@ -67,15 +68,18 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
   const requestLog = makeRequestLog(parts);
   const asking = makeAsking(parts, made, (hit) => hotPath?.offer(hit));
   const pipeline = makePipeline(parts, { ...made, asking, requestLog, refusalOf: rateLimit?.refusalOf });
-  const coldPath = isShort ? createColdPath({ ...asking, requestLog, longWay: pipeline }) : undefined;
-  const handler: RequestListener = (req, res) => {
+  const onUnexpected = reportUnexpected(parts);
+  // With a guard of its own: the cold path comes here when it has returned already.
+  const longWay = guard(pipeline, onUnexpected);
+  const coldPath = isShort ? createColdPath({ ...asking, requestLog, longWay }) : undefined;
+  const handler: Listener = (req, res) => {
     // One too many is refused by the pipeline, hit or not.
     const isRefused = rateLimit?.refusalOf(req) !== undefined;
     if (!isRefused && (hotPath?.answer(req, res) || coldPath?.(req, res))) return;
-    pipeline(req, res);
+    longWay(req, res);
   };
   const whole = rateLimit?.before(handler) ?? handler;
-  return parts.tracer?.around(whole) ?? whole;
+  return guard(parts.tracer?.around(whole) ?? whole, onUnexpected);
 }
 
 function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLog {
@@ -159,7 +163,7 @@ function makePipeline(
   parts: Parts,
   { asking, requestLog, refusalOf, ...made }: PipelineParts,
 ): RequestListener {
-  const { config, logger, pseudonym } = parts;
+  const { config, pseudonym } = parts;
   const { resolver, cache, records, passThrough, withBody, forward, reverse } = made;
   const { resolve, onHit } = asking;
   const { allowedFor } = config.deletion;
@@ -187,8 +191,6 @@ function makePipeline(
     ...(config.v2.enabled && { v2: makeV2(parts, made) }),
     ...(config.redirect.enabled && { redirect: makeRedirect(parts, { resolver, onHit }) }),
     trustedProxies: config.http.trustedProxies ?? [],
-    onUnexpected(error) {
-      logger.error({ err: error }, 'unexpected error');
-    },
+    onUnexpected: reportUnexpected(parts),
   });
 }

@@ -39,5 +39,13 @@ export interface Parts {
   peers?: Peers;
 }
 
+/** What becomes of a failure that is nobody's fault but ours, beside the 500 for its request. */
+export const reportUnexpected =
+  ({ logger, metrics }: Pick<Parts, 'logger' | 'metrics'>) =>
+  (error: unknown): void => {
+    logger.error({ err: error }, 'unexpected error');
+    metrics.internalError();
+  };
+
 /** A name for one proxy among others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');

@@ -2,7 +2,7 @@
 import type { Hit } from '../http/resolve.js';
 import { type Redirect, createRedirect } from '../redirect/room.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Parts } from './parts.js';
+import { type Parts, reportUnexpected } from './parts.js';
 
 export function makeRedirect(
   { config, logger, metrics, now }: Parts,
@@ -25,9 +25,7 @@ export function makeRedirect(
       metrics.staleAnswered(reason);
     },
     onHit,
-    onUnexpected(error) {
-      logger.error({ err: error }, 'unexpected error');
-    },
+    onUnexpected: reportUnexpected({ logger, metrics }),
     now,
     random: Math.random,
   });

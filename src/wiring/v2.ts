@@ -9,7 +9,7 @@ import type { RecordClient } from '../upstream/record-client.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
-import type { Parts } from './parts.js';
+import { type Parts, reportUnexpected } from './parts.js';
 
 export interface V2Parts {
   resolver: Resolver<unknown>;
@@ -20,7 +20,7 @@ export interface V2Parts {
 }
 
 export function makeV2(parts: Parts, { resolver, cache, records, withBody, reverse }: V2Parts): V2Routes {
-  const { config, logger, metrics, now } = parts;
+  const { config, metrics, now } = parts;
   const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
   return createV2Routes({
     settings: settingsOf(config),
@@ -35,9 +35,7 @@ export function makeV2(parts: Parts, { resolver, cache, records, withBody, rever
     onStale: (reason) => {
       metrics.staleAnswered(reason);
     },
-    onUnexpected(error) {
-      logger.error({ err: error }, 'unexpected error');
-    },
+    onUnexpected: reportUnexpected(parts),
     now,
   });
 }

@@ -1,0 +1,184 @@
+// Whatever the Handle server or Redis says, and whatever fails in a request: the process goes on.
+import { type RequestListener } from 'node:http';
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { decodeEntry, encodeEntry } from '../../src/cache/entry.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { upperAscii } from '../../src/handle/handle.js';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { exchangeOn, openSocket } from '../support/raw-socket.js';
+import { describeWithRedis, startRedis } from '../support/redis-server.js';
+import { workersOf } from '../support/workers.js';
+import { listenHttp } from './upstream-loopback.js';
+
+const GOOD = '21.T11998/good';
+
+/** An array in an array, so many levels deep. */
+const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+
+/** A record whose JSON is so many levels deep: four are those around the value. */
+const recordOf = (handle: string, levels: number): string =>
+  `{"responseCode":1,"handle":"${handle}","values":[{"index":1,"type":"URL","data":{"format":"x","value":${nested(levels - 4)}},"ttl":86400}]}`;
+
+/** The end of a handle's name says how it is answered: `…/5000` is a record as deep as that. */
+const answer: RequestListener = ({ url = '' }, response) => {
+  const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
+  const [, kind, levels] = /\/(refusal-)?(\d+)$/.exec(handle) ?? [];
+  const headers = { 'Content-Type': 'application/json' };
+  if (kind === undefined) response.writeHead(200, headers).end(recordOf(handle, Number(levels ?? 10)));
+  else response.writeHead(400, headers).end(`{"responseCode":301,"message":${nested(Number(levels) - 1)}}`);
+};
+
+const start = async (env: Record<string, string> = {}): Promise<BuiltProxy> =>
+  startBuiltProxy({
+    UPSTREAM_URL: (await listenHttp(answer)).url,
+    UPSTREAM_BREAKER_FAILURES: '10000',
+    ...env,
+  });
+
+const errorsOf = (proxy: BuiltProxy): unknown[] => proxy.logs().filter(({ level }) => level === 'error');
+
+async function internalErrorsOf({ adminUrl }: BuiltProxy): Promise<number> {
+  const { text } = await ask(adminUrl, '/metrics');
+  return Number(/^handle_proxy_internal_errors_total (\d+)$/m.exec(text)?.[1]);
+}
+
+async function expectGoodAnswer(proxy: BuiltProxy): Promise<void> {
+  expect((await ask(proxy.url, `/api/handles/${GOOD}`)).status).toBe(200);
+  expect(proxy.logs().filter(({ level }) => level === 'fatal')).toEqual([]);
+}
+
+/** Every way to have a record read. */
+const routesOf = (handle: string): string[] => [
+  `/api/handles/${handle}`,
+  `/api/handles/${handle}?pretty`,
+  `/api/handles/${handle}?pretty&callback=f`,
+  `/api/handles/${handle}?index=1&type=URL`,
+  `/${handle}`,
+  `/${handle}?noredirect`,
+  `/${handle}?action=showurls`,
+  `/api/v2/handles/${handle}`,
+];
+
+describe('a record nested deeper than 1,000 levels', () => {
+  test.each([1001, 5000, 1_000_000])('%i levels: a bad answer on every route', async (levels) => {
+    const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
+    for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
+      const { status, text } = await ask(proxy.url, path);
+      expect([status, text.includes('1000 levels')], path).toEqual([502, true]);
+    }
+    await expectGoodAnswer(proxy);
+  });
+});
+
+test('a record of 1,000 levels is answered on every route', async () => {
+  const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
+  for (const path of routesOf('21.T1/1000')) expect((await ask(proxy.url, path)).status, path).toBe(200);
+  await expectGoodAnswer(proxy);
+});
+
+test('a refusal with a message too deep to be sent to another worker ends no worker', async () => {
+  const proxy = await start({ SERVER_WORKERS: '2' });
+  const workers = await workersOf(proxy);
+  for (const levels of [1000, 1001, 100_000]) {
+    const handles = Array.from({ length: 16 }, (_, at) => `21.T${at}/refusal-${levels}`);
+    const answers = await Promise.all(handles.map((handle) => ask(proxy.url, `/api/handles/${handle}`)));
+    const status = levels > 1000 ? 502 : 400;
+    expect(answers.map((one) => one.status)).toEqual(handles.map(() => status));
+  }
+  await expectGoodAnswer(proxy);
+  expect(await workersOf(proxy)).toEqual(workers);
+});
+
+describeWithRedis('an entry in Redis that no release of ours would write', () => {
+  test.each([
+    [
+      '5,000 levels',
+      `[${recordOf(GOOD, 5000)
+        .slice(0, -2)
+        .replace(/^.*?\[/, '')}]`,
+    ],
+    ['no JSON', '[{"index":1'],
+    ['no list', '{"index":1}'],
+    ['no values', '[null,1,"x"]'],
+    ['values without members', '[{}]'],
+    ['members of other kinds', '[{"index":{},"type":{},"data":7,"permissions":{},"ttl":{},"references":7}]'],
+  ])('%s: no worse than a 500 on any route', async (_what, values) => {
+    const redis = await startRedis();
+    const client = new Redis(redis.url);
+    const env = {
+      REDIS_URL: redis.url,
+      UPSTREAM_URL: (await listenHttp(answer)).url,
+      V2_ANONYMOUS_READ: 'true',
+    };
+    const path = `/api/handles/${GOOD}`;
+    const first = await startConnectedProxy(env);
+    await ask(first.url, path);
+    await expect.poll(() => client.keys('*:entry')).toHaveLength(1);
+    await first.stop();
+    const [name = ''] = await client.keys('*:entry');
+    const key = upperAscii(GOOD);
+    const entry = decodeEntry(key, (await client.getBuffer(name))!)!;
+    await client.set(name, encodeEntry(key, { ...entry, values: toBytes(values) }));
+
+    const proxy = await startConnectedProxy(env);
+    for (const route of [...routesOf(GOOD), ...routesOf(GOOD)]) {
+      expect([200, 500, 502], route).toContain((await ask(proxy.url, route)).status);
+    }
+    expect((await ask(proxy.url, '/api/handles/21.T11998/another')).status).toBe(200);
+    expect(proxy.logs().filter(({ level }) => level === 'fatal')).toEqual([]);
+    client.disconnect();
+    await redis.stop();
+  });
+});
+
+/** Loaded into the program: what reads a query, writes a status page or counts in Redis fails when it is told to. */
+const PRELOADED = `
+  const { URLSearchParams: Real } = globalThis;
+  globalThis.URLSearchParams = class extends Real {
+    constructor(query) {
+      super(query);
+      if (String(query).includes('throw')) throw new Error('thrown on purpose');
+    }
+  };
+  const { stringify } = JSON;
+  JSON.stringify = (...given) => {
+    if (given[0]?.handle === 'throw') throw new Error('thrown on purpose');
+    return stringify(...given);
+  };
+`;
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`;
+
+describe('an exception in a request', () => {
+  test.each([
+    ['the fast path', {}, `/api/handles/${GOOD}?throw`],
+    ['Express', { HTTP_HOT_PATH_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
+    ['a redirect', {}, `/${GOOD}?throw`],
+    ['ePIC v2', { V2_ANONYMOUS_READ: 'true' }, `/api/v2/handles/${GOOD}?throw`],
+    ['a traced request', { TRACING_ENDPOINT: 'http://127.0.0.1:9/v1/traces' }, `/api/handles/${GOOD}?throw`],
+    ['a limited request', { HTTP_RATE_LIMIT_PER_MINUTE: '1000' }, `/api/handles/${GOOD}?throw`],
+  ])('in %s is a 500 with a line in the log, and the connection goes on', async (_where, env, path) => {
+    const proxy = await start({ NODE_OPTIONS, ...env });
+    await ask(proxy.url, `/api/handles/${GOOD}`);
+    const socket = await openSocket(proxy.url);
+    for (const count of [1, 2]) {
+      const { status, body } = await exchangeOn(socket, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect([status, body]).toEqual([500, expect.stringContaining('Unexpected error in the proxy')]);
+      await expect.poll(() => errorsOf(proxy)).toHaveLength(count);
+      expect(await internalErrorsOf(proxy)).toBe(count);
+    }
+    expect(errorsOf(proxy)[0]).toMatchObject({ err: { message: 'thrown on purpose' } });
+    const good = `GET /api/handles/${GOOD} HTTP/1.1\r\nHost: x\r\n\r\n`;
+    expect((await exchangeOn(socket, good)).status).toBe(200);
+    await expectGoodAnswer(proxy);
+  });
+
+  test('in the admin listener is a 500 with a line in the log', async () => {
+    const proxy = await start({ NODE_OPTIONS });
+    expect((await ask(proxy.adminUrl, '/cache?handle=throw')).status).toBe(500);
+    await expect.poll(() => errorsOf(proxy)).toMatchObject([{ err: { message: 'thrown on purpose' } }]);
+    expect(await internalErrorsOf(proxy)).toBe(1);
+    await expectGoodAnswer(proxy);
+  });
+});

@@ -1,0 +1,107 @@
+// Whatever a request listener fails by is a 500 for its own request.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { createRateLimit } from '../../src/http/rate-limit.js';
+import { guard } from '../../src/http/guard.js';
+import { exchange } from '../support/raw-socket.js';
+import '../support/real-sockets.js';
+
+type Failing = Parameters<typeof guard>[0];
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const boom = new Error('thrown on purpose');
+
+async function startGuarded(listener: Failing): Promise<{ url: string; reported: unknown[] }> {
+  const reported: unknown[] = [];
+  const server = createServer(guard(listener, (error) => reported.push(error)));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reported };
+}
+
+const limitThatCannotCount = createRateLimit({
+  perMinute: 1,
+  count: () => Promise.reject(boom),
+  trusts: () => false,
+  onLimited: () => undefined,
+});
+
+const FAILING: [string, Failing][] = [
+  [
+    'throws',
+    () => {
+      throw boom;
+    },
+  ],
+  [
+    'throws with headers set',
+    (_req, res) => {
+      res.setHeader('ETag', '"x"').setHeader('Content-Length', '5');
+      throw boom;
+    },
+  ],
+  ['rejects', () => Promise.reject(boom)],
+  ['rejects later', () => new Promise((_resolve, reject) => setImmediate(reject, boom))],
+  [
+    'calls its third argument',
+    (_req, _res, fail) => {
+      fail(boom);
+    },
+  ],
+  ['cannot count requests', limitThatCannotCount.before(() => undefined)],
+];
+
+test.each(FAILING)(
+  'a listener that %s: 500, reported once, and the connection goes on',
+  async (_how, listener) => {
+    const { url, reported } = await startGuarded(listener);
+    const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
+    expect(closed).toBe(false);
+    for (const { status, headers, body } of answers) {
+      expect([status, JSON.parse(body)]).toEqual([
+        500,
+        { responseCode: 2, message: 'Unexpected error in the proxy' },
+      ]);
+      expect(headers).toMatchObject({ 'cache-control': 'no-store' });
+      expect(headers).not.toHaveProperty('etag');
+    }
+    expect(reported).toEqual([boom, boom]);
+  },
+);
+
+test('an answer that has begun is cut off', async () => {
+  const { url, reported } = await startGuarded((_req, res) => {
+    res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
+      res.emit('half');
+    });
+    return new Promise((_resolve, reject) => res.once('half', reject.bind(undefined, boom)));
+  });
+  await expect(exchange(url, GET)).rejects.toThrow('left over');
+  expect(reported).toEqual([boom]);
+});
+
+test('an answer that has been sent stays, and the connection goes on', async () => {
+  const { url, reported } = await startGuarded((_req, res) => {
+    res.end('whole');
+    throw boom;
+  });
+  const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
+  expect([answers.map(({ body }) => body), closed]).toEqual([['whole', 'whole'], false]);
+  expect(reported).toEqual([boom, boom]);
+});
+
+test('an error of the catalogue was reported where it was made', async () => {
+  const { url, reported } = await startGuarded(() => {
+    throw new ServiceError('INTERNAL', { cause: boom });
+  });
+  const { answers } = await exchange(url, GET, { answers: 1 });
+  expect(answers.map(({ status }) => status)).toEqual([500]);
+  expect(reported).toEqual([]);
+});
