@@ -36,15 +36,16 @@ export class Calls {
   }
 }
 
-/** The worker's side. */
+/** The worker's side. A value that cannot be sent is a failure too. */
 export async function answerCall(
   member: Member,
   { id, name, argument }: Extract<Down, { kind: 'call' }>,
-): Promise<Reply> {
+  send: (reply: Reply) => void,
+): Promise<void> {
   try {
     const perform = member[name] as (argument: unknown) => Promise<unknown>;
-    return { kind: 'reply', id, value: await perform(argument) };
+    send({ kind: 'reply', id, value: await perform(argument) });
   } catch (error) {
-    return { kind: 'reply', id, failure: error instanceof Error ? error.message : String(error) };
+    send({ kind: 'reply', id, failure: error instanceof Error ? error.message : String(error) });
   }
 }

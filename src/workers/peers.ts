@@ -95,7 +95,7 @@ export class PeerLink implements Peers {
         break;
       case 'asked':
         void loadFor(message, handlers.load).then((answer) => {
-          send({ kind: 'answer', id: message.id, from: message.from, answer: this.#hasLeft ? {} : answer });
+          this.#answer(message, this.#hasLeft ? {} : answer);
         });
         break;
       case 'call':
@@ -114,6 +114,15 @@ export class PeerLink implements Peers {
         break;
       default:
         this.#settle(message);
+    }
+  }
+
+  /** What cannot be sent is not answered: the worker asks by itself. */
+  #answer({ id, from }: { id: number; from: number }, answer: PeerAnswer): void {
+    try {
+      this.#options.send({ kind: 'answer', id, from, answer });
+    } catch {
+      this.#options.send({ kind: 'answer', id, from, answer: {} });
     }
   }
 

@@ -47,7 +47,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
     grace.close();
   };
   const call = (message: Extract<Down, { kind: 'call' }>): void => {
-    void answerCall(member, message).then(send);
+    void answerCall(member, message, send);
   };
   process.on('message', (received) => {
     const message = unwrap(received) as Down | undefined;
