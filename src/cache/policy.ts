@@ -44,7 +44,11 @@ export function isWorthKeeping(entry: Entry, now: number): boolean {
 /** Design decisions 4 and 5: the smallest TTL of the public values within bounds, or the not-found time. */
 function lifetime(answer: Answer, askedAt: number, { found, notFound }: LifetimeBounds): number {
   if (answer.kind !== 'found') return notFound.ttl;
-  const smallest = Math.min(...answer.ttls.map((ttl) => remaining(ttl, askedAt)));
+  // Not as arguments: a record may have more values than a call can take.
+  const smallest = answer.ttls.reduce<number>(
+    (least, ttl) => Math.min(least, remaining(ttl, askedAt)),
+    Infinity,
+  );
   if (smallest <= 0) return 0;
   return Math.min(Math.max(smallest, found.minTtl), found.maxTtl);
 }

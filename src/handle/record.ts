@@ -42,7 +42,7 @@ export function selectValues(values: Bytes, selection: Selection): string | unde
 
 function demandValue(parsed: unknown): HandleValue {
   const value = parsed as Partial<HandleValue> | null | undefined;
-  if (typeof value?.index !== 'number' || typeof value.type !== 'string') {
+  if (!Number.isInteger(value?.index) || typeof value?.type !== 'string') {
     throw new TypeError('a value without index or type');
   }
   if (value.permissions !== undefined && typeof value.permissions !== 'string') {

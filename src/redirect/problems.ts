@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, NextFunction, Request, Response } from 'expre
 import { CATALOGUE, ServiceError } from '../errors.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { contextOf } from '../http/context.js';
+import { contextOf, hasContext } from '../http/context.js';
 import { readParameters } from '../http/question.js';
 import { prefersJson } from './accept.js';
 import type { Followed } from './alias.js';
@@ -49,6 +49,10 @@ export function createRedirectErrorReply(deps: RoomDeps): ErrorRequestHandler {
     res: Response,
     next: NextFunction,
   ): Promise<void> {
+    if (!hasContext(res)) {
+      next(error);
+      return;
+    }
     const failure = asServiceError(error, deps);
     const context = contextOf(res);
     if (res.headersSent || asksForApi(readParameters(context.target.query))) {

@@ -39,9 +39,12 @@ function viewOfStructure(data: unknown): Html {
   const references = format === 'vlist' ? value : [value];
   if ((format === 'admin' || format === 'vlist') && isReferences(references))
     return referenceList(references);
-  const json = JSON.stringify(value ?? data, null, 2);
+  const json = jsonOf(value ?? data);
   return folded(json, html`<pre>${json}</pre>`);
 }
+
+/** Nothing at all where a value has no data. */
+const jsonOf = (data: unknown): string => (data === undefined ? '' : JSON.stringify(data, null, 2));
 
 interface Reference {
   handle: string;
@@ -53,7 +56,9 @@ const isReferences = (value: unknown): value is Reference[] =>
   Array.isArray(value) &&
   value.every(
     (entry: Partial<Reference> | null) =>
-      typeof entry?.handle === 'string' && typeof entry.index === 'number',
+      typeof entry?.handle === 'string' &&
+      typeof entry.index === 'number' &&
+      ['string', 'undefined'].includes(typeof entry.permissions),
   );
 
 const referenceList = (references: readonly Reference[]): Html =>

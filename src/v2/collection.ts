@@ -71,8 +71,9 @@ function readWhole(
   throw new ServiceError('BAD_PARAMETER', { detail: `${name} has to be a whole number from ${atLeast} on` });
 }
 
-/** The suffix as a relative address: percent-encoded, its slashes too. */
-const pathIn = (handle: string): string => encodeURIComponent(handle.slice(handle.indexOf('/') + 1));
+/** The suffix as a relative address: percent-encoded as UTF-8 has it, its slashes too. */
+const pathIn = (handle: string): string =>
+  encodeURIComponent(Buffer.from(handle.slice(handle.indexOf('/') + 1)).toString());
 
 const TYPES = {
   text: ['text/plain', 'application/json', 'application/x-json'],

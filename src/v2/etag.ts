@@ -34,8 +34,10 @@ export function canonicalForm(value: HandleValue): string {
 
 /** The newest timestamp of what is shown. */
 export function lastModified(values: readonly HandleValue[]): Date | undefined {
-  const times = shown(values)
-    .map(({ timestamp }) => Date.parse(timestamp ?? ''))
-    .filter((time) => !Number.isNaN(time));
-  return times.length === 0 ? undefined : new Date(Math.max(...times));
+  let newest = -Infinity;
+  for (const { timestamp } of shown(values)) {
+    const time = typeof timestamp === 'string' ? Date.parse(timestamp) : NaN;
+    if (time > newest) newest = time;
+  }
+  return newest === -Infinity ? undefined : new Date(newest);
 }

@@ -26,7 +26,7 @@ function showValue(value: HandleValue): V2Value {
     type,
     parsed_data: parsedData(type, bytes),
     data: bytes.toString('base64'),
-    ...(timestamp !== undefined && { timestamp }),
+    ...(typeof timestamp === 'string' && { timestamp }),
     ...showTtl(ttl),
     refs: showRefs(references),
     privs: showPrivs(permissions),

@@ -32,8 +32,10 @@ export async function countHandles(
 ): Promise<number> {
   const { authorization } = login;
   const answer = await records.list(prefix, { authorization, page: 0, pageSize: 0 });
-  const count = Number(requireGood(answer).members['totalCount']);
-  if (Number.isInteger(count)) return count;
+  // A text of digits (recording "list: page=0&pageSize=3").
+  const { totalCount } = requireGood(answer).members;
+  const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
+  if (typeof count === 'number' && Number.isInteger(count)) return count;
   throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'a list without totalCount' });
 }
 

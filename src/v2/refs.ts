@@ -26,7 +26,11 @@ export const refsField = z.preprocess(
   manyOf(z.union([asText, asObject], { error: advice })),
 );
 
-/** The references as v2 shows them. */
-export function showRefs(references: readonly ValueReference[] = []): string[] {
-  return references.map(({ handle, index }) => `${index}:${handle}`);
+/** The references as v2 shows them; nobody has looked before at what a server sent. */
+export function showRefs(references: unknown): string[] {
+  if (!Array.isArray(references)) return [];
+  return references.filter(isReference).map(({ handle, index }) => `${index}:${handle}`);
 }
+
+const isReference = (given: Partial<ValueReference> | null): given is ValueReference =>
+  typeof given?.handle === 'string' && typeof given.index === 'number';
