@@ -1,7 +1,8 @@
-// A server in the place of the Handle server that answers with mutated bytes, and cuts some of them off.
+// A server in the place of the Handle server that answers with mutated bytes or values, and cuts some of them off.
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { answersFor, goodAnswer } from './corpus.js';
 import { type Random, below, breakUp, mutate, pick, randomFrom } from './mutate.js';
+import { mutatedList, mutatedRecord } from './shapes.js';
 
 const MOST_CHANGES = 3;
 
@@ -27,12 +28,13 @@ export async function startFuzzedUpstream(): Promise<FuzzedUpstream> {
     socket.on('data', (bytes) => {
       received += bytes.toString('latin1');
       if (!received.includes('\r\n\r\n')) return;
-      const handle = /\/api\/handles\/([^? ]*)/.exec(received)?.[1] ?? '';
+      const [, isList, name = ''] = /\/api\/handles(\/|\?prefix=)([^?& ]*)/.exec(received) ?? [];
+      const handle = decodeURIComponent(name);
       received = '';
-      if (isHealed) socket.write(goodAnswer(decodeURIComponent(handle)));
+      if (isHealed) socket.write(goodAnswer(handle));
       else {
         mutated++;
-        answerMutated(socket, decodeURIComponent(handle));
+        answerMutated(socket, handle, isList === '?prefix=');
       }
     });
   });
@@ -52,9 +54,9 @@ export async function startFuzzedUpstream(): Promise<FuzzedUpstream> {
   };
 }
 
-function answerMutated(socket: Socket, handle: string): void {
+function answerMutated(socket: Socket, handle: string, isList: boolean): void {
   const random = randomFrom(Number(/\d+$/.exec(handle)?.[0] ?? 0));
-  const pieces = breakUp(random, mutatedAnswer(random, handle));
+  const pieces = breakUp(random, isList ? listOf(random, handle) : mutatedAnswer(random, handle));
   const sendOn = (): void => {
     const piece = pieces.shift();
     if (piece !== undefined && socket.writable) socket.write(piece, () => setImmediate(sendOn));
@@ -63,8 +65,24 @@ function answerMutated(socket: Socket, handle: string): void {
   sendOn();
 }
 
-/** What is answered first for the handle whose name ends in this seed. */
+/** The list of a prefix `21.T<seed>`: the handle of that seed, and two more. */
+function listOf(random: Random, prefix: string): Buffer {
+  const seed = Number(/\d+$/.exec(prefix)?.[0] ?? 0);
+  const handles = [seed, seed + 1, seed + 2].map((one) => `21.T11998/${one}`);
+  return withJsonBody('200 OK', mutatedList(random, prefix, handles));
+}
+
+const withJsonBody = (status: string, body: string): Buffer =>
+  Buffer.from(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+
+/** What is answered for the handle whose name ends in this seed: every time the same. */
 export function mutatedAnswer(random: Random, handle: string): Buffer {
+  if (random() < 0.5) {
+    const { status, body } = mutatedRecord(random, handle);
+    return withJsonBody(status, body);
+  }
   const good = pick(random, answersFor(handle));
   const most = 1 + below(random, MOST_CHANGES);
   const bytes = random() < 0.5 ? mutate(random, good, most) : withMutatedBody(random, good, most);
