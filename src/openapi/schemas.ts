@@ -146,7 +146,9 @@ export const componentSchemas = (): Record<string, Schema> => ({
   V2Value: v2Value,
   V2BodyValue: {
     ...checkedBy(bodyValue),
-    description: 'One of parsed_data and data is enough. Without idx the next free one is taken.',
+    description:
+      'One of parsed_data and data is needed; both have to mean the same. Without idx the next free one is taken.',
+    anyOf: [{ required: ['parsed_data'] }, { required: ['data'] }],
   },
   V2Minted: minted,
   PurgeOrder: checkedBy(purgeBody),

@@ -76,7 +76,7 @@ const body: NonNullable<Operation['requestBody']> = {
   required: true,
   content: {
     [JSON_TYPE]: {
-      schema: { type: 'array', maxItems: 2048, items: ref('V2BodyValue') },
+      schema: { type: 'array', minItems: 1, maxItems: 2048, items: ref('V2BodyValue') },
       example: [{ type: 'URL', parsed_data: 'https://example.org/' }],
     },
   },

@@ -17,15 +17,14 @@ interface Content {
   refuseParsed: Refuse;
 }
 
-/** The bytes of a value of a request, whichever of the two forms it has. Neither is no bytes. */
+/** The bytes of a value of a request, whichever of the two forms it has. */
 export function readContent({ type, data, parsed, refuseData, refuseParsed }: Content): Buffer {
-  const bytes = data === undefined ? undefined : readBase64(data, refuseData);
+  const bytes = data === undefined ? undefined : readData(type, data, refuseData);
   // GET shows null where there is no parsed form, and what GET shows can be sent back.
-  const isParsedGiven = parsed !== undefined && parsed !== null;
-  if (!isParsedGiven && bytes === undefined && type === ADMIN_TYPE) {
-    throw refuseParsed('give adminId, adminIdIndex and perms');
+  if (parsed === undefined || parsed === null) {
+    if (bytes === undefined) throw refuseParsed('give it, or data');
+    return bytes;
   }
-  if (!isParsedGiven) return bytes ?? Buffer.alloc(0);
   const parsedBytes = bytesOfParsed(type, parsed, refuseParsed);
   if (bytes === undefined) return parsedBytes;
   if (!isSameContent(type, bytes, parsedBytes)) {
@@ -41,13 +40,22 @@ const isSameContent = (type: string, one: Buffer, other: Buffer): boolean => {
   return shown !== null && isDeepStrictEqual(shown, parsedData(type, other));
 };
 
-const BASE64 = /^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}(?:==)?|[A-Za-z\d+/]{3}=?)?$/;
+/** Canonical base64 is bytes, anything else is a text: MyCoRe sends its URLs so. A structure is never a text. */
+function readData(type: string, data: string, refuse: Refuse): Buffer {
+  const bytes = decodeCanonical(data);
+  if (bytes !== undefined) return bytes;
+  if (type === ADMIN_TYPE || type === MEMBERS_TYPE) throw refuse('give base64, or parsed_data');
+  return textToBytes(data, refuse);
+}
 
-/** The original breaks lines after 60 characters, so white space has to pass. */
-function readBase64(data: string, refuse: Refuse): Buffer {
-  const digits = data.replace(/\s+/g, '');
-  if (!BASE64.test(digits)) throw refuse('give base64; a text belongs into parsed_data');
-  return Buffer.from(digits, 'base64');
+/** As the original breaks lines: after each 60 characters. */
+const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
+
+/** Padded, with unused bits of zero (RFC 4648 §3.5): bytes have one such text, which comes back when it is encoded again. */
+function decodeCanonical(data: string): Buffer | undefined {
+  const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;
+  const bytes = Buffer.from(digits, 'base64');
+  return bytes.toString('base64') === digits ? bytes : undefined;
 }
 
 function bytesOfParsed(type: string, parsed: unknown, refuse: Refuse): Buffer {
@@ -57,7 +65,11 @@ function bytesOfParsed(type: string, parsed: unknown, refuse: Refuse): Buffer {
   if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
     throw refuse('give a text, a number, true or false');
   }
-  const text = storableText.safeParse(String(parsed));
+  return textToBytes(String(parsed), refuse);
+}
+
+function textToBytes(given: string, refuse: Refuse): Buffer {
+  const text = storableText.safeParse(given);
   if (!text.success) throw refuse(firstComplaint(text.error));
   return Buffer.from(text.data, 'utf8');
 }

@@ -11,15 +11,38 @@ import type { V2Input } from './value.js';
 /** Missing and -1 ask for an index, as in the original. */
 const toAssign = (idx: unknown): unknown => (idx === null || idx === -1 || idx === '-1' ? undefined : idx);
 
-/** `timestamp` is not read at all, nor is anything else: the server stamps values with its own clock. */
+/** Anything else is ignored. The descriptions are those of the OpenAPI document. */
 export const bodyValue = z.object(
   {
     idx: z.preprocess(toAssign, valueIndex.optional()),
     type: storableText,
-    data: z.string({ error: 'give base64 as a text' }).nullish(),
-    parsed_data: z.unknown().optional(),
-    ttl_type: wholeNumber(0, 1).nullish(),
-    ttl: z.union([z.number(), z.string()], { error: 'give seconds or a date' }).nullish(),
+    parsed_data: z
+      .unknown()
+      .optional()
+      .describe(
+        'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required where there is no `data`.',
+      ),
+    data: z
+      .string({ error: 'give a text' })
+      .nullish()
+      .describe(
+        'The content: bytes where it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), else a text.',
+      ),
+    timestamp: z
+      .unknown()
+      .optional()
+      .describe('Accepted and ignored: the Handle server stamps values with its own clock.'),
+    ttl_type: wholeNumber(0, 1)
+      .nullish()
+      .describe(
+        '0: `ttl` is seconds; 1: `ttl` is a time. Without it a date is a time and a number is seconds.',
+      ),
+    ttl: z
+      .union([z.number(), z.string()], { error: 'give seconds or a date' })
+      .nullish()
+      .describe(
+        'Relative seconds, of which the amount counts (-300 is 300), or with `ttl_type` 1 a date or its seconds since 1970.',
+      ),
     refs: refsField.nullish(),
     ...privsFields,
   },
@@ -33,6 +56,7 @@ export const bodyValue = z.object(
  */
 export function readInput(body: unknown): V2Input[] {
   if (!Array.isArray(body)) throw badBody('give an array of values');
+  if (body.length === 0) throw badBody('give at least one value');
   if (body.length > MAX_MANY) throw badBody(`give at most ${MAX_MANY} values`);
   const inputs = body.map(readValue);
   refuseDuplicates(inputs);

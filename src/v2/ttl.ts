@@ -15,23 +15,32 @@ interface TtlForm {
 const seconds = wholeNumber();
 const date = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
-/** Reads the two; a date without `ttl_type` can only be absolute. */
+/**
+ * Reads the two. `ttl_type` is the judge where it is given; without it a date is absolute and a number
+ * relative. The contract calls relative seconds negative: of those the amount counts, and nothing
+ * negative is ever stored.
+ */
 export function readTtl({ ttlType, ttl, refuse }: TtlForm): Ttl {
   const number = seconds.safeParse(ttl);
   if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
-    return number.success ? isoSeconds(number.data) : readDate(ttl, refuse);
+    return readTime(number.success ? number.data : wholeSeconds(ttl), refuse);
   }
   if (ttl === undefined) return DEFAULT_TTL_SECONDS;
-  if (number.success) return number.data;
-  throw refuse('give whole seconds that fit 32 bits, or ttl_type 1 and a date');
+  const amount = seconds.safeParse(number.success ? Math.abs(number.data) : undefined);
+  if (amount.success) return amount.data;
+  throw refuse('give whole seconds whose amount fits 31 bits, or ttl_type 1 and a date');
 }
 
-/** A server keeps a date as 32 bits of seconds, and would turn a later one into nonsense. */
-function readDate(ttl: unknown, refuse: Refuse): string {
-  const text = date.safeParse(ttl);
-  const whole = seconds.safeParse(text.success ? Math.floor(Date.parse(text.data) / 1000) : undefined);
-  if (whole.success) return isoSeconds(whole.data);
+/** A server keeps a time as 32 bits of seconds since 1970, and would turn a later one into nonsense. */
+function readTime(time: number | undefined, refuse: Refuse): string {
+  const whole = seconds.safeParse(time);
+  if (whole.success && whole.data >= 0) return isoSeconds(whole.data);
   throw refuse('with ttl_type 1 give a date such as 2030-01-02T03:04:05Z, or its seconds since 1970');
+}
+
+function wholeSeconds(ttl: unknown): number | undefined {
+  const text = date.safeParse(ttl);
+  return text.success ? Math.floor(Date.parse(text.data) / 1000) : undefined;
 }
 
 const isoSeconds = (time: number): string => new Date(time * 1000).toISOString().replace('.000Z', 'Z');

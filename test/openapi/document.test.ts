@@ -61,7 +61,11 @@ describe('the document', () => {
         idx: { type: 'integer', minimum: 1 },
         type: { type: 'string' },
         privs: expect.objectContaining({ anyOf: expect.anything() as unknown }) as unknown,
+        timestamp: { description: expect.stringContaining('ignored') as unknown },
+        ttl: { description: expect.stringContaining('amount') as unknown },
+        data: { description: expect.stringContaining('canonical base64') as unknown },
       },
+      anyOf: [{ required: ['parsed_data'] }, { required: ['data'] }],
     });
   });
 });

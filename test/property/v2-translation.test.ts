@@ -19,7 +19,9 @@ const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
 );
-const isoDates = int32.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
+/** What v2 never stores: seconds below zero, and times before 1970. */
+const uint31 = fc.nat(2 ** 31 - 1);
+const isoDates = uint31.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
 
 const references = fc.array(fc.record({ handle: handles, index: int32 }), { maxLength: 3 });
 const bytes = fc.uint8Array({ maxLength: 30 }).map((array) => Buffer.from(array));
@@ -48,7 +50,7 @@ const contents = fc.oneof(
 );
 
 const lives = fc.oneof(
-  fc.record({ ttl_type: fc.constant(0 as const), ttl: int32 }),
+  fc.record({ ttl_type: fc.constant(0 as const), ttl: uint31 }),
   fc.record({ ttl_type: fc.constant(1 as const), ttl: isoDates }),
 );
 
@@ -119,7 +121,7 @@ describe('a v2 list', () => {
       admin_write: privs[1] === 'w',
       pub_read: privs[2] === 'r',
       pub_write: privs[3] === 'w',
-      data: value.data.replace(/.{6}/g, '$&\n'),
+      data: value.data.replace(/.{60}/g, '$&\n'),
       timestamp: at,
       ...(at % 2 === 0 && { parsed_data }),
     }));
@@ -133,4 +135,18 @@ describe('a text', () => {
     expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
     expect([text, null]).toContain(shown!.parsed_data);
   });
+
+  const almostBase64 = fc.string({
+    unit: fc.constantFrom('a', 'Q', '0', '+', '/', '=', '-', '\n'),
+    maxLength: 9,
+  });
+  test.prop([fc.oneof(texts, almostBase64)])(
+    'comes back from data too, unless it is canonical base64',
+    (text) => {
+      const [shown] = fromUpstream(throughServer(translated([{ type: 'X', data: text }])));
+      const bytes = Buffer.from(text, 'base64');
+      const isBase64 = bytes.toString('base64') === text;
+      expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));
+    },
+  );
 });

@@ -30,8 +30,11 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
   toUpstream(readInput(body), { automaticAdmin, current });
 
-/** How one value of type X with these members is read. */
-export const readOne = (members: object): V2Input => readInput([{ type: 'X', ...members }])[0]!;
+/** How one value of type X with these members is read; its content is a text where they have none. */
+export const readOne = (members: object): V2Input => {
+  const content = 'data' in members || 'parsed_data' in members ? {} : { parsed_data: 'x' };
+  return readInput([{ type: 'X', ...content, ...members }])[0]!;
+};
 
 /** Where the values are: index and type. */
 export const places = (values: readonly HandleValue[]): string[] =>

@@ -39,15 +39,26 @@ describe('a body is refused, naming the value and the property, when', () => {
       [url, { ...url, idx: 2 }, { ...url, idx: '2' }],
       '[2].idx: give another index, [1] has 2',
     ],
-    ['data is plain text', [{ type: 'URL', data: 'http://x/' }], '[0].data: give base64'],
-    ['data has a digit too many', [{ type: 'URL', data: 'YWFhY' }], '[0].data: give base64'],
-    ['data is a number', [{ type: 'URL', data: 5 }], '[0].data: give base64'],
+    ['it is an empty list', [], 'give at least one value'],
+    ['a value has no content', [{ type: 'URL' }], '[0].parsed_data: give it, or data'],
+    ['the content is null', [{ type: 'URL', parsed_data: null }], '[0].parsed_data: give it, or data'],
+    ['both are null', [{ type: 'URL', parsed_data: null, data: null }], '[0].parsed_data: give it, or data'],
+    ['HS_VLIST has nothing', [{ type: 'HS_VLIST' }], '[0].parsed_data: give it, or data'],
+    ['data is a number', [{ type: 'URL', data: 5 }], '[0].data: give a text'],
+    ['data is half a character', [{ type: 'URL', data: '\ud800' }], '[0].data: give whole Unicode'],
+    ['HS_ADMIN has a text as data', [{ type: 'HS_ADMIN', data: 'w6Q' }], '[0].data: give base64'],
+    ['HS_VLIST has a text as data', [{ type: 'HS_VLIST', data: '1:a/b' }], '[0].data: give base64'],
+    [
+      'data is another text',
+      [{ type: 'URL', data: 'http://x/', parsed_data: 'http://y/' }],
+      '[0].parsed_data: data says',
+    ],
     ['the two data disagree', [{ ...url, data: 'YQ==' }], '[0].parsed_data: data says something else'],
     ['an ordinary type has an object', [{ type: 'URL', parsed_data: {} }], '[0].parsed_data: give a text'],
     ['an ordinary type has an array', [{ type: 'URL', parsed_data: ['x'] }], '[0].parsed_data: give a text'],
     ['a character is half', [{ ...url, parsed_data: '\ud800' }], '[0].parsed_data: give whole Unicode'],
     ['HS_ADMIN has a text', [{ type: 'HS_ADMIN', parsed_data: 'x' }], '[0].parsed_data: give an object'],
-    ['HS_ADMIN has nothing', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give adminId'],
+    ['HS_ADMIN has nothing', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give it, or data'],
     ['HS_ADMIN lacks a key', [{ ...noPerms, parsed_data: {} }], '[0].parsed_data: adminId: give a text'],
     ['HS_ADMIN lacks a permission', [noPerms], '[0].parsed_data: perms.add_handle: give true or false'],
     ['HS_VLIST has a text', [{ type: 'HS_VLIST', parsed_data: 'x' }], '[0].parsed_data: give an array'],
@@ -59,6 +70,10 @@ describe('a body is refused, naming the value and the property, when', () => {
     ['ttl is a word', [{ ...url, ttl: 'soon' }], '[0].ttl: give whole seconds'],
     ['ttl is a fraction', [{ ...url, ttl: 1.5 }], '[0].ttl: give whole seconds'],
     ['ttl is over 32 bits', [{ ...url, ttl: 2 ** 31 }], '[0].ttl: give whole seconds'],
+    ['ttl has no amount', [{ ...url, ttl: -(2 ** 31) }], '[0].ttl: give whole seconds'],
+    ['ttl has no amount', [{ ...url, ttl_type: 0, ttl: '-2147483648' }], '[0].ttl: give whole seconds'],
+    ['a time is before 1970', [{ ...url, ttl_type: 1, ttl: -1 }], '[0].ttl: with ttl_type 1'],
+    ['a date is before 1970', [{ ...url, ttl: '1969-12-31T23:59:59Z' }], '[0].ttl: with ttl_type 1'],
     ['ttl is an object', [{ ...url, ttl: {} }], '[0].ttl: give seconds or a date'],
     ['a date is relative', [{ ...url, ttl_type: 0, ttl: '2030-01-01T00:00:00Z' }], '[0].ttl: give whole'],
     ['a date is missing', [{ ...url, ttl_type: 1 }], '[0].ttl: with ttl_type 1 give a date'],
@@ -103,20 +118,51 @@ describe('idx', () => {
 });
 
 describe('the content', () => {
+  /** Sixty characters, and four more. */
+  const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
+
   it.each([
-    [{}, ''],
-    [{ parsed_data: null }, ''],
+    [{ parsed_data: '' }, ''],
     [{ parsed_data: 5 }, '5'],
     [{ parsed_data: true }, 'true'],
     [{ parsed_data: '2013-11-26T11:58:14Z' }, '2013-11-26T11:58:14Z'],
-    [{ data: 'w6Q=' }, 'ä'],
-    [{ data: 'w6Q' }, 'ä'],
     [{ data: '' }, ''],
     [{ data: 'AAE=', parsed_data: null }, '\0\u0001'],
     [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
     [{ data: null, parsed_data: 'a' }, 'a'],
   ])('%j is %j', (members, text) => {
     expect(readOne(members).data.toString()).toBe(text);
+  });
+
+  it.each([
+    ['w6Q=', 'ä'],
+    ['YWJj', 'abc'],
+    ['+/+/', Buffer.from('+/+/', 'base64').toString()],
+    [wrapped, `${'ABC'.repeat(15)}AB`],
+    [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
+    ['QUJD'.repeat(15), 'ABC'.repeat(15)],
+  ])('data in canonical base64 is bytes: %j', (data, text) => {
+    expect(readOne({ data }).data.toString()).toBe(text);
+  });
+
+  it.each([
+    ['a URL', 'https://example.org/landing?a=1'],
+    ['letters alone', 'wwwexample'],
+    ['a digit too many', 'YWFhY'],
+    ['no padding', 'w6Q'],
+    ['padding that is short', 'YQ='],
+    ['padding that is long', 'YWJj===='],
+    ['padding alone', '===='],
+    ['unused bits that are set', 'w6R='],
+    ['unused bits that are set twice', 'YR=='],
+    ['the alphabet of URLs', 'a-_b'],
+    ['a space', 'YWJj YWJj'],
+    ['a line that is short', 'YWJj\nYWJj'],
+    ['a line feed at the end', 'YWJj\n'],
+    ['letters beyond ASCII', 'Bücher'],
+  ])('data that is not canonical base64 is text: %s', (_what, data) => {
+    expect(readOne({ data }).data.toString()).toBe(data);
+    expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
   });
 
   it('of an administrator in its older bytes agrees with its parsed form, and stays older', () => {
@@ -137,7 +183,14 @@ describe('the ttl', () => {
     [{ ttl: null }, 86400],
     [{ ttl_type: 0, ttl: 300 }, 300],
     [{ ttl_type: '0', ttl: '300' }, 300],
-    [{ ttl: -5 }, -5],
+    [{ ttl: 300 }, 300],
+    [{ ttl: -300 }, 300],
+    [{ ttl: '-300' }, 300],
+    [{ ttl_type: 0, ttl: -300 }, 300],
+    [{ ttl_type: 0, ttl: '-2147483647' }, 2147483647],
+    [{ ttl_type: null, ttl: -300 }, 300],
+    [{ ttl: 0 }, 0],
+    [{ ttl_type: 1, ttl: 0 }, '1970-01-01T00:00:00Z'],
     [{ ttl_type: 1, ttl: 1893456000 }, '2030-01-01T00:00:00Z'],
     [{ ttl_type: '1', ttl: '1893456000' }, '2030-01-01T00:00:00Z'],
     [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
@@ -186,12 +239,8 @@ it('passes over timestamps of all kinds and unknown properties', () => {
   }
 });
 
-it('takes an empty list', () => {
-  expect(readInput([])).toEqual([]);
-});
-
 it('reads a hundred thousand references without holding up others for long', async () => {
-  const value = { type: 'URL', refs: Array<string>(50).fill('1:a/b') };
+  const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
   const ms = await cpuMs(() => {
     expect(readInput(Array<typeof value>(2048).fill(value))).toHaveLength(2048);
   });

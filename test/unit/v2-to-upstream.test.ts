@@ -3,12 +3,15 @@ import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
 
-const first = (members: object): HandleValue => sent([{ type: 'X', ...members }])[0]!;
+/** The first of what a value becomes; its content is a text where it has none. */
+const first = (members: object): HandleValue =>
+  sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
 describe('data', () => {
   it.each<[object, unknown]>([
     [{ parsed_data: 'ä\t\r\n漢😀' }, { format: 'string', value: 'ä\t\r\n漢😀' }],
-    [{}, { format: 'string', value: '' }],
+    [{ parsed_data: '' }, { format: 'string', value: '' }],
+    [{ data: 'https://example.org/' }, { format: 'string', value: 'https://example.org/' }],
     [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
     [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
     [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
@@ -48,7 +51,7 @@ it('sends an absolute ttl as a date, references, and no timestamp', () => {
     {
       index: 1,
       type: 'X',
-      data: { format: 'string', value: '' },
+      data: { format: 'string', value: 'x' },
       ttl: '2030-01-01T00:00:00Z',
       references: [{ handle: 'a/b', index: 1 }],
     },
@@ -56,7 +59,7 @@ it('sends an absolute ttl as a date, references, and no timestamp', () => {
 });
 
 describe('indexes', () => {
-  const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, idx }));
+  const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
 
   it('that are missing are the lowest free ones, in order', () => {
     expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
@@ -81,12 +84,17 @@ describe('indexes', () => {
 });
 
 describe('the administrator', () => {
-  it('is added to an empty list', () => {
-    expect(sent([])).toEqual([adminValue(100, automaticAdmin.admin)]);
+  it('is added behind the others', () => {
+    expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
+      textValue(1, 'X'),
+      adminValue(100, automaticAdmin.admin),
+    ]);
   });
 
   it('takes the next index that is free', () => {
-    expect(places(sent([100, 101].map((idx) => ({ type: 'X', idx }))))).toContain('102 HS_ADMIN');
+    expect(places(sent([100, 101].map((idx) => ({ type: 'X', parsed_data: 'x', idx }))))).toContain(
+      '102 HS_ADMIN',
+    );
   });
 
   it('is not added where one is given', () => {
@@ -95,17 +103,20 @@ describe('the administrator', () => {
   });
 
   it('is added where only a subtype is given', () => {
-    expect(places(sent([{ type: 'HS_ADMIN.X' }]))).toEqual(['1 HS_ADMIN.X', '100 HS_ADMIN']);
+    expect(places(sent([{ type: 'HS_ADMIN.X', parsed_data: 'x' }]))).toEqual([
+      '1 HS_ADMIN.X',
+      '100 HS_ADMIN',
+    ]);
   });
 
   it('of an existing record stays when the list has none', () => {
     const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
     const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
-    expect(sent([{ type: 'URL' }], current)[1]).toEqual(theirs);
+    expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
   });
 
   it('of an existing record moves when a value is put in its place', () => {
     const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
-    expect(sent([{ type: 'URL' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
+    expect(sent([{ type: 'URL', parsed_data: 'x' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
   });
 });

@@ -61,9 +61,12 @@ describe('the documented record', () => {
     expect(sent(v2)).toEqual([...others, admin]);
   });
 
-  it('can be sent back with line feeds in its base64', () => {
-    const wrapped = v2.map((value) => ({ ...value, data: value.data.replace(/.{8}/g, '$&\n') }));
-    expect(sent(wrapped)).toEqual(sent(v2));
+  it('can be sent back with the line feeds that the original has in its base64', () => {
+    const text = 'https://example.org/'.repeat(10);
+    const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
+    expect(data).toContain('\n');
+    const long = { idx: 1, type: 'DESC', parsed_data: text };
+    expect(sent([{ ...long, data }])).toEqual(sent([long]));
   });
 
   it('has its administrator under the names of version 8 too', () => {

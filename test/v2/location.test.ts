@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { askV2 } from '../support/v2.js';
+import { URL_INPUT } from '../support/v2-record.js';
 import { NAME, type Scripted, scriptUpstream } from '../support/v2-upstream.js';
 
 useNock();
@@ -20,7 +21,7 @@ async function locationOf(
   scriptUpstream(...created);
   const { url } = await startProxy(env);
   const given = { 'If-None-Match': '*', ...headers };
-  const { headers: got } = await askV2(url)(path, { method: 'PUT', body: [], headers: given });
+  const { headers: got } = await askV2(url)(path, { method: 'PUT', body: [URL_INPUT], headers: given });
   return got.location?.replace(url, 'OWN');
 }
 

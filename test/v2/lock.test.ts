@@ -15,6 +15,7 @@ useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
 const OTHERS = 20;
+const PATIENT = { timeout: 60_000 };
 
 /** A Handle server with one record, that answers when `before` lets it; remembers who asked for what. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
@@ -85,22 +86,26 @@ describe('one caller with many writes of a handle', () => {
     expect(writers().indexOf(`PUT ${USER01}`)).toBeLessThan(5);
   });
 
-  test('has no more than a bounded number of them wait: the others are told at once to come again', async () => {
-    const open = gate();
-    startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
-    const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
-    const seen: number[] = [];
-    const many = Array.from({ length: 140 }, async () => {
-      const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
-      seen.push(status);
-      if (status === 503) expect(headers['retry-after']).toBe('1');
-    });
-    await expect.poll(() => seen, { timeout: 20_000 }).toEqual(Array(12).fill(503));
-    const owner = v2(`/${NAME}`, put());
-    open.pass();
-    expect((await owner).status).toBe(204);
-    await Promise.all(many);
-  });
+  test(
+    'has a bounded number of them wait, and is told at once to come again with one more',
+    PATIENT,
+    async () => {
+      const open = gate();
+      startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+      const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
+      const seen: number[] = [];
+      const many = Array.from({ length: 140 }, async () => {
+        const { status, headers } = await v2(`/${NAME}`, put({ as: USER02 }));
+        seen.push(status);
+        if (status === 503) expect(headers['retry-after']).toBe('1');
+      });
+      await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill(503));
+      const owner = v2(`/${NAME}`, put());
+      open.pass();
+      expect((await owner).status).toBe(204);
+      await Promise.all(many);
+    },
+  );
 });
 
 describe('a record that was read before its turn', () => {

@@ -137,7 +137,7 @@ describe('a POST sent again after a 504', () => {
 
   test.each<V2Question & { path?: string }>([
     { as: USER02 },
-    { body: [] },
+    { body: [{ ...URL_INPUT, type: 'DESC' }] },
     { path: '/21.T11998?prefix=a-' },
     { headers: { 'Idempotency-Key': 'order-17' } },
   ])('has another name when it asks for something else: %j', async (question) => {

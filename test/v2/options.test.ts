@@ -4,7 +4,7 @@ import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { askV2 } from '../support/v2.js';
 import { NAME, says, scriptUpstream } from '../support/v2-upstream.js';
-import { RECORD } from '../support/v2-record.js';
+import { RECORD, URL_INPUT } from '../support/v2-record.js';
 
 useNock();
 
@@ -46,7 +46,7 @@ test('a preflight for other headers is refused', async () => {
 test('a script can read the tag and the place of what it wrote', async () => {
   scriptUpstream(says.missing, says.created, says.record(RECORD));
   const { url } = await startProxy();
-  const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [], headers: { Origin } });
+  const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [URL_INPUT], headers: { Origin } });
   const exposed = answer.headers['access-control-expose-headers'] ?? '';
   expect(exposed.split(',')).toEqual(expect.arrayContaining(['ETag', 'Location', 'Content-Length']));
 });

@@ -43,6 +43,19 @@ describe('PUT of a handle that does not exist', () => {
     expect(answer.text).toBe(`{"epic-pid":"${NAME}"}`);
   });
 
+  test.each(['https://example.org/one', 'wwwexample'])(
+    'takes %s in data for the text that it is, as MyCoRe sends it',
+    async (data) => {
+      const { sent } = await answered([says.missing, says.created, says.missing], {
+        body: [{ type: 'URL', data }],
+      });
+      expect((sent[1]?.body as { values: { data: unknown }[] }).values[0]?.data).toEqual({
+        format: 'string',
+        value: data,
+      });
+    },
+  );
+
   test('looks again when somebody else was faster', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
