@@ -95,6 +95,8 @@ interface ErrorDetails {
   cause?: unknown;
   /** When asking again makes sense. */
   retryAfterMs?: number | undefined;
+  /** Where the Handle server gave one that says more than the catalogue's. */
+  responseCode?: number | undefined;
   upstreamAnswer?: UpstreamAnswer;
 }
 
@@ -107,13 +109,14 @@ export class ServiceError extends Error {
   /** For the header Retry-After. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, { detail, message, cause, upstreamAnswer, retryAfterMs }: ErrorDetails = {}) {
-    const { title } = CATALOGUE[code];
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    const { detail, message, cause, upstreamAnswer, retryAfterMs } = details;
+    const { title, status, responseCode } = CATALOGUE[code];
     super(message ?? (detail === undefined ? title : `${title}: ${detail}`), { cause });
     this.name = 'ServiceError';
     this.code = code;
-    this.status = CATALOGUE[code].status;
-    this.responseCode = CATALOGUE[code].responseCode;
+    this.status = status;
+    this.responseCode = details.responseCode ?? responseCode;
     this.upstreamAnswer = upstreamAnswer;
     this.retryAfterSeconds =
       retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1000));

@@ -65,13 +65,18 @@ const handleList: Schema = {
 
 const problem: Schema = {
   type: 'object',
-  required: ['title', 'status'],
+  required: ['title', 'status', 'responseCode'],
   properties: {
     type: { const: 'about:blank' },
     title: { type: 'string' },
     status: { type: 'integer' },
     detail: { type: 'string' },
     code: { description: 'Name of the failure in the catalogue of the README.', type: 'string' },
+    responseCode: {
+      description:
+        'That of the Handle System. In a 404 100 means: no such handle. 4: no such path, 301: no prefix of this server.',
+      type: 'integer',
+    },
     handle: { type: 'string' },
   },
 };

@@ -20,6 +20,8 @@ export interface Problem {
   detail?: string;
   handle?: string;
   code?: string;
+  /** As a Handle server has it: its clients read it from every JSON, of a 404 above all. */
+  responseCode: number;
   /** Becomes a header, and no part of the text. */
   retryAfter?: string;
 }

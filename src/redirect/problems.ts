@@ -20,22 +20,37 @@ export function notFound(asked: string, end: Followed['end']): Problem {
   const detail = isAlias
     ? `${asked} is an alias of ${end.handle}, which does not exist.`
     : `The Handle server knows no ${asked}.`;
-  return { status: 404, title, detail, handle: asked };
+  const { handleNotFound, protocolError } = RESPONSE_CODE;
+  const responseCode = hasPrefix(asked) ? handleNotFound : protocolError;
+  return { status: 404, title, detail, responseCode, handle: asked };
 }
 
-const REFERRALS: readonly unknown[] = [RESPONSE_CODE.notResponsible, 302, 303];
+/**
+ * Whether the text can be a handle: every prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a
+ * dot (`loc.music`). Anything else is a wrong path of somebody's API, such as `/foo/21.T11998/x`: a client
+ * that reads code 100 there would take the handle for missing.
+ */
+const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
+
+const REFERRALS: readonly number[] = [RESPONSE_CODE.notResponsible, 302, 303];
+
+function codeIn({ responseCode }: Record<string, unknown>): number {
+  return typeof responseCode === 'number' ? responseCode : RESPONSE_CODE.error;
+}
 
 /** The Handle server has an answer of its own that is no record. */
 export function refused(handle: string, { status, members, retryAfter }: Refused): Problem {
-  if (REFERRALS.includes(members['responseCode'])) {
+  const responseCode = codeIn(members);
+  if (REFERRALS.includes(responseCode)) {
     const prefix = handle.split('/', 1)[0] ?? '';
-    return { status: 404, title: 'This prefix is not served here', detail: prefix, handle };
+    return { status: 404, title: 'This prefix is not served here', detail: prefix, responseCode, handle };
   }
   const { message } = members;
   return {
     status: status >= 400 ? status : 502,
     title: 'The Handle server refuses to answer',
     ...(typeof message === 'string' && { detail: message }),
+    responseCode,
     handle,
     ...(retryAfter !== undefined && { retryAfter }),
   };
@@ -74,6 +89,7 @@ function problemOf(failure: ServiceError, handle: string | undefined): Problem {
     title,
     ...(detail !== '' && { detail }),
     code: failure.code,
+    responseCode: answer === undefined ? failure.responseCode : codeIn(answer.members),
     ...(handle !== undefined && { handle }),
     ...(retryAfter !== undefined && { retryAfter }),
   };

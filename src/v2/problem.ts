@@ -43,6 +43,7 @@ function payloadOf(failure: ServiceError, status: number, handle: string | undef
     status,
     detail: failure.message,
     code: failure.code,
+    responseCode: failure.responseCode,
     ...(handle !== undefined && { handle }),
   };
   return {

@@ -25,6 +25,8 @@ export async function readAs(
   const answer = await readVisible(records, handle, { authorization, authoritative });
   if (answer.values !== undefined) return { values: answer.values, isFull: answer.isFull };
   const { handleNotFound, notResponsible } = RESPONSE_CODE;
-  if (answer.responseCode === handleNotFound || answer.responseCode === notResponsible) return undefined;
+  if (answer.responseCode === handleNotFound) return undefined;
+  // A foreign prefix is nothing to write over: what a write there leads to, the server says by itself.
+  if (answer.responseCode === notResponsible && authoritative) return undefined;
   throw refusalOf(answer, 'read');
 }

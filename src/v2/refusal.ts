@@ -34,6 +34,8 @@ export function refusalOf(answer: Refusing, asked: 'read' | 'write'): ServiceErr
   const quote = typeof said === 'string' ? `the Handle server says: ${said}` : undefined;
   return new ServiceError(code, {
     ...withDetail([detail, quote].filter((text) => text !== undefined).join('; ')),
+    // Clients of Handle servers take a 404 with code 100, and no other, for "there is no such handle".
+    ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
     ...(answer.retryAfter !== undefined && {
       upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
     }),

@@ -101,7 +101,7 @@ function demandTarget(res: Response): V2Target {
   const context = contextOf(res);
   const target = readV2Target(context.target.path);
   if (target === undefined) {
-    throw new ServiceError('V2_NOT_FOUND', { detail: 'everything is under /api/v2/handles' });
+    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
   }
   if (target.kind === 'handle') context.handle = target.handle;
   return target;

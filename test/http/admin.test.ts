@@ -55,6 +55,7 @@ describe('the admin listener', () => {
       title: 'Unknown HTTP API endpoint',
       status: 404,
       code: 'UNKNOWN_ENDPOINT',
+      responseCode: 4,
       detail: `GET ${path} is not answered here`,
     });
   });

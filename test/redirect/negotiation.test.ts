@@ -1,5 +1,6 @@
 // Pages for people, JSON for programs: records and errors alike.
 import { expect, test } from 'vitest';
+import type { Question } from '../support/ask.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -88,6 +89,50 @@ test('errors are pages for people and problem JSON for programs, in the same wor
     expect([problem.status, problem.headers['content-type']]).toEqual([status, 'application/problem+json']);
     expect(JSON.parse(problem.text)).toMatchObject({ status, title });
     for (const { headers } of [page, problem]) expect(headers.vary).toMatch(/^Accept, /);
+  }
+});
+
+test('an unknown handle and a wrong API path are 404 as JSON with different response codes, which clients read', async () => {
+  const leads = await startLeads({ alias: [value(1, 'HS_ALIAS', '21.T11998/gone')] });
+  const paths: [path: string, responseCode: number][] = [
+    ['/21.T11998/nobody', 100],
+    ['/10.5072/nobody', 100],
+    ['/2014/nobody', 100],
+    ['/loc.music/nobody', 100],
+    ['/0.NA/21.T1', 100],
+    ['/hdl:21.T11998/nobody', 100],
+    ['/21.T11998/alias', 100],
+    ['/21.T11998', 100],
+    // A prefix begins with a digit or has a dot: these begin with a word of somebody's API.
+    ['/foo/foo/foo/21.T11998/USER01', 4],
+    ['/v2/handles/21.T11998/USER01', 4],
+    ['/foo', 4],
+  ];
+  for (const [path, responseCode] of paths) {
+    const { status, text } = await leads.ask(path, { headers: accepting('application/json') });
+    expect([status, JSON.parse(text)], path).toMatchObject([404, { status: 404, responseCode }]);
+  }
+});
+
+test('a record under a prefix of letters alone is found all the same', async () => {
+  const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
+  expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
+});
+
+test('problem JSON carries the response code of the Handle server, or that of the failure', async () => {
+  const leads = await startLeads(records);
+  const problem = async (path: string, question: Question = {}): Promise<unknown> =>
+    JSON.parse((await leads.get(path, accepting('application/json'), question)).text);
+  expect(await problem('abc', { method: 'PUT' })).toMatchObject({ status: 405, responseCode: 4 });
+  expect(await problem('loop')).toMatchObject({ status: 404, responseCode: 100 });
+  for (const [status, responseCode, told] of [
+    [400, 301, 404],
+    [300, 302, 404],
+    [403, 400, 403],
+    [503, 3, 503],
+  ] as const) {
+    leads.upstream.answers({ status, body: { responseCode } });
+    expect(await problem(`refused-${responseCode}`)).toMatchObject({ status: told, responseCode });
   }
 });
 

@@ -24,7 +24,7 @@ export interface Leads extends Proxy {
   /** Status and Location of `/21.T11998/<path>`. */
   to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
   /** The whole answer. */
-  get: (path: string, headers?: Record<string, string>) => Promise<Asked>;
+  get: (path: string, headers?: Record<string, string>, question?: Question) => Promise<Asked>;
   /** Puts other records there; the proxy is not told. */
   put: (more: Record<string, unknown[]>) => void;
 }
@@ -48,7 +48,7 @@ export async function startLeads(
       const { status, headers } = await proxy.ask(`/${PREFIX}/${path}`, question);
       return [status, headers.location];
     },
-    get: (path, headers = {}) => proxy.ask(`/${PREFIX}/${path}`, { headers }),
+    get: (path, headers = {}, question = {}) => proxy.ask(`/${PREFIX}/${path}`, { ...question, headers }),
     put: (more) => {
       for (const [suffix, values] of Object.entries(more)) kept.set(suffix, values);
     },

@@ -13,7 +13,6 @@ export const waivers: Readonly<Record<string, string>> = {
   'resolve: malformed, leading slash only': 'the handle "/" is echoed; the server takes it for an empty one',
   'size: 7000-character suffix':
     'a handle has at most 2048 bytes; a server that looks for a longer one finds none',
-  'unknown: GET /API/handles/': 'paths are as documented, in lower case; the server minds no case here',
   'in-server HDLProxy: prefix not homed':
     'an unknown handle is 404 for a browser, whatever server would know better',
 };

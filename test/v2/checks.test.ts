@@ -72,6 +72,7 @@ describe('the address', () => {
     const headers = { Authorization: basic('300%3A21.T11998/USER01:password') };
     const answer = await proxy.ask(`/api/v2${path}`, { headers });
     expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/problem+json']);
+    expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
   });
 
   test('is nobody with v2.enabled: false', async () => {

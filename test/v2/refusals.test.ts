@@ -57,6 +57,24 @@ describe('to a read', () => {
     expect(sent.length).toBe(script.length);
   });
 
+  test.each<[string, Scripted, number]>([
+    ['a missing handle', says.missing, 100],
+    ['a record that shows nothing', says.empty, 100],
+    ['a prefix that lives elsewhere', code(400, 301), 301],
+  ])(
+    '%s is 404 with the response code that clients of Handle servers read',
+    async (_what, said, responseCode) => {
+      for (const question of [{}, { as: null }]) {
+        const { sent } = scriptUpstream(said);
+        const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
+        const answer = await askV2(url)(`/${NAME}`, question);
+        expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
+        expect(sent).toHaveLength(1);
+        nock.cleanAll();
+      }
+    },
+  );
+
   test('a connection that is cut is tried once more', async () => {
     const { answer, sent } = await answered({}, [{ status: 0, error: 'ECONNRESET' }, says.record(RECORD)]);
     expect([answer.status, sent.length]).toEqual([200, 2]);
