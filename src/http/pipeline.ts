@@ -86,8 +86,9 @@ function createBeginning(requestLog: RequestLog): RequestHandler {
       putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
       requestLog(req, res);
     }
-    // Express would read the absolute form by rules of its own, and lead to a route whose checks are for another path.
-    if (!req.url.startsWith('/')) req.url = originForm(contextOf(res).target);
+    const { target } = contextOf(res);
+    // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
+    if (!req.url.startsWith(target.path)) req.url = originForm(target);
     next();
   };
 }

@@ -17,7 +17,7 @@ export interface RefusalDeps {
 
 export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: RefusalDeps): RequestHandler {
   return function refusals(req: Request, res: Response, next: NextFunction): void {
-    if (req.method.length + req.url.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+    if (req.method.length + req.originalUrl.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       throw new ServiceError('REQUEST_LINE_TOO_LONG', {
         detail: `at most ${maxRequestLineBytes} bytes are read`,
       });

@@ -7,16 +7,25 @@ export interface Target {
   query: string;
 }
 
-/** Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses its origin. */
+/**
+ * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses its origin. The name of
+ * an interface is lower-cased here and nowhere else, so that all that is done for it is done in any case.
+ */
 export function readTarget(rawTarget: string): Target {
   const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(/^https?:\/\/[^/?]*/i, '');
   const mark = target.indexOf('?');
-  if (mark === -1) return { path: target, query: '' };
-  return { path: target.slice(0, mark), query: target.slice(mark + 1) };
+  if (mark === -1) return { path: withLowerCaseName(target), query: '' };
+  return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
 /** What stands in a request line that is not sent to a proxy (RFC 9112 §3.2.1). */
 export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
+
+const INTERFACE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
+
+/** A Handle server takes `/API/handles/…` for the interface (recording "unknown: GET /API/handles/"). */
+const withLowerCaseName = (path: string): string =>
+  path.startsWith('/api/handles/') ? path : path.replace(INTERFACE, (name) => name.toLowerCase());
 
 /** The part of the path after `/api/handles` and one slash, or undefined when it is another path. */
 export function rawHandleOf(path: string): string | undefined {
