@@ -1,5 +1,5 @@
 // A value as the demo server keeps it, and its way from and to JSON.
-import type { HandleValue, Ttl, ValueReference } from '../handle/value.js';
+import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, type ValueReference } from '../handle/value.js';
 import { badValue, parseJavaInt, primitiveText } from './bad-input.js';
 import { dataFromJson, dataToJson } from './data-format.js';
 
@@ -15,7 +15,6 @@ export interface StoredValue {
 }
 
 export const DEFAULT_TTL = 86_400;
-const DEFAULT_PERMISSIONS = '1110';
 
 const isoSeconds = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 

@@ -27,10 +27,22 @@ export interface Selection {
   types: readonly string[];
 }
 
-/** True when everybody may read the value: the third permission, which is set unless written otherwise. */
-export function isPublic(value: Pick<HandleValue, 'permissions'>): boolean {
-  return value.permissions === undefined || value.permissions[2] === '1';
-}
+/** What a Handle server gives a value that is written without permissions, and leaves out when it reads it. */
+export const DEFAULT_PERMISSIONS = '1110';
+
+/** No server writes this (in the recordings there are four digits or none): the public is shown nothing. */
+const UNREADABLE_PERMISSIONS = '1100';
+
+/**
+ * Read and write for administrators, read and write for the public: the last four digits, of which clients
+ * send more, because a server never looks at the first of four (recording "PERM5").
+ */
+export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =>
+  /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
+
+/** True when everybody may read the value. */
+export const isPublic = ({ permissions }: Pick<HandleValue, 'permissions'>): boolean =>
+  lastFourPermissions(permissions)[2] === '1';
 
 /** True when the whole record is asked for. */
 export function asksForAll({ indexes, types }: Selection): boolean {

@@ -1,8 +1,7 @@
 // The ETag and the date of what v2 shows of a record.
 import { createHash } from 'node:crypto';
-import type { HandleValue } from '../handle/value.js';
+import { type HandleValue, lastFourPermissions } from '../handle/value.js';
 import { shown } from './from-upstream.js';
-import { fourDigits } from './privs.js';
 import { showRefs } from './refs.js';
 import { storedBytes } from './stored-data.js';
 import { showTtl } from './ttl.js';
@@ -28,7 +27,7 @@ export function canonicalForm(value: HandleValue): string {
     ttl_type,
     life,
     showRefs(references).sort(),
-    fourDigits(permissions),
+    lastFourPermissions(permissions),
   ]);
 }
 

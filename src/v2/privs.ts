@@ -1,8 +1,8 @@
 // Permissions of a value: `rwr-` and four booleans in v2, four or five digits in the record interface.
 import { z } from 'zod';
+import { DEFAULT_PERMISSIONS, lastFourPermissions } from '../handle/value.js';
 import { yesOrNo } from './fields.js';
 
-const DEFAULT_PERMISSIONS = '1110';
 const LETTERS = 'rwrw';
 
 export const privsFields = {
@@ -28,19 +28,16 @@ export function readPrivs({ privs, admin_read, admin_write, pub_read, pub_write 
 
 /** The permissions of an upstream value as v2 shows them. */
 export function showPrivs(permissions: string | undefined): string {
-  const digits = fourDigits(permissions);
+  const digits = lastFourPermissions(permissions);
   return Array.from(LETTERS, (letter, place) => (digits[place] === '1' ? letter : '-')).join('');
 }
-
-/** A value without permissions has the server's default. */
-export const fourDigits = (permissions = DEFAULT_PERMISSIONS): string => permissions.slice(-4);
 
 /**
  * Permissions as a server takes them. Its reader never looks at the first of four digits, which is
  * the administrator's right to read: without it, five have to be sent.
  */
 export function permissionsToSend(permissions: string | undefined): { permissions?: string } {
-  const digits = fourDigits(permissions);
+  const digits = lastFourPermissions(permissions);
   if (digits === DEFAULT_PERMISSIONS) return {};
   return { permissions: digits.startsWith('0') ? `0${digits}` : digits };
 }

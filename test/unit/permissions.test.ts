@@ -1,0 +1,107 @@
+// Permissions of a value: one reading of the digits for the cache, ePIC v2 and the demo server.
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { toText } from '../../src/handle/bytes.js';
+import { publicValues } from '../../src/handle/record.js';
+import { isPublic, lastFourPermissions } from '../../src/handle/value.js';
+import { readReply } from '../../src/upstream/reply.js';
+import { permissionsToSend, showPrivs } from '../../src/v2/privs.js';
+
+const valueWith = (permissions: unknown) => ({
+  index: 1,
+  type: 'NOTE',
+  data: { format: 'string', value: 'x' },
+  permissions,
+});
+
+/** What the record interface shows of a value: as part of a record, and as part of a refusal. */
+function shownBy(permissions: unknown): boolean[] {
+  const value = valueWith(permissions);
+  const record = JSON.stringify([value]);
+  const inRecord = toText(publicValues(record, [value]).values) !== '[]';
+  const body = `{"responseCode":302,"handle":"21.T1/a","values":${record}}`;
+  const refusal = readReply({
+    status: 300,
+    body,
+    handle: '21.T1/a',
+    headers: new Headers(),
+    caseSensitive: false,
+  });
+  const inRefusal = refusal.kind === 'refused' && JSON.stringify(refusal.members).includes('"NOTE"');
+  return [inRecord, inRefusal];
+}
+
+describe('the last four digits', () => {
+  test.each([
+    ['1110', true, 'rwr-'],
+    ['1100', false, 'rw--'],
+    ['1111', true, 'rwrw'],
+    ['0010', true, '--r-'],
+    ['01100', false, 'rw--'],
+    ['00110', true, '-wr-'],
+    ['10010', true, '--r-'],
+    ['001100', false, 'rw--'],
+    ['000000', false, '----'],
+    // What no server writes is kept from the public and left to administrators.
+    ['', false, 'rw--'],
+    ['1', false, 'rw--'],
+    ['10', false, 'rw--'],
+    ['111', false, 'rw--'],
+    ['rwr-', false, 'rw--'],
+    ['1 11110', false, 'rw--'],
+    ['1110\n', false, 'rw--'],
+    ['*', false, 'rw--'],
+    ['١١١٠', false, 'rw--'],
+  ])('decide: %j is public: %s', (permissions, expected, privs) => {
+    expect(isPublic({ permissions })).toBe(expected);
+    expect(shownBy(permissions)).toEqual([expected, expected]);
+    expect(showPrivs(permissions)).toBe(privs);
+  });
+
+  test('decide for every string of up to six digits, and fewer than four are private', () => {
+    for (let length = 0; length <= 6; length++) {
+      for (let bits = 0; bits < 2 ** length; bits++) {
+        const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
+        const isReadable = length >= 4 && permissions.slice(-4)[2] === '1';
+        expect(isPublic({ permissions }), permissions).toBe(isReadable);
+        expect(showPrivs(permissions)[2] === 'r', permissions).toBe(isReadable);
+      }
+    }
+  });
+
+  test('make nothing public that is no string of zeros and ones', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 8 }), (permissions) => {
+        const isReadable = /^[01]*[01]{2}1[01]$/.test(permissions) && !permissions.includes('\n');
+        expect(isPublic({ permissions })).toBe(isReadable);
+      }),
+    );
+  });
+
+  test('are the default of a Handle server where there are none', () => {
+    expect(isPublic({})).toBe(true);
+    expect(lastFourPermissions(undefined)).toBe('1110');
+    expect(shownBy(undefined)).toEqual([true, true]);
+  });
+
+  test('survive being sent again: what is read back is the same', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
+        expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));
+      }),
+    );
+  });
+});
+
+test('a Handle server writes four digits or none', () => {
+  const file = new URL('../fixtures/handle-server.json', import.meta.url);
+  const recordings = JSON.parse(readFileSync(file, 'utf8')) as { response: { body?: string } | null }[];
+  const bodies = recordings.map(({ response }) => response?.body ?? '');
+  const written = bodies.flatMap((body) =>
+    [...body.matchAll(/"permissions": ?"(\d*)"/g)].map(([, digits]) => digits ?? ''),
+  );
+  // Twelve are those of an HS_ADMIN value's data.
+  const lengths = new Set(written.map(({ length }) => length));
+  expect([...lengths].sort((one, other) => one - other)).toEqual([4, 12]);
+});
