@@ -4,6 +4,7 @@ import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type App, type AppDeps, createApp } from './app.js';
 import type { Config } from './config/schema.js';
+import { keepAnswers } from './http/connection.js';
 import { createDrain } from './http/drain.js';
 import { limitHeaderFields, refuseHeaderFlood } from './http/header-count.js';
 import { createHttpServer } from './http/server.js';
@@ -100,6 +101,7 @@ export async function serveAdmin(
     if (!refuseHeaderFlood(req, res)) listener(req, res);
   });
   limitHeaderFields(server);
+  keepAnswers(server);
   const drain = createDrain(server);
   const url = await listen(server, config.admin);
   return { url, stop: () => drain(0) };

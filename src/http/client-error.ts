@@ -1,6 +1,6 @@
 // Bytes that Node's parser refuses: answered as JSON like everything else, then the connection is closed.
 import type { Duplex } from 'node:stream';
-import { METHODS, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { bodyOfMembers, JSON_TYPE } from './body.js';
 import { responseUnderWay } from './under-way.js';
@@ -21,6 +21,13 @@ export function answerClientError(error: ParserError, socket: Duplex): void {
     refused.add(socket);
     refuseInTurn(readClientError(error), socket);
   }
+}
+
+/** CONNECT: no tunnels. Node has let go of the socket by then, its errors included. */
+export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex): void {
+  socket.on('error', () => socket.destroy()).resume();
+  socket.once('finish', () => socket.destroy());
+  refuseInTurn(unknownMethodError(method), socket);
 }
 
 /**
@@ -60,10 +67,11 @@ function readClientError({ code, rawPacket }: ParserError): ServiceError {
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ServiceError('REQUEST_TIMEOUT');
   const method = code === 'HPE_INVALID_METHOD' ? unknownMethod(rawPacket) : undefined;
-  if (method !== undefined)
-    return new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
-  return new ServiceError('BAD_REQUEST');
+  return method === undefined ? new ServiceError('BAD_REQUEST') : unknownMethodError(method);
 }
+
+const unknownMethodError = (method: string): ServiceError =>
+  new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
  * A method Node does not know is a token (RFC 9110 §5.6.2) before a target; anything else is noise. The

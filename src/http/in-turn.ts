@@ -53,14 +53,13 @@ export function createInTurn(mostAtAll = MOST_WAITING_AT_ALL): InTurn {
   }
 
   return function inTurn({ socket }, res, begin) {
-    // The last answer has been sent: what came behind its request is not carried out (RFC 9112 §9.6).
-    if (socket.writableEnded) return;
+    // The last answer has been sent: no request behind it is carried out (RFC 9112 §9.6).
+    if (!socket.writable) return;
     // A response has the connection when it is the first of it.
     if (res.socket !== null) {
       begin();
       return;
     }
-    if (socket.destroyed) return;
     const line = lineOf(socket);
     wait(socket, line);
     res.once('socket', () => {

@@ -7,6 +7,7 @@ import {
   createServer,
 } from 'node:http';
 import { answerClientError } from './client-error.js';
+import { keepAnswers } from './connection.js';
 import { limitHeaderFields, refuseHeaderFlood } from './header-count.js';
 import { createInTurn } from './in-turn.js';
 import { cutSlowReaders } from './slow-readers.js';
@@ -69,5 +70,6 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
     });
   });
   server.on('clientError', answerClientError);
+  keepAnswers(server);
   return server;
 }

@@ -109,7 +109,9 @@ async function unlessUnheard(
     await unclaimed.leave(ask, handle);
   };
   const onClose = (): void => {
-    if (!res.writableFinished) leave().catch(onUnexpected);
+    // A client that closed its connection while it waited cannot be told from one that only sends no more.
+    const mayBeGone = !res.writableFinished || res.req.socket.readableEnded;
+    if (mayBeGone) leave().catch(onUnexpected);
   };
   if (res.destroyed) onClose();
   else res.once('close', onClose);

@@ -82,7 +82,7 @@ export function sendAndReceive(
       reject(new Error(`not closed after ${HANG_MS} ms`));
     }, HANG_MS);
     let quiet: NodeJS.Timeout | undefined;
-    // Node takes a client that says it sends no more for one that does not listen any more either.
+    // The end of what is sent cuts off no answer, but it ends what is still read of a broken request.
     const endWhenQuiet = (): void => {
       clearTimeout(quiet);
       if (quietMs !== Infinity) quiet = setTimeout(() => socket.end(), quietMs);

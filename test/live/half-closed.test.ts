@@ -1,0 +1,142 @@
+// A client that says it sends no more (FIN, as `nc -N` does) still listens: it gets its answers.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS, numberedBody } from '../support/demo-writes.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { exchange, openSocket } from '../support/raw-socket.js';
+import { USER01 } from '../support/v2.js';
+
+const demo = await startDemoServer();
+const HIT = '/api/handles/21.T11998/page';
+
+beforeEach(() => {
+  demo.heal();
+  demo.reset();
+});
+
+async function startWithHit(env: Record<string, string> = {}): Promise<Proxy> {
+  const proxy = await startProxy({ UPSTREAM_URL: demo.url, ...env });
+  for (let times = 0; times < 3; times++) await proxy.ask(HIT);
+  return proxy;
+}
+
+/** All that comes until the proxy has closed its side. */
+async function restOf(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await once(socket, 'close');
+  return Buffer.concat(chunks).toString('latin1');
+}
+
+async function sendAndEnd({ url }: Pick<Proxy, 'url'>, bytes: string): Promise<string> {
+  const socket = await openSocket(url);
+  const received = restOf(socket);
+  socket.end(bytes);
+  return received;
+}
+
+const statusesIn = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
+const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
+/** The admin listener answers to its own names only. */
+const getHere = (path: string, more = ''): string => get(path, more).replace('Host: x', 'Host: localhost');
+
+function put(path: string, number: number): string {
+  const body = numberedBody(number);
+  const headers = { Host: 'x', ...WRITE_HEADERS, 'Content-Length': String(Buffer.byteLength(body)) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return [`PUT ${path} HTTP/1.1`, ...lines, '', body].join('\r\n');
+}
+
+describe('a client that has ended its side gets the answer', () => {
+  test.each([
+    ['to a hit', get(HIT), 200],
+    ['to a miss', get('/api/handles/21.T11998/located'), 200],
+    ['to a handle that does not exist', get('/api/handles/21.T11998/nobody'), 404],
+    ['to a write', put('/api/handles/21.T11998/half-closed', 1), 201],
+    ['to what is passed on', get('/api/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+    ['of ePIC v2', get('/api/v2/handles/21.T11998/page', `Authorization: ${USER01}\r\n`), 200],
+    ['with a page', get('/21.T11998/page?noredirect'), 200],
+    ['in HTTP/1.0', get('/api/handles/21.T11998/alias').replace('1.1', '1.0'), 200],
+  ])('%s', async (_what, bytes, status) => {
+    const proxy = await startWithHit();
+    demo.delay(20);
+    const received = await sendAndEnd(proxy, bytes);
+    expect(statusesIn(received)).toEqual([`HTTP/1.1 ${status}`]);
+    const [head = '', body = ''] = received.split('\r\n\r\n');
+    const length = /content-length: (\d+)/i.exec(head)?.[1];
+    if (length !== undefined) expect(body).toHaveLength(Number(length));
+  });
+
+  test('to each of its pipelined requests', async () => {
+    const proxy = await startWithHit();
+    demo.delay(20);
+    const path = '/api/handles/21.T11998/pipelined';
+    const received = await sendAndEnd(proxy, get(HIT) + put(path, 3) + get(path) + get(HIT));
+    expect(statusesIn(received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 201', 'HTTP/1.1 200', 'HTTP/1.1 200']);
+    expect(received).toContain('example.org/3"');
+  });
+
+  test('when it ends its side while the Handle server is asked', async () => {
+    const proxy = await startWithHit();
+    demo.hold.begin('GET');
+    const socket = await openSocket(proxy.url);
+    const received = restOf(socket);
+    socket.write(get('/api/handles/21.T11998/located'));
+    await expect.poll(() => demo.hold.size).toBe(1);
+    socket.end();
+    await once(socket, 'finish');
+    // By the time another request is answered the end has been read.
+    await proxy.ask(HIT);
+    demo.hold.end('GET');
+    expect(statusesIn(await received)).toEqual(['HTTP/1.1 200']);
+  });
+});
+
+test('the admin listener answers a client that has ended its side, and one that wants another protocol', async () => {
+  const { adminUrl: url } = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  expect(statusesIn(await sendAndEnd({ url }, getHere('/metrics')))).toEqual(['HTTP/1.1 200']);
+  const upgrade = getHere('/healthz', 'Connection: upgrade\r\nUpgrade: h2c\r\n');
+  const { answers, closed } = await exchange(url, upgrade + getHere('/nothing'));
+  expect([closed, ...answers.map(({ status }) => status)]).toEqual([true, 200]);
+});
+
+describe('the connection of a client that has ended its side', () => {
+  test.each([
+    ['without a request', ''],
+    ['in the middle of a head', `GET ${HIT} HTTP/1.1\r\nHost`],
+    ['in the middle of a body', put('/api/handles/21.T11998/cut-off', 1).slice(0, -5)],
+  ])('ends when it did so %s', async (_where, bytes) => {
+    const proxy = await startWithHit();
+    const received = await sendAndEnd(proxy, bytes);
+    expect(received).not.toContain('HTTP/1.1 2');
+    await expect.poll(() => proxy.connections()).toBe(0);
+    expect(demo.askedFor('21.T11998/cut-off')).toBe(0);
+  });
+
+  test('ends after an answer, and after a time limit where none comes', async () => {
+    const proxy = await startWithHit({ UPSTREAM_TIMEOUT: '1s', UPSTREAM_STALE_AFTER: '500ms' });
+    await sendAndEnd(proxy, get(HIT));
+    demo.fail('hang');
+    const received = await sendAndEnd(proxy, get('/api/handles/21.T11998/located'));
+    expect(statusesIn(received)).toEqual(['HTTP/1.1 504']);
+    await expect.poll(() => proxy.connections()).toBe(0);
+  });
+
+  test('ends when it has left altogether, at the latest with the answer', async () => {
+    const proxy = await startWithHit();
+    demo.hold.begin('GET');
+    const [reset, gone] = [await openSocket(proxy.url), await openSocket(proxy.url)];
+    for (const socket of [reset, gone]) socket.write(get('/api/handles/21.T11998/located'));
+    gone.destroy();
+    await expect.poll(() => demo.hold.size).toBe(1);
+    reset.resetAndDestroy();
+    // A close looks like the end of one side until something is sent.
+    await expect.poll(() => proxy.connections()).toBe(1);
+    demo.hold.end('GET');
+    await expect.poll(() => proxy.connections()).toBe(0);
+  });
+});
