@@ -2,15 +2,17 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type RequestContext, contextOf, putContext } from './context.js';
+import { withCors } from './cors.js';
 import { type PlainQuestion, readPlainQuestion } from './plain-question.js';
-import { outgoing } from './reply.js';
+import { type Wanted, outgoing } from './reply.js';
 import type { RequestLog } from './request-log.js';
 import { type Asking, type ResolveDeps, replyFromEntry, resultOf, tellOfAnswer } from './resolve.js';
-import { scanHeaders } from './scan-headers.js';
+import type { AskedHeaders, ScanHeaders } from './scan-headers.js';
 import { createWire, linesOf } from './wire.js';
 
 export interface ColdPathDeps extends Omit<ResolveDeps, 'passThrough'> {
   requestLog: RequestLog;
+  scanHeaders: ScanHeaders;
   /** The pipeline of Express, for what turns out to need it: refusals and failures. */
   longWay: RequestListener;
 }
@@ -26,7 +28,8 @@ export function createColdPath(deps: ColdPathDeps): ColdPath {
     const reply = replyFromEntry(resolution, asking);
     const { status, headers, body, made } = await outgoing(reply, wanted);
     const text = isHead || body === undefined ? '' : body.toString('latin1');
-    wire(res, { status, lines: linesOf(headers), body: text }, deps.now());
+    const lines = linesOf(withCors(headers, wanted.asked.origin));
+    wire(res, { status, lines, body: text }, deps.now());
     tellOfAnswer(target, { resolution, status: reply.status, made }, asking);
   }
 
@@ -51,7 +54,7 @@ export function createColdPath(deps: ColdPathDeps): ColdPath {
   return function coldPath(req, res) {
     const { method, url } = req;
     if ((method !== 'GET' && method !== 'HEAD') || url === undefined) return false;
-    const asked = scanHeaders(req.rawHeaders);
+    const asked = deps.scanHeaders(req.rawHeaders);
     const plain = asked && readPlainQuestion(url);
     if (asked === undefined || plain === undefined) return false;
     putContext(res, contextFor(plain));
@@ -71,7 +74,7 @@ interface Going {
   target: string;
   isHead: boolean;
   asking: Asking;
-  wanted: Parameters<typeof outgoing>[1];
+  wanted: Wanted & { asked: Readonly<AskedHeaders> };
 }
 
 const contextFor = ({ target, format, handle }: PlainQuestion): RequestContext => {

@@ -1,5 +1,9 @@
 // Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
 import type { NextFunction, Request, Response } from 'express';
+import { type Lines, linesOf } from './wire.js';
+
+const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
+const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 
 // Recording "OPTIONS preflight GET".
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
@@ -13,18 +17,47 @@ const NOT_EXPOSED =
 /** Echoes any Origin; credentials are never allowed, so nothing of a browser's own is at risk. */
 export function cors(req: Request, res: Response, next: NextFunction): void {
   const { origin } = req.headers;
-  if (origin !== undefined) res.setHeader('Access-Control-Allow-Origin', origin);
+  if (origin !== undefined) res.setHeader(ALLOW_ORIGIN, origin);
   next();
 }
 
 /** Lets scripts read the headers that a reply carries. To be called when all are set. */
 export function exposeHeaders(res: Response): void {
-  if (!res.hasHeader('Access-Control-Allow-Origin')) return;
-  const names = res.getHeaderNames().filter((name) => !NOT_EXPOSED.test(name));
-  const titled = names.map((name) =>
-    name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()).replace('Etag', 'ETag'),
-  );
-  res.setHeader('Access-Control-Expose-Headers', [...new Set([...titled, 'Content-Length'])].join(','));
+  if (!res.hasHeader(ALLOW_ORIGIN)) return;
+  res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
+}
+
+/** The headers of a reply, names and values, with what both functions above would add to them. */
+export function withCors(headers: string[], origin: string | undefined): string[] {
+  if (origin === undefined) return headers;
+  const names = headers.filter((_, at) => at % 2 === 0);
+  return [ALLOW_ORIGIN, origin, ...headers, EXPOSE_HEADERS, exposedOf(names)];
+}
+
+/** The same for a prepared answer. */
+export function linesWithCors(lines: Lines, origin: string): Lines {
+  const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
+  let exposed = exposedByNames.get(names);
+  if (exposed === undefined) {
+    exposed = linesOf([EXPOSE_HEADERS, exposedOf(names.split(','))]);
+    exposedByNames.set(names, exposed);
+  }
+  return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as Lines;
+}
+
+/** Prepared answers have few sets of headers. */
+const exposedByNames = new Map<string, Lines>();
+
+function exposedOf(names: readonly string[]): string {
+  const titled = names
+    .filter((name) => !NOT_EXPOSED.test(name))
+    .map((name) =>
+      name
+        .toLowerCase()
+        .replace(/\b[a-z]/g, (letter) => letter.toUpperCase())
+        .replace('Etag', 'ETag'),
+    );
+  return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
 /** OPTIONS: what may be asked, or a preflight. */
@@ -53,7 +86,7 @@ export function answerPreflight(req: Request, res: Response, more: readonly stri
     res.setHeader('Access-Control-Allow-Methods', METHODS.join(','));
     res.setHeader('Access-Control-Allow-Headers', allowed.join(','));
   } else {
-    res.removeHeader('Access-Control-Allow-Origin');
+    res.removeHeader(ALLOW_ORIGIN);
   }
   endEmpty(res);
 }

@@ -4,6 +4,7 @@ import type { Entry, Times } from '../cache/entry.js';
 import type { MemoryStore } from '../cache/memory-store.js';
 import type { Held } from '../cache/slots.js';
 import { createHitLines } from './cache-headers.js';
+import { linesWithCors } from './cors.js';
 import { createFirstHit } from './first-hit.js';
 import {
   type HotAnswer,
@@ -14,11 +15,12 @@ import {
 } from './prepared.js';
 import { acceptsGzip, matchesEtag } from './representation.js';
 import type { Hit } from './resolve.js';
-import { type AskedHeaders, scanHeaders } from './scan-headers.js';
+import type { AskedHeaders, ScanHeaders } from './scan-headers.js';
 import { type Lines, createWire, linesOf } from './wire.js';
 
 export interface HotPathDeps {
   bounds: PreparedBounds;
+  scanHeaders: ScanHeaders;
   memory: Pick<MemoryStore, 'peek' | 'hold' | 'look'>;
   keyOf: (handle: string) => string;
   clientMaxAgeMs: number;
@@ -60,19 +62,13 @@ export function createHotPath(deps: HotPathDeps): HotPath {
     const { method, url } = req;
     if ((method !== 'GET' && method !== 'HEAD') || url === undefined) return false;
     const now = deps.now();
-    const asked = scanHeaders(req.rawHeaders);
+    const asked = deps.scanHeaders(req.rawHeaders);
     if (asked === undefined) return false;
     const prepared = stillTrue(url, now) ?? prepareNow(url);
     if (prepared === undefined) return false;
     const variant = variantFor(prepared, asked);
     if (variant === undefined) return false;
-    const status = send(res, {
-      prepared,
-      variant,
-      now,
-      isHead: method === 'HEAD',
-      ifNoneMatch: asked.ifNoneMatch,
-    });
+    const status = send(res, { prepared, variant, asked, isHead: method === 'HEAD', now });
     deps.onAnswered(answeredWith(prepared, method, status));
     return true;
   }
@@ -148,7 +144,7 @@ function answeredWith(prepared: Prepared, method: string, status: number): HotAn
 interface Sending {
   prepared: Prepared;
   variant: Variant;
-  ifNoneMatch: string | undefined;
+  asked: AskedHeaders;
   isHead: boolean;
   now: number;
 }
@@ -157,15 +153,14 @@ interface Sending {
 function createSend(clientMaxAgeMs: number): (res: ServerResponse, sending: Sending) => number {
   const hitLines = createHitLines(clientMaxAgeMs);
   const wire = createWire();
-  return function send(res, { prepared, variant, ifNoneMatch, isHead, now }) {
+  return function send(res, { prepared, variant, asked, isHead, now }) {
     const { head, commonLength, body, etag } = variant;
-    const told = hitLines(prepared, now);
-    if (etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)) {
-      wire(res, { status: 304, lines: (told + head.slice(0, commonLength)) as Lines, body: '' }, now);
-      return 304;
-    }
-    const { status } = prepared;
-    wire(res, { status, lines: (told + head) as Lines, body: isHead ? '' : body }, now);
+    const { ifNoneMatch, origin } = asked;
+    const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
+    const status = isKnown ? 304 : prepared.status;
+    const lines = (hitLines(prepared, now) + (isKnown ? head.slice(0, commonLength) : head)) as Lines;
+    const all = origin === undefined ? lines : linesWithCors(lines, origin);
+    wire(res, { status, lines: all, body: isKnown || isHead ? '' : body }, now);
     return status;
   };
 }

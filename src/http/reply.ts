@@ -25,7 +25,7 @@ export interface Outgoing {
 
 export interface Wanted {
   format: Format;
-  asked: Readonly<AskedHeaders>;
+  asked: Readonly<Omit<AskedHeaders, 'origin'>>;
   /** Shorter answers are not compressed. */
   gzipMinBytes: number;
 }

@@ -12,6 +12,7 @@ import { type ResolveDeps, createResolveRoute } from '../http/resolve.js';
 import { createWriteRoute } from '../http/write.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { type RateLimit, createRateLimit } from '../http/rate-limit.js';
+import { createScanHeaders } from '../http/scan-headers.js';
 import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Agents } from '../upstream/agent.js';
@@ -63,7 +64,8 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
 
 function makeListener(parts: Parts, made: LastingParts): RequestListener {
   const isShort = parts.config.http.hotPath.enabled;
-  const hotPath = isShort ? makeHotPath(parts, made) : undefined;
+  const scanHeaders = createScanHeaders(parts.pseudonym);
+  const hotPath = isShort ? makeHotPath(parts, { ...made, scanHeaders }) : undefined;
   const rateLimit = makeRateLimit(parts, made.cache);
   const requestLog = makeRequestLog(parts);
   const asking = makeAsking(parts, made, (hit) => hotPath?.offer(hit));
@@ -71,7 +73,7 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
   const onUnexpected = reportUnexpected(parts);
   // With a guard of its own: the cold path comes here when it has returned already.
   const longWay = guard(pipeline, onUnexpected);
-  const coldPath = isShort ? createColdPath({ ...asking, requestLog, longWay }) : undefined;
+  const coldPath = isShort ? createColdPath({ ...asking, requestLog, scanHeaders, longWay }) : undefined;
   const handler: Listener = (req, res) => {
     // One too many is refused by the pipeline, hit or not.
     const isRefused = rateLimit?.refusalOf(req) !== undefined;
@@ -141,10 +143,14 @@ function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): HotPathDeps
   };
 }
 
-function makeHotPath({ config, now }: Parts, { resolver, cache, countHit }: LastingParts): HotPath {
+function makeHotPath(
+  { config, now }: Parts,
+  { resolver, cache, countHit, scanHeaders }: LastingParts & Pick<HotPathDeps, 'scanHeaders'>,
+): HotPath {
   const { maxEntries, maxBytes } = config.http.hotPath;
   return createHotPath({
     bounds: { maxEntries, maxBytes },
+    scanHeaders,
     memory: cache.memory,
     keyOf: (handle) => resolver.keyOf(handle),
     clientMaxAgeMs: config.http.clientMaxAge,

@@ -35,13 +35,13 @@ function raw(
           .replace(/^Date: .*\r\n/gm, ''),
       );
     });
-    socket.write(twice);
+    socket.write(twice, 'latin1');
   });
 }
 
 describe('the short paths', () => {
   const title = 'say byte for byte what Express says of $name, whatever is asked, and when';
-  test.each([records, redirects])(title, { timeout: 60_000 }, async ({ corner, answerOf }) => {
+  test.each([records, redirects])(title, { timeout: 120_000 }, async ({ corner, answerOf }) => {
     // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);
     let compared = 0;

@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished } from 'vitest';
 import { createDemoServer } from '../../src/demo/server.js';
 import { loadConfig } from '../../src/config/load.js';
 import { serve } from '../../src/serve.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 import {
   caddyfile,
@@ -131,6 +132,36 @@ describe.each(['nginx', 'caddy'] as const)('%s in front', (name) => {
     expect(answer.status).toBe(502);
     expect([...one.seen, ...other.seen]).toHaveLength(1);
   });
+
+  itWithProgram(
+    name,
+    'hands on hits that are answered from prepared bytes, whatever it adds to them',
+    async () => {
+      const demo = createDemoServer();
+      const { url } = await demo.listen(0);
+      onTestFinished(() => demo.close());
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' });
+      const front = await startFront(name, new URL(proxy.url).host);
+      const path = '/api/handles/21.T11998/page';
+      await front.ask(path);
+      // Caddy says `Via` from 2.9 on; another proxy may stand before either.
+      const asked = [
+        {},
+        { Origin: 'https://app.example.org' },
+        { Via: '1.1 another' },
+        { 'Accept-Encoding': 'gzip' },
+      ];
+      for (const headers of asked) {
+        const answer = await front.ask(path, { headers });
+        expect(answer.headers['cache-status']).toContain('; hit');
+        expect(answer.headers['access-control-allow-origin']).toBe(headers.Origin);
+      }
+      const hits = () => proxy.logs().filter(({ result }) => result === 'hit');
+      await expect.poll(() => hits().length).toBe(asked.length);
+      // Only what passes through Express takes a time that is measured.
+      expect(hits().map(({ ms }) => ms)).toEqual(asked.map(() => 0));
+    },
+  );
 
   itWithProgram(
     name,

@@ -24,9 +24,32 @@ const HEADERS = [
   ['Accept-Encoding: gzip;q=0'],
   ['If-None-Match: *'],
   ['If-None-Match: "nope"'],
-  ['Origin: https://app.example.org'],
   ['Connection: close'],
   ['Accept: text/html', 'User-Agent: x'],
+];
+
+/** Of browsers on other sites, of proxies on the way, and what nobody in his right mind would send. */
+const ORIGINS_AND_PROXIES = [
+  ['Origin: https://app.example.org'],
+  ['Origin: https://app.example.org', 'Accept-Encoding: gzip'],
+  ['Origin: https://app.example.org', 'If-None-Match: *'],
+  ['ORIGIN: null', 'Via: 1.1 Caddy'],
+  ['Via: 1.1 Caddy', 'X-Forwarded-For: 192.0.2.1', 'Accept-Encoding: gzip'],
+  ['Via: 1.0 fred, 1.1 p.example.net (Apache/1.1)', 'via: 2 vegur', 'If-None-Match: *'],
+  ['Via: 1.1 handle-resolver-proxy'],
+  ['Via:'],
+  ['Origin:'],
+  ['Origin: https://one.example', 'Origin: https://other.example'],
+  ['Origin: https://one.example', 'origin:'],
+  ['Origin: a\tb  c \t'],
+  ['Origin: https://b\xfccher.example/\x80\xff'],
+  ['Origin: https://a.example\x01Set-Cookie: a=b'],
+  ['Origin: https://a.example\x7f'],
+  ['Origin: https://a.example\r Set-Cookie: a=b'],
+  ['Origin: https://a.example%0d%0aSet-Cookie: a=b, \\r\\n'],
+  [`Origin: https://${'a'.repeat(4000)}.example`],
+  [`Via: 1.1 ${'a'.repeat(4000)}`],
+  ['Upgrade: h2c', 'Origin: https://app.example.org'],
 ];
 
 function answerOf(target: string): Answer {
@@ -57,7 +80,12 @@ interface World {
 
 export const records: World = {
   name: 'records',
-  corner: { prefixes: ['/api/handles/21.T11998/'], suffixes: SUFFIXES, queries: QUERIES, headers: HEADERS },
+  corner: {
+    prefixes: ['/api/handles/21.T11998/'],
+    suffixes: SUFFIXES,
+    queries: QUERIES,
+    headers: [...HEADERS, ...HEADERS, ...ORIGINS_AND_PROXIES],
+  },
   answerOf,
 };
 
@@ -120,7 +148,7 @@ export const redirects: World = {
       ['Accept: text/html', 'Accept-Encoding: gzip'],
       ['Accept: application/json'],
       ['If-None-Match: *'],
-      ['Origin: https://app.example.org'],
+      ...ORIGINS_AND_PROXIES,
       ['Authorization: Basic eDp5'],
       ['Content-Type: application/x-www-form-urlencoded', 'Content-Length: 0'],
     ],
