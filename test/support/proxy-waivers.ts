@@ -13,6 +13,8 @@ export const waivers: Readonly<Record<string, string>> = {
   'resolve: malformed, leading slash only': 'the handle "/" is echoed; the server takes it for an empty one',
   'size: 7000-character suffix':
     'a handle has at most 2048 bytes; a server that looks for a longer one finds none',
+  'sessions: GET /api/sessions (no session)':
+    'same status; a method that the endpoint does not have is refused here, with a body that says so',
   'in-server HDLProxy: prefix not homed':
     'an unknown handle is 404 for a browser, whatever server would know better',
 };
