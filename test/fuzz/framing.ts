@@ -1,7 +1,7 @@
 // Requests that try to move their own end: floods of header fields, Connection lists, pairs of framing headers,
 // trailers, expectations, bodies that look like requests. Each has a mark in its target, and another in its body.
-import { createHash } from 'node:crypto';
 import { LAST } from './corpus.js';
+import { markOf } from './marks.js';
 import { type Random, below, mutate, pick, randomFrom } from './mutate.js';
 
 export interface Sent {
@@ -226,28 +226,4 @@ const flood = (count: number): string => Array.from({ length: count }, (_, at) =
 function shuffled(random: Random, lines: readonly string[]): string[] {
   const order = lines.map((line) => ({ line, key: random() }));
   return order.sort((one, other) => one.key - other.key).map(({ line }) => line);
-}
-
-/** With a checksum: a mutation never makes another mark of it. */
-function markOf(kind: 'm' | 'i', { connection, at }: Omit<Place, 'framings'>): string {
-  const name = `${kind}${connection}x${at}`;
-  return `${name}c${checksumOf(name)}`;
-}
-
-const checksumOf = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 8);
-
-export interface Mark {
-  text: string;
-  connection: number;
-  isInside: boolean;
-}
-
-/** The marks in a text. */
-export function marksIn(text: string): Mark[] {
-  return [...text.matchAll(/([mi](\d+)x\d+)c([0-9a-f]{8})/g)].flatMap(
-    ([found, name = '', connection, checksum]) =>
-      checksumOf(name) === checksum
-        ? [{ text: found, connection: Number(connection), isInside: name.startsWith('i') }]
-        : [],
-  );
 }

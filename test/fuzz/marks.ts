@@ -1,0 +1,26 @@
+// Marks that say which request of which connection a text belongs to.
+import { createHash } from 'node:crypto';
+
+/** With a checksum: a mutation never makes another mark of it. */
+export function markOf(kind: 'm' | 'i', { connection, at }: { connection: number; at: number }): string {
+  const name = `${kind}${connection}x${at}`;
+  return `${name}c${checksumOf(name)}`;
+}
+
+const checksumOf = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 8);
+
+export interface Mark {
+  text: string;
+  connection: number;
+  isInside: boolean;
+}
+
+/** The marks in a text. */
+export function marksIn(text: string): Mark[] {
+  return [...text.matchAll(/([mi](\d+)x\d+)c([0-9a-f]{8})/g)].flatMap(
+    ([found, name = '', connection, checksum]) =>
+      checksumOf(name) === checksum
+        ? [{ text: found, connection: Number(connection), isInside: name.startsWith('i') }]
+        : [],
+  );
+}
