@@ -98,6 +98,7 @@ interface ErrorDetails {
   /** Where the Handle server gave one that says more than the catalogue's. */
   responseCode?: number | undefined;
   upstreamAnswer?: UpstreamAnswer;
+  upstreamStatus?: number;
 }
 
 /** A failure of this service. `detail` is for the caller, `cause` for the log. */
@@ -106,11 +107,13 @@ export class ServiceError extends Error {
   readonly status: number;
   readonly responseCode: number;
   readonly upstreamAnswer: UpstreamAnswer | undefined;
+  /** HTTP status of the answer that was none, or said this. */
+  readonly upstreamStatus: number | undefined;
   /** For the header Retry-After. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
-    const { detail, message, cause, upstreamAnswer, retryAfterMs } = details;
+    const { detail, message, cause, upstreamAnswer, upstreamStatus, retryAfterMs } = details;
     const { title, status, responseCode } = CATALOGUE[code];
     super(message ?? (detail === undefined ? title : `${title}: ${detail}`), { cause });
     this.name = 'ServiceError';
@@ -118,6 +121,7 @@ export class ServiceError extends Error {
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
     this.upstreamAnswer = upstreamAnswer;
+    this.upstreamStatus = upstreamStatus ?? upstreamAnswer?.status;
     this.retryAfterSeconds =
       retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1000));
   }

@@ -1,13 +1,16 @@
 // Sends requests on only as fast as the upstream takes them: each waits for its turn first.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
+import { upperAscii } from '../handle/handle.js';
 import type { Gate, GiveWay } from '../upstream/gate.js';
+import { contextOf } from './context.js';
 import type { Forward } from './forwarder.js';
 
 /** A turn lasts until the answer has been read to its end, or until others need it more than a client that does not read. */
 export function createGatedForward(forward: Forward, gate: Pick<Gate, 'enter' | 'offer'>): Forward {
   return async function gatedForward(req, res, sending) {
-    const leave = await gate.enter();
+    const { handle } = contextOf(res);
+    const leave = await gate.enter(handle && upperAscii(handle));
     try {
       // Nothing has been sent yet, so nothing has to be: http-proxy would not notice that nobody waits.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });

@@ -5,6 +5,7 @@ export interface SharedUpstreamDeps {
   upstream: {
     resolve: (question: { handle: string; authoritative: boolean }) => Promise<Outcome>;
     letGo: (key: string) => void;
+    letGoAll: (prefix: string) => void;
   };
   keyOf: (handle: string) => string;
   /** Asks the worker that answers for the key; undefined when that is this one, or it cannot say. */
@@ -50,5 +51,6 @@ export class SharedUpstream {
 
   letGoAll(prefix: string): void {
     for (const key of this.#loads.keys()) if (key.startsWith(prefix)) this.#loads.delete(key);
+    this.#deps.upstream.letGoAll(prefix);
   }
 }

@@ -21,7 +21,11 @@ export function badAnswer(reason: string, arrived: Arrived, cause?: unknown): Se
   const hint = isRedirect(arrived.status)
     ? '; redirects are not followed, set upstream.url to the target'
     : '';
-  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail: `${reason} (${seen}${quote})${hint}`, cause });
+  return new ServiceError('UPSTREAM_BAD_ANSWER', {
+    detail: `${reason} (${seen}${quote})${hint}`,
+    upstreamStatus: arrived.status,
+    cause,
+  });
 }
 
 const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;

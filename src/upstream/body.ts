@@ -17,5 +17,5 @@ export async function readBody(response: Response, maxBodyBytes: number): Promis
 
 export function tooLong(status: number, maxBodyBytes: number): ServiceError {
   const detail = `more than ${maxBodyBytes} bytes (HTTP ${status}); see upstream.maxBodySize`;
-  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail });
+  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail, upstreamStatus: status });
 }

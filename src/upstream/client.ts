@@ -1,11 +1,13 @@
 // The only client of the Handle servers for what all callers share: asks the primary, or a mirror that works.
 import { ServiceError } from '../errors.js';
-import { foldHandle } from '../handle/handle.js';
+import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
+import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
+import { FailedHandles } from './failed-handles.js';
 import { createFailover } from './failover.js';
+import { scopeOf } from './failure.js';
 import { type Gate, type GateOptions, type GateUse, createGate } from './gate.js';
 import { RecentlyWritten } from './recently-written.js';
-import type { BreakerOptions, BreakerState } from './resilience.js';
 import { type Asked, type HandleServer, type ServerOptions, createServer } from './server.js';
 import { untilAborted } from './time-limit.js';
 
@@ -20,8 +22,8 @@ export interface UpstreamClientOptions extends Omit<ServerOptions, 'gate' | 'bre
   timeoutMs: number;
   /** How long one server may take while there is another to ask. */
   failoverAfterMs?: number;
-  /** How long a server that failed is asked last. */
-  avoidMs?: number;
+  /** How long a server that failed is asked last, and a handle that failed not at all. */
+  retryAfterMs?: number;
   maxRestMs?: number;
   /** How long a mirror may not know of a write. */
   mirrorLagMs?: number;
@@ -40,18 +42,20 @@ export interface UpstreamClient {
   resolve(question: Question): Promise<Outcome>;
   /** The handle under this key was or is being written. */
   letGo(key: string): void;
+  /** Nothing that is remembered of such handles counts any more. */
+  letGoAll(prefix: string): void;
   /** Of the primary. */
   breakerState(): BreakerState;
   /** Of all servers together. */
   use(): GateUse;
 }
 
-const DEFAULTS = { failoverAfterMs: 3000, avoidMs: 5000, maxRestMs: 60_000, mirrorLagMs: 60_000 };
+const DEFAULTS = { failoverAfterMs: 3000, retryAfterMs: 5000, maxRestMs: 60_000, mirrorLagMs: 60_000 };
 const WIDE_GATE: GateOptions = { concurrency: 64, queue: 1000, waitMs: 2000 };
 
 export function createUpstreamClient(given: UpstreamClientOptions): UpstreamClient {
   const options = { ...DEFAULTS, ...given };
-  const { mirrors = [], timeoutMs, failoverAfterMs, avoidMs, caseSensitive, now } = options;
+  const { mirrors = [], timeoutMs, failoverAfterMs, retryAfterMs, caseSensitive, now } = options;
   const gates: Gate[] = [];
   const open = (url: string): HandleServer => {
     const gate = createGate(options.gate ?? WIDE_GATE);
@@ -60,12 +64,13 @@ export function createUpstreamClient(given: UpstreamClientOptions): UpstreamClie
   };
   const primary = open(options.url);
   const servers = [primary, ...mirrors.map(open)];
-  const failover = createFailover({ servers, avoidMs, now });
+  const failover = createFailover({ servers, avoidMs: retryAfterMs, now });
+  const failedHandles = new FailedHandles(retryAfterMs, now);
   const written = new RecentlyWritten(options.mirrorLagMs, now);
 
   /** Design decision 3: only the primary is authoritative. A mirror would undo a write that was acknowledged. */
   const isForPrimary = ({ handle, authoritative }: Question): boolean =>
-    authoritative || mirrors.length === 0 || written.has(foldHandle(handle, caseSensitive));
+    authoritative || mirrors.length === 0 || written.has(recordKey(handle, caseSensitive));
 
   async function answer(question: Question): Promise<Outcome> {
     if (isForPrimary(question)) return primary.ask({ ...question, timeoutMs });
@@ -83,7 +88,8 @@ export function createUpstreamClient(given: UpstreamClientOptions): UpstreamClie
       } catch (error) {
         // A caller who left is no failure of the server.
         if (!(error instanceof ServiceError)) throw error;
-        if (isOfServer(error)) failover.failed(server);
+        // One record that it cannot show says nothing about the others.
+        if (scopeOf(error) !== 'record') failover.failed(server);
         failures.push(error);
       }
     }
@@ -92,30 +98,35 @@ export function createUpstreamClient(given: UpstreamClientOptions): UpstreamClie
 
   return {
     async resolve(question) {
+      const { handle, authoritative, signal } = question;
       // WHATWG URL folds these two away even percent-encoded. They have no prefix, so nobody can own them.
-      if (question.handle === '.' || question.handle === '..') return { kind: 'not-found' };
-      return untilAborted(answer(question), question.signal);
+      if (handle === '.' || handle === '..') return { kind: 'not-found' };
+      const key = recordKey(handle, caseSensitive);
+      const ask = (): Promise<Outcome> => answer(question);
+      return untilAborted(failedHandles.run({ key, authoritative }, ask), signal);
     },
     letGo(key) {
+      failedHandles.forget(key);
       if (mirrors.length > 0) written.add(key);
     },
+    letGoAll(prefix) {
+      failedHandles.forgetWhere((key) => key.startsWith(prefix));
+    },
     breakerState: () => primary.breakerState(),
-    use: () =>
-      gates
-        .map((gate) => gate.use())
-        .reduce((sum, { running, waiting }) => {
-          return { running: sum.running + running, waiting: sum.waiting + waiting };
-        }),
+    use: () => useOf(gates),
   };
 }
+
+const useOf = (gates: readonly Gate[]): GateUse =>
+  gates
+    .map((gate) => gate.use())
+    .reduce((sum, { running, waiting }) => {
+      return { running: sum.running + running, waiting: sum.waiting + waiting };
+    });
 
 function breakerOf({ breaker }: UpstreamClientOptions, url: string): BreakerOptions {
   return { ...breaker, onBreaker: (state) => breaker.onBreaker?.(state, url) };
 }
-
-/** One record that it cannot show says nothing about the others. */
-const isOfServer = ({ code }: ServiceError): boolean =>
-  code !== 'UPSTREAM_BAD_ANSWER' && code !== 'UPSTREAM_FAILED';
 
 /** What a server said or did says more than that it is left alone. */
 function mostTelling(failures: readonly ServiceError[]): ServiceError {

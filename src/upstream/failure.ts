@@ -77,6 +77,23 @@ export function neverReached(error: unknown): boolean {
   return error instanceof ServiceError && isBeforeConnection(codeOf(error.cause) ?? '');
 }
 
+/**
+ * What a failure may be due to: `connection`, of which no request is the cause, as none was sent; `server`, which may
+ * be down, hanging or behind a gateway that says so; or the one `record` that was asked for.
+ */
+export type FailureScope = 'connection' | 'server' | 'record';
+
+/** RFC 9110 §15.6.3 to §15.6.5. A Handle server itself answers 500 for a record that it cannot read. */
+const GATEWAY_STATUSES: readonly unknown[] = [502, 503, 504];
+
+export function scopeOf(failure: ServiceError): FailureScope {
+  if (neverReached(failure)) return 'connection';
+  const { code, upstreamStatus, cause } = failure;
+  if (code !== 'UPSTREAM_BAD_ANSWER' && code !== 'UPSTREAM_FAILED') return 'server';
+  const isHttp = !codeOf(cause)?.startsWith('HPE_');
+  return isHttp && !GATEWAY_STATUSES.includes(upstreamStatus) ? 'record' : 'server';
+}
+
 /** Names what went wrong on the way to the Handle server. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;

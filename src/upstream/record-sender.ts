@@ -1,12 +1,12 @@
 // Sends one caller's request to the Handle server and reads what it answers.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
+import { handleToPath, recordKey } from '../handle/handle.js';
 import { readBody } from './body.js';
 import { neverReached, toServiceError } from './failure.js';
 import type { Gate } from './gate.js';
 import { type RecordAnswer, readAnswer } from './record-answer.js';
-import { retryOnFresh } from './resilience.js';
+import { retryOnFresh } from './retry.js';
 import { withSignal } from './time-limit.js';
 
 export interface SenderOptions {
@@ -39,7 +39,9 @@ export interface Sender {
 }
 
 export function createSender(options: SenderOptions): Sender {
-  const { gate, timeoutMs, writeTimeoutMs } = options;
+  const { gate, timeoutMs, writeTimeoutMs, caseSensitive } = options;
+  const keyOf = ({ handle }: Pick<Sent, 'handle'>): string | undefined =>
+    handle === undefined ? undefined : recordKey(handle, caseSensitive);
 
   async function send(sent: Sent, dispatcher: Dispatcher, signal: AbortSignal): Promise<RecordAnswer> {
     const { handle } = sent;
@@ -50,7 +52,7 @@ export function createSender(options: SenderOptions): Sender {
       const response = await globalThis.fetch(url, init);
       const { status, headers } = response;
       const body = await readBody(response, options.maxBodyBytes);
-      return readAnswer({ status, headers, body, handle, caseSensitive: options.caseSensitive });
+      return readAnswer({ status, headers, body, handle, caseSensitive });
     } catch (error) {
       throw toServiceError(error);
     }
@@ -58,17 +60,20 @@ export function createSender(options: SenderOptions): Sender {
 
   return {
     read: (sent) =>
-      gate.run(() =>
-        withSignal({ timeoutMs }, (limit) =>
-          retryOnFresh((fresh) =>
-            send({ method: 'GET', ...sent }, fresh ? options.freshDispatcher : options.dispatcher, limit),
+      gate.run(
+        () =>
+          withSignal({ timeoutMs }, (limit) =>
+            retryOnFresh((fresh) =>
+              send({ method: 'GET', ...sent }, fresh ? options.freshDispatcher : options.dispatcher, limit),
+            ),
           ),
-        ),
+        keyOf(sent),
       ),
     async write(sent) {
       try {
-        return await gate.run(() =>
-          withSignal({ timeoutMs: writeTimeoutMs }, (limit) => send(sent, options.dispatcher, limit)),
+        return await gate.run(
+          () => withSignal({ timeoutMs: writeTimeoutMs }, (limit) => send(sent, options.dispatcher, limit)),
+          keyOf(sent),
         );
       } catch (error) {
         if (neverReached(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });

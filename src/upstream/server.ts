@@ -1,14 +1,15 @@
 // One Handle server as the client sees it: asked for one handle, anonymously, and left alone when it has to be.
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
+import { handleToPath, recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
+import { type BreakerOptions, type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import { toServiceError } from './failure.js';
 import type { Gate } from './gate.js';
 import { get, readOrigin } from './get.js';
 import type { ReadAgentsByProtocol } from './read-agents.js';
 import { readReply } from './reply.js';
-import { type BreakerOptions, type BreakerState, createBreaker, retryOnFresh } from './resilience.js';
 import { createRest } from './rest.js';
+import { retryOnFresh } from './retry.js';
 import { type Limit, withTimeLimit } from './time-limit.js';
 
 /** One question that was sent, for the metrics. */
@@ -51,7 +52,7 @@ export function createServer(options: ServerOptions): HandleServer {
   const { gate, maxBodyBytes, caseSensitive } = options;
   const origin = readOrigin(options.url);
   const agents = options.reads[origin.protocol];
-  const breaker = createBreaker(options.breaker);
+  const breaker = new CircuitBreaker(options.breaker);
   const rest = createRest(options);
   // Everything that is sent. Nothing of the caller's: many callers share the answer.
   const headers = [
@@ -68,22 +69,23 @@ export function createServer(options: ServerOptions): HandleServer {
   async function ask(question: ServerQuestion): Promise<Outcome> {
     const { handle, authoritative, timeoutMs, signal } = question;
     const path = `${origin.path}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
+    const key = recordKey(handle, caseSensitive);
     rest.demandOver();
     const deadline = performance.now() + timeoutMs;
     return gate.run(() => {
       // Whoever waited for a turn may learn only now that the server wants to be left alone.
       rest.demandOver();
-      return breaker.run((isProbe) => {
-        // A probe goes on without its caller: others wait for what it finds.
+      return breaker.run(key, (isTrial) => {
+        // A trial goes on without its caller: others wait for what it finds.
         const leftMs = Math.max(1, deadline - performance.now());
-        const limits = { timeoutMs: leftMs, signal: isProbe ? undefined : signal };
+        const limits = { timeoutMs: leftMs, signal: isTrial ? undefined : signal };
         return observed(options, (tries) =>
           withTimeLimit(limits, (limit) =>
             retryOnFresh((fresh) => send({ path, handle, fresh, limit, tries })),
           ),
         );
       });
-    });
+    }, key);
   }
 
   async function send({ path, handle, fresh, limit, tries }: Try): Promise<Outcome> {
@@ -96,7 +98,7 @@ export function createServer(options: ServerOptions): HandleServer {
     return readReply({ ...reply, handle, caseSensitive, restMs: rest.heed(reply) });
   }
 
-  return { ask, breakerState: () => breaker.state() };
+  return { ask, breakerState: () => breaker.state };
 }
 
 /** Does the work and says what came of it. */

@@ -26,7 +26,7 @@ export function makeUpstream(
     mirrors,
     timeoutMs: timeout,
     failoverAfterMs: failoverAfter,
-    avoidMs: retryAfter,
+    retryAfterMs: retryAfter,
     maxRestMs: maxRest,
     mirrorLagMs: mirrorMaxTtl,
     gate: gateOptions({ config, metrics }, 'read'),

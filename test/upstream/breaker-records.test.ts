@@ -1,0 +1,120 @@
+// A few broken records do not open the breaker; many different ones without a good answer between them do.
+import nock from 'nock';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { mockUpstream, UPSTREAM } from './ask.js';
+import { answerWell, ask, createWatched, fail, FAILURES, handles, pass } from './watched-client.js';
+
+useNock();
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('a record that is answered with an error', () => {
+  test('does not open the breaker, however often it is asked for', async () => {
+    const { client } = createWatched();
+    for (let time = 0; time < 200; time++) await fail(client, ['21.T1/broken']);
+    for (let time = 0; time < 20; time++) await fail(client, ['21.T1/broken'], 502);
+    expect(client.breakerState()).toBe('closed');
+  });
+
+  test('is no failure of the server, nor are ten times as many as that takes, less one', async () => {
+    const { client } = createWatched();
+    await fail(client, handles(10 * FAILURES - 1));
+    expect(client.breakerState()).toBe('closed');
+    await answerWell(client);
+    await fail(client, handles(10 * FAILURES - 1, 'more'));
+    expect(client.breakerState()).toBe('closed');
+  });
+});
+
+describe('a server whose every answer is an error', () => {
+  test('is broken after ten times as many different records, and then hardly asked', async () => {
+    const { client, states } = createWatched();
+    await fail(client, handles(10 * FAILURES));
+    expect(states).toEqual(['open']);
+    const upstream = mockUpstream();
+    for (let time = 0; time < FAILURES; time++) upstream.reply(500, { responseCode: 2 });
+    const codes = await Promise.all(handles(100, 'more').map((handle) => ask(client, handle)));
+    expect(upstream.sent).toHaveLength(FAILURES);
+    expect(codes.filter((code) => code === 'UPSTREAM_RESTING')).toHaveLength(100 - FAILURES);
+    expect(client.breakerState()).toBe('open');
+  });
+
+  test('is asked as before with the first good answer', async () => {
+    const { client, states } = createWatched();
+    await fail(client, handles(10 * FAILURES));
+    await answerWell(client);
+    expect(states).toEqual(['open', 'half-open', 'closed']);
+    await fail(client, handles(10 * FAILURES - 1));
+    expect(client.breakerState()).toBe('closed');
+  });
+});
+
+describe('a server that fails in a way that a record may cause', () => {
+  test.each([
+    [502, 'a gateway'],
+    [503, 'a gateway'],
+    [504, 'a gateway'],
+  ])('HTTP %i of %s: each record counts once', async (status) => {
+    const { client, states } = createWatched();
+    for (const handle of handles(2).flatMap((one) => [one, one, one])) {
+      mockUpstream().reply(status, '<h1>gateway</h1>');
+      await ask(client, handle);
+    }
+    expect(states).toEqual([]);
+    mockUpstream().reply(status, '<h1>gateway</h1>');
+    await ask(client, '21.T1/third');
+    expect(states).toEqual(['open']);
+  });
+
+  test.each(['ECONNRESET', 'UND_ERR_HEADERS_TIMEOUT', 'HPE_INVALID_CONSTANT'])(
+    '%s: each record counts once',
+    async (code) => {
+      const { client, states } = createWatched();
+      nock(UPSTREAM)
+        .persist()
+        .get(/.*/)
+        .replyWithError(Object.assign(new Error(code), { code }));
+      for (const handle of handles(2).flatMap((one) => [one, one, one])) await ask(client, handle);
+      expect(states).toEqual([]);
+      await ask(client, '21.T1/third');
+      expect(states).toEqual(['open']);
+    },
+  );
+
+  test('works all the same when it answered well within the last second', async () => {
+    const { client, states } = createWatched();
+    await answerWell(client);
+    pass(999);
+    await fail(client, handles(20), 502);
+    expect(states).toEqual([]);
+    pass(1);
+    await fail(client, ['21.T1/one-more'], 502);
+    expect(states).toEqual(['open']);
+  });
+
+  test('works all the same when it has answered well since the requests were sent', async () => {
+    const { client, states } = createWatched();
+    let failAll = (): void => undefined;
+    const over = new Promise<void>((resolve) => (failAll = resolve));
+    nock(UPSTREAM)
+      .get(/hanging/)
+      .times(10)
+      .reply(async () => {
+        await over;
+        return [504, { responseCode: 2 }];
+      });
+    const hanging = handles(10, 'hanging').map((handle) => ask(client, handle));
+    await answerWell(client);
+    pass(2000);
+    failAll();
+    await Promise.all(hanging);
+    expect(states).toEqual([]);
+  });
+});

@@ -1,0 +1,54 @@
+// An upstream client whose breaker is watched, and servers that fail for it in several ways.
+import nock from 'nock';
+import { expect, vi } from 'vitest';
+import type { BreakerState } from '../../src/upstream/circuit-breaker.js';
+import type { UpstreamClient } from '../../src/upstream/client.js';
+import { createClient, mockUpstream, UPSTREAM } from './ask.js';
+
+export const OPEN_FOR_MS = 5000;
+export const FAILURES = 3;
+export const question = { handle: '21.T1/a', authoritative: false };
+
+export function createWatched(): { client: UpstreamClient; states: BreakerState[] } {
+  const states: BreakerState[] = [];
+  const onBreaker = (state: BreakerState): number => states.push(state);
+  const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS, onBreaker };
+  // Handles that fail are not held back: that is another matter.
+  return { client: createClient({ breaker, retryAfterMs: 0 }), states };
+}
+
+export const codeOf = (answer: Promise<unknown>): Promise<string> =>
+  answer.then(
+    () => 'answered',
+    (error: unknown) => (error as { code: string }).code,
+  );
+
+export const ask = (client: UpstreamClient, handle: string): Promise<string> =>
+  codeOf(client.resolve({ handle, authoritative: false }));
+
+export const pass = (ms: number): unknown => vi.advanceTimersByTime(ms);
+
+/** Nobody listens. */
+export async function refuse(client: UpstreamClient, times: number): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    nock(UPSTREAM).get(/.*/).times(2).replyWithError(refused);
+    expect(await ask(client, question.handle)).toBe('UPSTREAM_UNREACHABLE');
+  }
+}
+
+/** Each of these handles is answered with an error. */
+export async function fail(client: UpstreamClient, handles: string[], status = 500): Promise<void> {
+  for (const handle of handles) {
+    mockUpstream().reply(status, { responseCode: 2 });
+    expect(await ask(client, handle)).toBe('UPSTREAM_FAILED');
+  }
+}
+
+export async function answerWell(client: UpstreamClient, handle = '21.T1/good'): Promise<void> {
+  mockUpstream().reply(404, { responseCode: 100 });
+  expect(await ask(client, handle)).toBe('answered');
+}
+
+export const handles = (count: number, name = 'broken'): string[] =>
+  Array.from({ length: count }, (_, at) => `21.T1/${name}-${at}`);
