@@ -10,7 +10,7 @@ import { ROUTES } from './routes.js';
 
 const COUNT = Number(process.env['FUZZ_ANSWERS'] ?? 500);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
-vi.setConfig({ testTimeout: 30_000 + COUNT * 200 });
+vi.setConfig({ testTimeout: 30_000 + COUNT * 400 });
 
 const AT_A_TIME = 32;
 
@@ -38,7 +38,8 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
 /** What the proxy says of its own failures. */
 const INTERNAL = 'Unexpected error in the proxy';
 
-const isHit = ({ headers }: Asked): boolean => /; ?hit/.test(String(headers['cache-status']));
+/** Told from the cache, or just put there: on a busy machine the first question may have met the time limit. */
+const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 
 async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }> {
   const upstream = await startFuzzedUpstream();
@@ -84,7 +85,7 @@ test(`${COUNT} mutated answers`, async () => {
     expectAllowed(handle, first);
     const again = await ask(proxy.url, `/api/handles/${handle}`);
     expectAllowed(handle, again);
-    if (isHit(again)) kept.set(handle, again.text);
+    if (isKept(again)) kept.set(handle, again.text);
   });
   const shown = [...statuses].map(([status, times]) => `${status}: ${times}`).join(', ');
   process.stdout.write(`${upstream.mutated} mutated answers, readers got ${shown}; kept ${kept.size}\n`);
