@@ -9,8 +9,8 @@ export interface Sent {
   mark: string;
   /** What its body is, read as HTTP/1.1 reads it. */
   body: string;
-  /** More header fields than are served: its answer is the last. */
-  isFlood: boolean;
+  /** Too many header fields, or an upgrade, which is ignored: its answer closes the connection. */
+  isLast: boolean;
 }
 
 export interface Stream {
@@ -29,8 +29,8 @@ const MOST_CHANGES = 3;
 
 /** How many answers a clean stream gets: one for each request, the one at the end included. */
 export function answersTo({ requests }: Stream): number {
-  const flood = requests.findIndex(({ isFlood }) => isFlood);
-  return 1 + (flood === -1 ? requests.length : flood);
+  const last = requests.findIndex(({ isLast }) => isLast);
+  return 1 + (last === -1 ? requests.length : last);
 }
 
 /** The stream of the connection with this number. */
@@ -69,12 +69,13 @@ function makeRequest(random: Random, place: Place): Made {
   const { lines, wire, body, isClear } = pick(random, place.framings)(text, random);
   const fields = shuffled(random, [...lines, ...extras(random)]);
   const head = [`${way.replaceAll('MARK', mark)} HTTP/1.1`, 'Host: proxy.example', ...fields];
-  const isFlood = fields.join('\r\n').split('\r\n').length + 1 > 1000;
+  const count = fields.join('\r\n').split('\r\n').length + 1;
+  const isLast = count > 1000 || fields.includes('Upgrade: h2c');
   return {
     mark,
     body,
     isClear,
-    isFlood,
+    isLast,
     bytes: Buffer.from(`${head.join('\r\n')}\r\n\r\n${wire}`, 'latin1'),
   };
 }

@@ -56,8 +56,11 @@ test('a client that leaves while its write waits for a connection has written', 
   first.write(headOf(body.length, '/api/handles/21.T11998/other') + body);
   await expect.poll(() => demo.hold.size).toBe(1);
   second.write(headOf(body.length) + body);
-  // The fence is up once reads do not count as hits any more: then the write waits in line.
-  await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('fwd=miss');
+  // The fence is up once a load is not stored any more: then the write waits in line. A load of an
+  // authoritative question shows that without taking the entry away.
+  await expect
+    .poll(async () => (await proxy.ask(`${PATH}?auth`)).headers['cache-status'])
+    .not.toContain('stored');
   second.resetAndDestroy();
   demo.hold.end('PUT');
   await expect.poll(async () => numberIn(await proxy.ask(PATH))).toBe(2);
