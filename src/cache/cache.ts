@@ -8,6 +8,7 @@ import { readMessage } from './message.js';
 import { PeeredMemory, type TellPeers } from './peers.js';
 import type { RedisPlace } from './redis-connections.js';
 import { RedisLink } from './redis-link.js';
+import type { NamespaceOptions } from './redis-namespace.js';
 import { RedisStore } from './redis-store.js';
 import type { Entry } from './entry.js';
 import type { Store } from './store.js';
@@ -15,8 +16,7 @@ import { createTrust } from './trust.js';
 import { TwoTierStore } from './two-tier-store.js';
 import { LeftNames, type Unclaimed, createUnclaimed } from './unclaimed.js';
 
-export interface RedisOptions extends RedisPlace {
-  keyPrefix: string;
+export interface RedisOptions extends RedisPlace, Pick<NamespaceOptions, 'keyPrefix' | 'upstream'> {
   /** How old an entry in memory may be while the messages of other instances are not heard (ms). */
   lostMaxAgeMs: number;
 }
@@ -43,6 +43,7 @@ export interface CacheDeps {
   onRedisError: (command: string) => void;
   /** Why Redis is not there. */
   onRedisTrouble: (reason: string) => void;
+  onForeignPrefix: NonNullable<NamespaceOptions['onForeign']>;
 }
 
 export interface Cache {
@@ -115,6 +116,10 @@ function createTiers(deps: CacheDeps): Tiers {
       onProof: trust.proved,
       onError: deps.onRedisError,
       onTrouble: deps.onRedisTrouble,
+      onForeign: deps.onForeignPrefix,
+      onClaimed: () => {
+        shared.disown();
+      },
       beforeUp: () => shared.settleDebts(),
       whileUp: () => shared.keepEpoch(),
       onState(state) {
@@ -131,9 +136,8 @@ function createTiers(deps: CacheDeps): Tiers {
       else if (shared.enterEpoch(message.epoch)) distrust();
     },
   );
-  const shared = new RedisStore(link, { ...redis, ...deps, onMissedSweep: sweep });
-  const place = { link, keyPrefix: redis.keyPrefix };
-  const lock = createKeyLock({ ...turns, shared: place });
+  const shared = new RedisStore(link, { ...deps, onMissedSweep: sweep });
+  const lock = createKeyLock({ ...turns, shared: link });
   return {
     store: new TwoTierStore(near, shared),
     memory,
@@ -142,9 +146,9 @@ function createTiers(deps: CacheDeps): Tiers {
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await shared.get(key)).entry }),
     redisState: () => (link.isUp() ? 'up' : 'away'),
     trustedSince: trust.since,
-    count: createCounter({ now, shared: place }),
+    count: createCounter({ now, shared: link }),
     lock,
-    unclaimed: createUnclaimed({ ...names, lock, shared: place }),
+    unclaimed: createUnclaimed({ ...names, lock, shared: link }),
     close: () => link.close(),
   };
 }

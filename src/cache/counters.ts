@@ -14,7 +14,7 @@ export type Count = (name: string, limit: number) => Counted | Promise<Counted>;
 
 export interface CounterDeps {
   now: () => number;
-  shared?: { link: Pick<RedisLink, 'run' | 'isUp'>; keyPrefix: string };
+  shared?: Pick<RedisLink, 'run' | 'isUp' | 'keyPrefix'>;
 }
 
 const WINDOW_MS = 60_000;
@@ -37,8 +37,8 @@ export function createCounter({ now, shared }: CounterDeps): Count {
 
   return function count(name, limit) {
     const here = countHere(name);
-    if (shared === undefined || here.count > limit || !shared.link.isUp()) return here;
-    return shared.link
+    if (shared === undefined || here.count > limit || !shared.isUp()) return here;
+    return shared
       .run('count', (redis) => redis.eval(COUNT, 1, `${shared.keyPrefix}count:${name}`, WINDOW_MS))
       .then((reply) => {
         const [made, leftMs] = (reply ?? []) as [number?, number?];

@@ -35,7 +35,7 @@ export interface KeyLockOptions {
   /** Where several workers share the machine: the queue of all of them. */
   takeTurn?: TakeTurn;
   /** Where Redis is used. */
-  shared?: { link: Pick<RedisLink, 'run'>; keyPrefix: string };
+  shared?: Pick<RedisLink, 'run' | 'keyPrefix'>;
 }
 
 /** A lock in Redis outlives a holder that was killed by no more than this; a holder that works renews it. */
@@ -127,10 +127,12 @@ interface Lease extends Held {
 }
 
 /** Takes the lock over all instances. */
-function createSharedLock({ link, keyPrefix }: NonNullable<KeyLockOptions['shared']>) {
+function createSharedLock(link: NonNullable<KeyLockOptions['shared']>) {
   const instance = randomUUID();
   return async function takeShared(key: string, deadline: number): Promise<Lease> {
-    const [lock, wanted, trace] = ['lock', 'wanted', 'held'].map((part) => redisName(keyPrefix, key, part));
+    const [lock, wanted, trace] = ['lock', 'wanted', 'held'].map((part) =>
+      redisName(link.keyPrefix, key, part),
+    );
     const names = [lock ?? '', wanted ?? '', trace ?? ''] as const;
     const token = randomUUID();
     let freeMs: number | undefined = -1;

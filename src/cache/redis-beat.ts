@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { Neighbours } from './neighbours.js';
 
 export interface RedisBeatOptions {
-  keyPrefix: string;
+  namespace: { readonly channelPrefix: string };
   /** The name of this instance: no spaces, and nobody else's. */
   instance: string;
   /** Answers another instance; an answer that is lost only makes it wait. */
@@ -38,8 +38,6 @@ interface Said {
  * or a call that was missed for a new connection, keeps nobody waiting for ever.
  */
 export class RedisBeat {
-  /** The first is everybody's, the second for answers to this instance. */
-  readonly channels: readonly [common: string, own: string];
   readonly #options: RedisBeatOptions;
   readonly #steadyNow: () => number;
   readonly #neighbours: Neighbours;
@@ -48,9 +46,13 @@ export class RedisBeat {
 
   constructor(options: RedisBeatOptions) {
     this.#options = options;
-    this.channels = [`${options.keyPrefix}beat`, this.#answersTo(options.instance)];
     this.#steadyNow = options.steadyNow ?? (() => performance.now());
     this.#neighbours = new Neighbours(this.#steadyNow);
+  }
+
+  /** The first is everybody's, the second for answers to this instance. */
+  get channels(): readonly [common: string, own: string] {
+    return [`${this.#options.namespace.channelPrefix}beat`, this.#answersTo(this.#options.instance)];
   }
 
   /** False: the message is about something else. */
@@ -146,6 +148,6 @@ export class RedisBeat {
   }
 
   #answersTo(instance: string): string {
-    return `${this.#options.keyPrefix}answers:${instance}`;
+    return `${this.#options.namespace.channelPrefix}answers:${instance}`;
   }
 }

@@ -20,6 +20,8 @@ export interface RedisConnections {
   commands: Redis;
   /** Connections to every master there is now. @throws Error when a part of a cluster has none */
   masters: () => Redis[];
+  /** Number of the database. PUBLISH does not keep databases apart. */
+  database: number;
   /** A new connection for messages. A message of a cluster reaches every node, so any will do. */
   openMessages: () => Redis;
   /** Takes nothing for granted any more: looks for the masters anew. */
@@ -54,6 +56,7 @@ export function openRedis(place: RedisPlace): RedisConnections {
   const commands = new Redis({ ...options, enableAutoPipelining: true });
   return {
     commands,
+    database: databaseOf(place),
     masters: () => [commands],
     openMessages: () => new Redis(options),
     lookAgain() {
@@ -116,6 +119,7 @@ function openCluster(
   let turn = 0;
   return {
     commands: cluster as unknown as Redis,
+    database: 0,
     masters: () => mastersOf(cluster),
     openMessages() {
       const known = cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }));
@@ -148,6 +152,10 @@ function mastersOf(cluster: Cluster): Redis[] {
 }
 
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
+
+/** Of a cluster there is one only. */
+export const databaseOf = ({ url, cluster }: Pick<RedisPlace, 'url' | 'cluster'>): number =>
+  cluster === undefined && url !== undefined ? (ofUrl(url, undefined).db ?? 0) : 0;
 
 /** The parts of an address, as ioredis wants them. */
 function ofUrl(address: string, ca: string | undefined): RedisOptions {

@@ -10,8 +10,32 @@ export const isAboutThisCommand = (error: unknown): boolean =>
 export const isAnswer = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
+const MOST_REASONS = 10;
+
+/** A Redis that is never there would else be tried for ever without a word why. Each reason is told once. */
+export class Complaints {
+  readonly #onTrouble: ((reason: string) => void) | undefined;
+  readonly #reasons = new Set<string>();
+
+  constructor(onTrouble: ((reason: string) => void) | undefined) {
+    this.#onTrouble = onTrouble;
+  }
+
+  tell(error: unknown): void {
+    const reason = reasonOf(error);
+    if (this.#reasons.size >= MOST_REASONS || this.#reasons.has(reason)) return;
+    this.#reasons.add(reason);
+    this.#onTrouble?.(reason);
+  }
+
+  /** Redis is there again. */
+  clear(): void {
+    this.#reasons.clear();
+  }
+}
+
 /** What went wrong, without what was sent: a Redis that does not know AUTH quotes the password. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
   if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
   // Where a name has several addresses node has a code only (AggregateError).

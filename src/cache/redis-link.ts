@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { Absence } from './absence.js';
 import { untilDeadline } from './deadline.js';
+import { oneAtATime } from './one-at-a-time.js';
 import { RedisBeat } from './redis-beat.js';
 import { type RedisConnections, type RedisPlace, openRedis } from './redis-connections.js';
-import { isAboutThisCommand, isAnswer, reasonOf } from './redis-errors.js';
+import { type NamespaceOptions, RedisNamespace } from './redis-namespace.js';
+import { Complaints, isAboutThisCommand, isAnswer } from './redis-errors.js';
 
-export interface RedisLinkOptions extends RedisPlace {
-  keyPrefix: string;
+export interface RedisLinkOptions extends RedisPlace, NamespaceOptions {
   commandTimeoutMs: number;
   /** Called when Redis was lost and when it is back and every message is heard again. */
   onState?: (state: 'up' | 'lost') => void;
@@ -23,7 +24,6 @@ export interface RedisLinkOptions extends RedisPlace {
   whileUp?: () => Promise<void>;
 }
 
-const MOST_REASONS = 10;
 /** How often a sign of life is asked for. */
 const HEARTBEAT_MS = 1000;
 /** So many failed signs of life in a row make us look for the masters anew. */
@@ -41,7 +41,7 @@ export class RedisLink {
   readonly commands: Redis;
   readonly #connections: RedisConnections;
   readonly #options: RedisLinkOptions;
-  readonly #channel: string;
+  readonly #namespace: RedisNamespace;
   readonly #beat: RedisBeat;
   readonly #absence = new Absence();
   readonly #onMessage: (message: string) => void;
@@ -50,19 +50,18 @@ export class RedisLink {
   #messages: Redis;
   #up = false;
   #isClosed = false;
-  #isChecking = false;
-  #isKeeping = false;
   #failedBeats = 0;
-  readonly #reasons = new Set<string>();
+  readonly #complaints: Complaints;
 
   constructor(options: RedisLinkOptions, onMessage: (message: string) => void) {
     this.#options = options;
     this.#onMessage = onMessage;
-    this.#channel = `${options.keyPrefix}forget`;
+    this.#complaints = new Complaints(options.onTrouble);
     this.#connections = openRedis(options);
+    this.#namespace = new RedisNamespace(options, this.#connections.database);
     this.commands = this.#connections.commands;
     this.#beat = new RedisBeat({
-      keyPrefix: options.keyPrefix,
+      namespace: this.#namespace,
       instance: this.#instance,
       answer: (channel, text) => void this.commands.publish(channel, text).catch(() => undefined),
     });
@@ -74,6 +73,15 @@ export class RedisLink {
 
   isUp(): boolean {
     return this.#up;
+  }
+
+  /** Text before every key. It may be another one each time the link comes up. */
+  get keyPrefix(): string {
+    return this.#namespace.keyPrefix;
+  }
+
+  get #channel(): string {
+    return `${this.#namespace.channelPrefix}forget`;
   }
 
   /** Channel and text that tell the other instances; what an instance says itself it does not hear. */
@@ -136,7 +144,8 @@ export class RedisLink {
     const messages = this.#connections.openMessages();
     this.#watch(messages);
     messages.on('message', (channel, message: string) => {
-      if (this.#beat.hear(channel, message) || message.startsWith(this.#instance)) return;
+      if (this.#beat.hear(channel, message)) return;
+      if (channel !== this.#channel || message.startsWith(this.#instance)) return;
       this.#onMessage(message.slice(this.#instance.length + 1));
     });
     return messages;
@@ -145,7 +154,7 @@ export class RedisLink {
   #watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
-      this.#complain(error);
+      if (!this.#up) this.#complaints.tell(error);
     });
     connection.on('close', () => {
       this.lose();
@@ -155,9 +164,7 @@ export class RedisLink {
     });
   }
 
-  async #check(): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
+  readonly #check = oneAtATime(async () => {
     try {
       if (!this.#isConnected()) throw late();
       await this.#findOut();
@@ -165,34 +172,31 @@ export class RedisLink {
     } catch (error) {
       this.#failed(error);
       this.#failedBeats++;
-      if (this.#failedBeats % PATIENCE === 0 || this.#hasEnded()) this.#lookAgain();
-    } finally {
-      this.#isChecking = false;
+      const hasEnded = [this.commands, this.#messages].some(({ status }) => status === 'end');
+      if (this.#failedBeats % PATIENCE === 0 || hasEnded) this.#lookAgain();
     }
-  }
+  });
 
   /** No sign of life waits for it: where Redis is slow, each would come so late that nobody trusts its memory. */
-  async #keep(): Promise<void> {
-    if (this.#isKeeping) return;
-    this.#isKeeping = true;
+  readonly #keep = oneAtATime(async () => {
     try {
-      await this.#inTime(this.#options.whileUp?.() ?? Promise.resolve());
+      const claimed = this.#namespace.claim(this.commands);
+      const [hasMoved] = await this.#inTime(Promise.all([claimed, this.#options.whileUp?.()]));
+      if (hasMoved) this.lose();
     } catch (error) {
       this.#failed(error);
-    } finally {
-      this.#isKeeping = false;
     }
-  }
+  });
 
   #failed(error: unknown): void {
     this.#options.onError?.('heartbeat');
     this.lose();
-    if (isAnswer(error)) this.#complain(error);
+    if (isAnswer(error)) this.#complaints.tell(error);
   }
 
   async #findOut(): Promise<void> {
     const wasUp = this.#up;
-    if (!wasUp) await this.#inTime(this.#messages.subscribe(this.#channel, ...this.#beat.channels));
+    if (!wasUp) await this.#inTime(this.#subscribe());
     await this.#prove();
     if (wasUp) {
       void this.#keep();
@@ -202,8 +206,14 @@ export class RedisLink {
     if (this.#messages.status !== 'ready') return;
     this.#up = true;
     this.#absence.ended();
-    this.#reasons.clear();
+    this.#complaints.clear();
     this.#options.onState?.('up');
+  }
+
+  /** What belongs to another upstream is not even heard of. */
+  async #subscribe(): Promise<void> {
+    await this.#namespace.claim(this.commands);
+    await this.#messages.subscribe(this.#channel, ...this.#beat.channels);
   }
 
   async #prove(): Promise<void> {
@@ -216,14 +226,6 @@ export class RedisLink {
     this.#options.onProof?.(at);
   }
 
-  /** A Redis that is never there would else be tried for ever without a word why. */
-  #complain(error: unknown): void {
-    const reason = reasonOf(error);
-    if (this.#up || this.#reasons.size >= MOST_REASONS || this.#reasons.has(reason)) return;
-    this.#reasons.add(reason);
-    this.#options.onTrouble?.(reason);
-  }
-
   #inTime<T>(promise: Promise<T>): Promise<T> {
     return untilDeadline(promise, this.#options.commandTimeoutMs, late);
   }
@@ -231,10 +233,6 @@ export class RedisLink {
   /** SUBSCRIBE sent before ioredis has asked whether Redis is ready would be undone by that question. */
   #isConnected(): boolean {
     return this.commands.status === 'ready' && this.#messages.status === 'ready';
-  }
-
-  #hasEnded(): boolean {
-    return [this.commands, this.#messages].some(({ status }) => status === 'end');
   }
 
   #lookAgain(): void {

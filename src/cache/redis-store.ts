@@ -6,7 +6,7 @@ import { EPOCH_LINE, type KeyMessage, isInvalidation, writeMessage } from './mes
 import { redisName } from './redis-keys.js';
 import type { RedisLink } from './redis-link.js';
 import * as scripts from './redis-scripts.js';
-import { RedisSweeps, type SweepMessage } from './redis-sweeps.js';
+import { RedisSweeps, type SweepLink, type SweepMessage } from './redis-sweeps.js';
 import type { Fence, Looked, Store } from './store.js';
 import type { Sweep } from './sweeps.js';
 
@@ -17,7 +17,6 @@ import type { Sweep } from './sweeps.js';
 export type RedisTicket = { mark: string; epoch: number; sweep: number; isFenced: boolean } | undefined;
 
 export interface RedisStoreOptions {
-  keyPrefix: string;
   /** Longer than any load or write can take (ms): as long does a mark stay. */
   markLifeMs: number;
   /** How long a write may keep a key from being stored when nobody says how it ended (ms). */
@@ -29,7 +28,7 @@ export interface RedisStoreOptions {
   onMissedSweep?: (sweep: Sweep) => void;
 }
 
-export type StoreLink = Pick<RedisLink, 'run' | 'commands' | 'announcement' | 'everybodyHeard' | 'lose'>;
+export type StoreLink = SweepLink & Pick<RedisLink, 'everybodyHeard'>;
 
 /** What a step is called in the metrics, its script, and what it tells the others. */
 interface Step {
@@ -55,8 +54,7 @@ export class RedisStore implements Store<RedisTicket> {
     this.#link = link;
     this.#options = options;
     this.#debts = new Debts({ now: options.now, ...(options.mostDebts && { mostKeys: options.mostDebts }) });
-    const { keyPrefix, onMissedSweep: onMissed = () => undefined } = options;
-    this.#sweeps = new RedisSweeps(link, { keyPrefix, onMissed });
+    this.#sweeps = new RedisSweeps(link, options.onMissedSweep ?? (() => undefined));
   }
 
   async get(key: string): Promise<Looked<RedisTicket>> {
@@ -191,6 +189,11 @@ export class RedisStore implements Store<RedisTicket> {
     this.#debts.oweRecent();
   }
 
+  /** What Redis holds may be about another upstream: it is made invisible before it is read. */
+  disown(): void {
+    this.#debts.oweAll();
+  }
+
   /** Another instance began an epoch; tells whether that is news. */
   enterEpoch(epoch: number): boolean {
     if (epoch <= this.#epoch) return false;
@@ -207,20 +210,16 @@ export class RedisStore implements Store<RedisTicket> {
 
   async #agreeOnEpoch(step: 0 | 1): Promise<void> {
     const [channel, line] = this.#link.announcement(EPOCH_LINE);
-    const name = `${this.#options.keyPrefix}epoch`;
+    const name = `${this.#link.keyPrefix}epoch`;
     const epoch = await this.#link.commands.eval(scripts.EPOCH, 1, name, this.#epoch, step, channel, line);
     this.enterEpoch(Number(epoch));
   }
 
   async #tell(step: Step): Promise<void> {
     const told = await this.#link.run(step.name, () => this.#eval(step));
-    if (told !== undefined) {
-      if (isInvalidation(step.message)) this.#debts.told(step.message.key);
-      return;
-    }
-    if (isInvalidation(step.message)) this.#debts.owe(step.message.key);
+    if (isInvalidation(step.message)) this.#debts[told === undefined ? 'owe' : 'told'](step.message.key);
     // It may answer reads all the same, and then it would answer with what is over.
-    this.#link.lose();
+    if (told === undefined) this.#link.lose();
   }
 
   #eval({ script, message, more = [] }: Step): Promise<unknown> {
@@ -237,7 +236,7 @@ export class RedisStore implements Store<RedisTicket> {
   }
 
   #names(key: string): [entry: string, mark: string, writers: string] {
-    const name = (part: string): string => redisName(this.#options.keyPrefix, key, part);
+    const name = (part: string): string => redisName(this.#link.keyPrefix, key, part);
     return [name(this.#epoch === 0 ? 'entry' : `entry:${this.#epoch}`), name('mark'), name('writers')];
   }
 }

@@ -6,13 +6,7 @@ import { type Rule, type Sweep, Sweeps } from './sweeps.js';
 
 export type SweepMessage = Extract<Message, { kind: 'sweep' }>;
 
-export interface RedisSweepsOptions {
-  keyPrefix: string;
-  /** A sweep of another instance that was not heard of, because messages were lost. */
-  onMissed: (sweep: Sweep) => void;
-}
-
-export type SweepLink = Pick<RedisLink, 'run' | 'commands' | 'announcement' | 'lose'>;
+export type SweepLink = Pick<RedisLink, 'run' | 'commands' | 'keyPrefix' | 'announcement' | 'lose'>;
 
 /** As many as each instance keeps. */
 const MOST_KEPT = 200;
@@ -24,15 +18,18 @@ const MOST_KEPT = 200;
 export class RedisSweeps {
   readonly known = new Sweeps();
   readonly #link: SweepLink;
-  readonly #options: RedisSweepsOptions;
-  readonly #name: string;
+  readonly #onMissed: (sweep: Sweep) => void;
   /** Made while Redis did not listen. */
   #owed: Sweep[] = [];
 
-  constructor(link: SweepLink, options: RedisSweepsOptions) {
+  /** `onMissed`: another instance swept and it was not heard of, because messages were lost. */
+  constructor(link: SweepLink, onMissed: (sweep: Sweep) => void) {
     this.#link = link;
-    this.#options = options;
-    this.#name = `${options.keyPrefix}sweeps`;
+    this.#onMissed = onMissed;
+  }
+
+  get #name(): string {
+    return `${this.#link.keyPrefix}sweeps`;
   }
 
   /** Tells all instances; the number of the sweep, or 0 when Redis is away and will be told later. */
@@ -70,7 +67,7 @@ export class RedisSweeps {
       await this.#link.commands.zadd(this.#name, ...rules.flatMap((rule) => [rule.number, lineOf(rule)]));
     }
     for (const message of stored) {
-      if (this.enter(message)) this.#options.onMissed({ prefix: message.key, isSoft: message.isSoft });
+      if (this.enter(message)) this.#onMissed({ prefix: message.key, isSoft: message.isSoft });
     }
   }
 

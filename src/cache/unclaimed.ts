@@ -17,7 +17,7 @@ export interface UnclaimedDeps {
   lock: KeyLock;
   /** The other workers of this machine, when there are any. */
   tell?: TellPeers;
-  shared?: { link: Pick<RedisLink, 'run'>; keyPrefix: string };
+  shared?: Pick<RedisLink, 'run' | 'keyPrefix'>;
 }
 
 /** Programs that try again do so within minutes; one that was started again may take longer. */
@@ -57,7 +57,7 @@ export class LeftNames {
 /** In Redis where it is there, else in all workers of this machine. */
 export function createUnclaimed({ left, lock, tell, shared }: UnclaimedDeps): Unclaimed {
   const run: RedisLink['run'] = (name, command) =>
-    shared === undefined ? Promise.resolve(undefined) : shared.link.run(name, command);
+    shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const placeOf = (ask: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${ask}`;
 
   /** Under a lock, as another worker may be about to give out the same. */

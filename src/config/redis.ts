@@ -31,8 +31,11 @@ export const redis = section({
       'Some nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
     ),
   keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
-    .prefault('hrp:')
-    .describe('Text before every Redis key and channel; instances share a cache when it is the same.'),
+    .nullable()
+    .default(null)
+    .describe(
+      'Text before every Redis key and channel; instances with the same one and the same `upstream.url` share a cache; none: made from `upstream.url` and the number of the database.',
+    ),
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'How long one Redis command may take; after that it counts as a miss.',
   ),

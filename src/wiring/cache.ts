@@ -1,9 +1,10 @@
 // Makes the cache and says what becomes of its messages.
 import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
+import { defaultKeyPrefix } from './key-prefix.js';
 import type { Parts } from './parts.js';
 
 export function makeCache(
-  { config, redisCa, now, logger, metrics, activity, peers }: Parts,
+  { config, upstreamUrl, redisCa, now, logger, metrics, activity, peers }: Parts,
   { onForgotten, onSwept }: Pick<CacheDeps, 'onForgotten' | 'onSwept'>,
 ): Cache {
   const { cache, redis, upstream } = config;
@@ -14,7 +15,9 @@ export function makeCache(
     ...(cluster !== null && { cluster }),
     sentinelName,
     ca: redisCa,
-    keyPrefix: redis.keyPrefix,
+    ...(redis.keyPrefix === null
+      ? { keyPrefix: defaultKeyPrefix(upstreamUrl, redis) }
+      : { keyPrefix: redis.keyPrefix, upstream: upstreamUrl }),
     commandTimeoutMs: redis.commandTimeout,
     lostMaxAgeMs: redis.lostMaxAge,
   };
@@ -37,6 +40,9 @@ export function makeCache(
     },
     onRedisTrouble: (reason) => {
       logger.warn({ reason }, 'redis cannot be used');
+    },
+    onForeignPrefix: (found) => {
+      logger.warn(found, 'redis.keyPrefix belongs to another upstream: nothing is shared with it');
     },
     onRedisState(state) {
       metrics.redisIs(state);

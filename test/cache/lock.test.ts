@@ -24,8 +24,8 @@ describe('a lock within one process', () => {
   });
 
   test('still holds within the process while Redis is away', async () => {
-    const away = { run: () => Promise.resolve(undefined) };
-    const lock = createKeyLock({ waitMs: 1000, shared: { link: away, keyPrefix: 't:' } });
+    const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
+    const lock = createKeyLock({ waitMs: 1000, shared: away });
     let inside = 0;
     const work = async (): Promise<number> => {
       const now = ++inside;

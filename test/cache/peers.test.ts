@@ -26,6 +26,7 @@ function createMachine(): { start: () => Cache; pass: (ms: number) => void } {
       onEvict: nothing,
       onRedisState: nothing,
       onRedisError: nothing,
+      onForeignPrefix: nothing,
       onRedisTrouble: nothing,
     });
     workers.push(worker);

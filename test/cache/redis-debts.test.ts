@@ -38,6 +38,7 @@ function fakeRedis(): FakeRedis {
     lost: 0,
     link: {
       commands,
+      keyPrefix: 'test:',
       announcement: (message) => ['channel', message],
       everybodyHeard: () => Promise.resolve(),
       run: async (_name, command) => (fake.isUp ? command(commands).catch(() => undefined) : undefined),
@@ -53,7 +54,7 @@ function fakeRedis(): FakeRedis {
 const NOW = 1_000_000;
 function storeOn(redis: FakeRedis, { mostDebts = 100, now = (): number => NOW } = {}): RedisStore {
   const lives = { markLifeMs: 60_000, fenceLifeMs: 1000 };
-  return new RedisStore(redis.link, { keyPrefix: 'test:', ...lives, now, mostDebts });
+  return new RedisStore(redis.link, { ...lives, now, mostDebts });
 }
 
 test('what was written while Redis was away is told once it is back, and only once', async () => {

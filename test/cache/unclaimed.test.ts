@@ -26,9 +26,9 @@ describe('names in one process', () => {
   });
 
   test('are in memory while Redis is away', async () => {
-    const away = { run: () => Promise.resolve(undefined) };
+    const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
     const left = new LeftNames(() => 0);
-    const unclaimed = createUnclaimed({ left, lock, shared: { link: away, keyPrefix: 't:' } });
+    const unclaimed = createUnclaimed({ left, lock, shared: away });
     await unclaimed.leave('ask', 'P/1');
     expect(await unclaimed.claim('ask')).toBe('P/1');
   });

@@ -33,7 +33,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
       env: { REDIS_CLUSTER: cluster.nodes, REDIS_KEY_PREFIX: `run-${run}:`, ...env },
     });
   const readAll = (proxy: Proxy) => Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))));
-  const stored = () => cluster.keys(`run-${run}:*:entry`);
+  const stored = () => cluster.keys(`run-${run}:*:entry*`);
 
   test('share their entries, which lie on all three masters', async () => {
     const [one, other] = [await start(), await start()];

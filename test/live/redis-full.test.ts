@@ -78,7 +78,7 @@ describeWithRedis('a Redis that is full', () => {
     );
     onTestFinished(() => link.close());
     await expect.poll(() => link.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared: { link, keyPrefix: 't:' } });
+    return createKeyLock({ waitMs, shared: link });
   }
 
   testKeyLock(async (waitMs) => {

@@ -1,6 +1,7 @@
 // What somebody else left in Redis, or says there, is no record and does no harm.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { defaultKeyPrefix } from '../../src/wiring/key-prefix.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -15,8 +16,10 @@ const pathOf = (handle: string): string => `/api/handles/${handle}`;
 describeWithRedis('a Redis that holds or says what we do not understand', () => {
   let redis: RedisServer;
   let client: Redis;
+  let prefix: string;
   beforeAll(async () => {
     redis = await startRedis();
+    prefix = defaultKeyPrefix(demo.url, { url: redis.url, cluster: null });
     client = new Redis(redis.url);
   });
   afterAll(async () => {
@@ -54,8 +57,8 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
   ])('the message %#, which is none of ours, does no harm', async (message) => {
     const proxy = await start();
     await proxy.ask(pathOf(HANDLE));
-    await client.publish('hrp:forget', message);
-    await client.publish('hrp:forget', Buffer.from([0xff, 0x00, 0xfe]));
+    await client.publish(`${prefix}0:forget`, message);
+    await client.publish(`${prefix}0:forget`, Buffer.from([0xff, 0x00, 0xfe]));
     for (let count = 0; count < 3; count++) {
       expect(numberIn(await proxy.ask(pathOf(HANDLE)))).toBe(1);
     }
@@ -67,7 +70,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
   test.each(['x', '-5', '1e308', '12abc', '99999999999999999999'])(
     'an epoch of %j does not keep what is written from being seen',
     async (epoch) => {
-      await client.set('hrp:epoch', epoch);
+      await client.set(`${prefix}epoch`, epoch);
       const [one, other] = [await start(), await start()];
       await other.ask(pathOf(HANDLE));
       expect((await putNumbered(one.url, pathOf(HANDLE), 5)).status).toBe(200);
@@ -80,7 +83,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
     'a %s of another kind does not keep what is written from being seen',
     async (part) => {
       const [one, other] = [await start(), await start()];
-      await client.hset(`hrp:{${HANDLE.toUpperCase()}}:${part}`, 'field', 'value');
+      await client.hset(`${prefix}{${HANDLE.toUpperCase()}}:${part}`, 'field', 'value');
       await other.ask(pathOf(HANDLE));
       await one.ask(pathOf(HANDLE));
       for (const count of [6, 7]) {

@@ -26,7 +26,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     );
     onTestFinished(() => link.close());
     await expect.poll(() => link.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared: { link, keyPrefix: 't:' } });
+    return createKeyLock({ waitMs, shared: link });
   }
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);

@@ -34,7 +34,7 @@ describeWithRedis('the stores on a real Redis', () => {
     });
   }
   const storeOn = (link: RedisLink): RedisStore =>
-    new RedisStore(link, { keyPrefix: 'test:', markLifeMs: 120_000, fenceLifeMs: FENCE_LIFE_MS, now });
+    new RedisStore(link, { markLifeMs: 120_000, fenceLifeMs: FENCE_LIFE_MS, now });
 
   describe('the Redis store', () => {
     storeContract(async () => {

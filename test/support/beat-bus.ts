@@ -53,7 +53,7 @@ export function createBeatBus({ masters: masterCount = 1 } = {}): BeatBus {
     const obeyed = mastersOf.map(() => 0);
     let provedAt = -Infinity;
     const beat = new RedisBeat({
-      keyPrefix: 'test:',
+      namespace: { channelPrefix: 'test:' },
       instance,
       answer: (channel, text) => {
         publish(0, channel, text);

@@ -1,0 +1,135 @@
+// Deployments before different Handle servers on one Redis: neither entries nor messages cross.
+import { Redis } from 'ioredis';
+import request from 'supertest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startConnectedProxy } from '../support/built-proxy.js';
+import { ask } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered } from '../support/demo-writes.js';
+import type { Proxy } from '../support/proxy.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { startSharing } from '../support/sharing-proxies.js';
+
+const [one, other] = [await startDemoServer(), await startDemoServer()];
+const HANDLE = '21.T11998/shared';
+const PATH = `/api/handles/${HANDLE}`;
+
+describeWithRedis('deployments on one Redis', () => {
+  let redis: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+  beforeEach(async () => {
+    await client.flushall();
+    one.put(HANDLE, numbered(1));
+    other.put(HANDLE, numbered(2));
+    for (const demo of [one, other]) demo.reset();
+  });
+
+  type Env = Record<string, string>;
+  const startAt = (upstreamUrl: string, env: Env = {}, redisUrl = redis.url): Promise<Proxy> =>
+    startSharing({ redisUrl, upstreamUrl, env });
+  const isStored = (count: number) => expect.poll(() => client.keys('*:entry*')).toHaveLength(count);
+  const purge = (proxy: Proxy) => request(proxy.app.admin).post('/purge').send({ all: true }).expect(200);
+  const cacheStatusOf = async (proxy: Proxy) => (await proxy.ask(PATH)).headers['cache-status'];
+
+  /** What one proxy loads and purges does nothing to the other, whose record is its own. */
+  async function keepApart([first, second]: [Proxy, Proxy]): Promise<void> {
+    expect(numberIn(await first.ask(PATH))).toBe(1);
+    await isStored(1);
+    expect(numberIn(await second.ask(PATH))).toBe(2);
+    expect(numberIn(await first.ask(PATH))).toBe(1);
+    await purge(first);
+    // The first hears of its own purge as the second would have.
+    expect(await cacheStatusOf(first)).toContain('fwd=miss');
+    expect(await cacheStatusOf(second)).toContain('; hit');
+    expect([one.askedFor(HANDLE), other.askedFor(HANDLE)]).toEqual([2, 1]);
+  }
+
+  test('before different Handle servers keep apart with default settings', async () => {
+    await keepApart([await startAt(one.url), await startAt(other.url)]);
+  });
+
+  test('before different Handle servers keep apart under one redis.keyPrefix', async () => {
+    const env = { REDIS_KEY_PREFIX: 'same:' };
+    await keepApart([await startAt(one.url, env), await startAt(other.url, env)]);
+  });
+
+  test.each<Env>([{}, { REDIS_KEY_PREFIX: 'same:' }])(
+    'in different databases of one Redis keep apart, with %o',
+    async (env) => {
+      await keepApart([await startAt(one.url, env), await startAt(other.url, env, `${redis.url}/1`)]);
+    },
+  );
+
+  test('before one Handle server in different databases do not hear of each other', async () => {
+    const [first, second] = [await startAt(one.url), await startAt(one.url, {}, `${redis.url}/2`)];
+    for (const proxy of [first, second]) await proxy.ask(PATH);
+    await purge(first);
+    expect(await cacheStatusOf(first)).toContain('fwd=miss');
+    expect(await cacheStatusOf(second)).toContain('; hit');
+    expect(one.askedFor(HANDLE)).toBe(3);
+  });
+
+  test('are one where the address is the same in another spelling', async () => {
+    const upper = one.url.replace('http://127.0.0.1', 'HTTP://127.1');
+    const [first, second] = [await startAt(one.url), await startAt(upper)];
+    await first.ask(PATH);
+    await isStored(1);
+    expect(await cacheStatusOf(second)).toContain('detail=redis');
+  });
+
+  describe('whose redis.keyPrefix is the same by mistake', () => {
+    const env = { REDIS_KEY_PREFIX: 'mistake:' };
+    const startBuilt = (upstreamUrl: string) =>
+      startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
+
+    test('the later one says so, and its instances share among themselves', async () => {
+      const first = await startBuilt(one.url);
+      await ask(first.url, PATH);
+      await isStored(1);
+      const second = await startBuilt(other.url);
+      const warnings = ({ logs }: typeof first) => logs().filter(({ level }) => level === 'warn');
+      expect(warnings(second)).toContainEqual(
+        expect.objectContaining({
+          msg: expect.stringContaining('redis.keyPrefix') as string,
+          keyPrefix: 'mistake:',
+          upstream: other.url,
+          other: one.url,
+        }),
+      );
+      expect(warnings(first).filter(({ msg }) => String(msg).includes('redis.keyPrefix'))).toEqual([]);
+      expect(numberIn(await ask(second.url, PATH))).toBe(2);
+      await isStored(2);
+      const third = await startBuilt(other.url);
+      const shared = await ask(third.url, PATH);
+      expect(numberIn(shared)).toBe(2);
+      expect(shared.headers['cache-status']).toContain('detail=redis');
+      expect(other.askedFor(HANDLE)).toBe(1);
+    });
+
+    test('the records of the one before are not believed once it is gone', async () => {
+      const first = await startAt(one.url, env);
+      await first.ask(PATH);
+      await isStored(1);
+      await first.close();
+      await client.del('mistake:upstream');
+      expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
+    });
+
+    test('the first keeps what is its own when Redis forgets everything', async () => {
+      const first = await startAt(one.url, env);
+      await client.flushall();
+      await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);
+      const second = await startAt(other.url, env);
+      expect(numberIn(await first.ask(PATH))).toBe(1);
+      expect(numberIn(await second.ask(PATH))).toBe(2);
+    });
+  });
+});
