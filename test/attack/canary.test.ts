@@ -1,7 +1,7 @@
 // Secrets, sent in every possible place, are looked for in every place where none may be.
 import '../support/real-sockets.js';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { textValue } from '../../src/demo/seed.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -10,8 +10,6 @@ import { WRITE_HEADERS } from '../support/demo-writes.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 // A process and a Redis are started.
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
-
 const demo = await startDemoServer();
 const PASSWORD = 'canary-password';
 const SESSION = 'canary-session';

@@ -1,5 +1,5 @@
 // A real Redis Cluster of three masters carries what one Redis does.
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -8,8 +8,6 @@ import { LITTLE_PATIENCE, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 // A cluster takes seconds to find out that a node is gone, and that it is back.
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
-
 const demo = await startDemoServer();
 const handles = Array.from({ length: 30 }, (_, at) => `21.T11998/cluster-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

@@ -1,5 +1,5 @@
 // A master that fails is followed by its replica, as a real Sentinel decides; readers notice nothing.
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
@@ -8,8 +8,6 @@ import { LITTLE_PATIENCE, type RedisServer, describeWithRedis } from '../support
 import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
 
 // A Sentinel takes its time to be sure that a master is gone.
-vi.setConfig({ testTimeout: 60_000 });
-
 const demo = await startDemoServer();
 const handles = Array.from({ length: 10 }, (_, at) => `21.T11998/guarded-${at}`);
 const pathOf = (handle: string): string => `/api/handles/${handle}`;

@@ -41,7 +41,7 @@ function raw(
 
 describe('the short paths', () => {
   const title = 'say byte for byte what Express says of $name, whatever is asked, and when';
-  test.each([records, redirects])(title, { timeout: 120_000 }, async ({ corner, answerOf }) => {
+  test.each([records, redirects])(title, async ({ corner, answerOf }) => {
     // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);
     let compared = 0;

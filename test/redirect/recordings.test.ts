@@ -51,7 +51,7 @@ const ledByNames = (names: string[], read: (name: string) => Led): Record<string
   Object.fromEntries(names.map((name) => [name, read(name)]));
 const recorded = new Map(redirects.map((recording) => [recording.name, recordedLed(recording)]));
 
-test('the proxy leads where HDLProxy led, but for what is waived', { timeout: 30_000 }, async () => {
+test('the proxy leads where HDLProxy led, but for what is waived', async () => {
   const answers = await replayAll();
   const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
   const held = redirects.map(({ name }) => name).filter((name) => !waived.includes(name));
