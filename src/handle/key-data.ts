@@ -33,7 +33,8 @@ export function decodeKey(bytes: Buffer): Jwk {
 
 export function keyFromJson(json: unknown): Buffer {
   const jwk = json as Jwk;
-  const layout = LAYOUTS[jwk.kty ?? ''];
+  const kty = jwk.kty ?? '';
+  const layout = Object.hasOwn(LAYOUTS, kty) ? LAYOUTS[kty] : undefined;
   if (layout === undefined) throw new RangeError('a key that is neither RSA nor DSA');
   const numbers = layout.stored.map((member) => sized(signed(jwk[member] ?? '')));
   return Buffer.concat([sized(layout.name), int16(0), ...numbers]);
@@ -43,7 +44,9 @@ const unsigned = (bytes: Buffer): string =>
   (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
 
 /** Java writes positive numbers with a zero byte in front when the highest bit is set. */
-function signed(base64url: string): Buffer {
+function signed(base64url: unknown): Buffer {
+  // `Buffer.from` takes an object with a `length` for a list of so many bytes.
+  if (typeof base64url !== 'string') throw new TypeError('a number of a key that is no text');
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;
 }

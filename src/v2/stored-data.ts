@@ -29,6 +29,8 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
   key: keyFromJson,
 };
 
+const NONE = Buffer.alloc(0);
+
 /**
  * The bytes of a value as a server shows it. What cannot be read has none here; an update that sends
  * such a value back leaves the server's own form in place (merge.ts).
@@ -37,9 +39,9 @@ export function storedBytes({ data }: Pick<HandleValue, 'data'>): Buffer {
   if (typeof data === 'string') return Buffer.from(data, 'utf8');
   try {
     const { format, value } = data as Data;
-    return READERS[format]?.(value) ?? Buffer.alloc(0);
+    return Object.hasOwn(READERS, format) ? (READERS[format]?.(value) ?? NONE) : NONE;
   } catch {
-    return Buffer.alloc(0);
+    return NONE;
   }
 }
 

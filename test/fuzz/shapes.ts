@@ -76,9 +76,18 @@ const ODD: readonly (() => Json)[] = [
   ...['', ' ', '\0', '\u0007\u001b[2J', '\ud800', '\u2028', '\ufffd', '\r\nSet-Cookie: a=b'].map(
     (text) => () => text,
   ),
-  ...['<script>', '&amp;', '__proto__', '0', 'http://[', 'mailto:', 'javascript:alert(1)', 'é'].map(
-    (text) => () => text,
-  ),
+  ...[
+    '<script>',
+    '&amp;',
+    '__proto__',
+    'constructor',
+    'toString',
+    '0',
+    'http://[',
+    'mailto:',
+    'javascript:alert(1)',
+    'é',
+  ].map((text) => () => text),
   ...['2026-99-99T99:99:99Z', '+275760-09-13T00:00:00.001Z', '-1', 'x'.repeat(5000)].map(
     (text) => () => text,
   ),

@@ -68,6 +68,12 @@ describe('a second value that is odd', () => {
     ['a list of nothing', { data: { format: 'vlist', value: [null] } }],
     ['a site without servers', { data: { format: 'site', value: { servers: 7 } } }],
     ['a key of another kind', { data: { format: 'key', value: { kty: 'constructor', n: {} } } }],
+    [
+      'a key with a number of a billion bytes',
+      { data: { format: 'key', value: { kty: 'RSA', n: { length: 1e9 } } } },
+    ],
+    ['a format that every object has', { data: { format: 'constructor', value: 'x' } }],
+    ['a format that gives a text', { data: { format: 'toString', value: 'x' } }],
     ['data that cannot be a text', { data: { format: 'hex', value: { toString: 1 } } }],
   ])('%s', async (_what, members) => {
     expect(await statusesOf([VALUES[0], odd({ index: 2, ...members })])).toEqual(SHOWN);
