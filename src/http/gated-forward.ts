@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
-import type { Gate, GiveWay } from '../upstream/gate.js';
+import { type Gate, type GiveWay, callerKey } from '../upstream/gate.js';
 import { contextOf } from './context.js';
 import type { Forward } from './forwarder.js';
 
@@ -10,7 +10,7 @@ import type { Forward } from './forwarder.js';
 export function createGatedForward(forward: Forward, gate: Pick<Gate, 'enter' | 'offer'>): Forward {
   return async function gatedForward(req, res, sending) {
     const { handle } = contextOf(res);
-    const leave = await gate.enter(handle && upperAscii(handle));
+    const leave = await gate.enter(handle && callerKey(upperAscii(handle), req.headers.authorization));
     try {
       // Nothing has been sent yet, so nothing has to be: http-proxy would not notice that nobody waits.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });

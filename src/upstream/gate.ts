@@ -34,6 +34,9 @@ export interface Gate {
   use: () => GateUse;
 }
 
+/** With each login a part of its own: wrong passwords must not take the turns of the owner of a handle. */
+export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
+
 interface Waiting {
   key: string | undefined;
   letIn: () => void;

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import { readBody } from './body.js';
 import { neverReached, toServiceError } from './failure.js';
-import type { Gate } from './gate.js';
+import { type Gate, callerKey } from './gate.js';
 import { type RecordAnswer, readAnswer } from './record-answer.js';
 import { retryOnFresh } from './retry.js';
 import { withSignal } from './time-limit.js';
@@ -40,8 +40,8 @@ export interface Sender {
 
 export function createSender(options: SenderOptions): Sender {
   const { gate, timeoutMs, writeTimeoutMs, caseSensitive } = options;
-  const keyOf = ({ handle }: Pick<Sent, 'handle'>): string | undefined =>
-    handle === undefined ? undefined : recordKey(handle, caseSensitive);
+  const keyOf = ({ handle, authorization }: Pick<Sent, 'handle' | 'authorization'>): string | undefined =>
+    handle === undefined ? undefined : callerKey(recordKey(handle, caseSensitive), authorization);
 
   async function send(sent: Sent, dispatcher: Dispatcher, signal: AbortSignal): Promise<RecordAnswer> {
     const { handle } = sent;
