@@ -9,7 +9,7 @@ import { startSharing } from '../support/sharing-proxies.js';
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/demo';
 const PATH = `/api/handles/${HANDLE}`;
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 60_000 };
 
 interface Look {
   cached: boolean;

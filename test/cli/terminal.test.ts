@@ -6,7 +6,7 @@ import { itWithProgram } from '../support/programs.js';
 import { CTRL_C, startOnTerminal } from '../support/terminal.js';
 
 const demo = await startDemoServer();
-const START = { timeout: 15_000 };
+const START = { timeout: 60_000 };
 const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
   const { exited, screen } = startOnTerminal(args, env);
   const { code } = await exited;

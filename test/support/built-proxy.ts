@@ -67,7 +67,7 @@ export interface BuiltProxy {
 }
 
 /** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
-export const START_TIMEOUT_MS = 15_000;
+export const START_TIMEOUT_MS = 120_000;
 
 /** The service once /readyz says so. Logs at `info`, because the log tells which ports it took. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {

@@ -52,7 +52,7 @@ export async function startRedisCluster(size = 3, extra: string[] = []): Promise
         if (!(await Promise.all(clients.map(finds))).every(Boolean))
           throw new Error('the cluster is not well');
       },
-      { timeout: 10_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
   await isWell();
   return {

@@ -80,7 +80,7 @@ const until = (isSo: () => Promise<boolean>, otherwise: string): Promise<void> =
     async () => {
       if (!(await isSo())) throw new Error(otherwise);
     },
-    { timeout: 20_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   );
 
 async function launchSentinel(

@@ -16,7 +16,7 @@ useNock();
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
 /** All turns at the Handle server that one login gets for one handle (an eighth of `upstream.concurrency`). */
 const OTHERS = 8;
-const PATIENT = { timeout: 60_000 };
+const PATIENT = { timeout: 170_000 };
 
 /** A Handle server with one record, that answers when `before` lets it; remembers who asked for what. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
