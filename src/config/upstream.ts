@@ -6,10 +6,10 @@ const ADDRESS = 'an http:// or https:// address with neither path, query nor cre
 
 const breaker = section({
   failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
-    'Number of failures in a row that open the circuit breaker of a server: each without a connection, one for each handle of the others; of 500 and bad answers ten times as many handles.',
+    'Number of consecutive failures that opens the circuit breaker of a server. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.',
   ),
   openFor: duration({ min: '10ms', max: '1h', byDefault: '5s' }).describe(
-    'How long a server without a connection is left alone, and the time in which no more than `failures` other handles are tried while the breaker is open.',
+    'Period of an open circuit breaker: how long an unreachable server is not contacted; any other server gets requests for at most `failures` handles in it.',
   ),
 });
 
@@ -45,7 +45,7 @@ const times = {
     'How long a reader waits for the upstream before a stale record stands in (RFC 8767); less than `upstream.timeout`.',
   ),
   retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'How long a handle is left alone after the upstream failed to answer for it (a stale record stands in, or the failure is answered again), and a server after which another had to be asked.',
+    'How long a handle is not requested again after a failure (readers get the stale record or the same error), and how long a failed server is tried last; `0s` turns both off.',
   ),
   maxRest: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
     'Longest time a server is left alone because it asked for that with 429 or 503 and `Retry-After`; `0s`: never.',

@@ -45,7 +45,7 @@ const unsigned = (bytes: Buffer): string =>
 
 /** Java writes positive numbers with a zero byte in front when the highest bit is set. */
 function signed(base64url: unknown): Buffer {
-  // `Buffer.from` takes an object with a `length` for a list of so many bytes.
+  // `Buffer.from` allocates the `length` of an object, whatever the object says.
   if (typeof base64url !== 'string') throw new TypeError('a number of a key that is no text');
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;

@@ -98,7 +98,3 @@ const withoutCoding = (header: string | undefined): string | undefined => header
 
 export const isConditional = ({ headers }: IncomingMessage): boolean =>
   headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
-
-/** Only where nothing is: the server itself looks and writes in one step, so no lock is needed. */
-export const isCreateOnly = ({ method, headers }: IncomingMessage): boolean =>
-  method === 'PUT' && headers['if-none-match']?.trim() === '*' && headers['if-match'] === undefined;

@@ -8,6 +8,8 @@ const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 // Recording "OPTIONS preflight GET".
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
+/** A Handle server knows none; named only where they are asked for, so that other answers stay as it gives them. */
+const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
 /** Response headers that scripts may read unasked (Fetch standard), and those of CORS itself. */
@@ -63,7 +65,12 @@ function exposedOf(names: readonly string[]): string {
 /** OPTIONS: what may be asked, or a preflight. */
 export function answerOptions(req: Request, res: Response): void {
   if (isPreflight(req)) {
-    answerPreflight(req, res);
+    const asked = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
+    answerPreflight(
+      req,
+      res,
+      CONDITIONS.filter((name) => asked.includes(name.toLowerCase())),
+    );
     return;
   }
   res.setHeader('Allow', 'GET, HEAD, POST, PUT, DELETE, OPTIONS');

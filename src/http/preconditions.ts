@@ -1,4 +1,5 @@
 // Evaluates If-Match, If-None-Match and their dates (RFC 9110 §13).
+import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
 
 export interface ConditionHeaders {
@@ -30,6 +31,13 @@ export function evaluatePreconditions(headers: ConditionHeaders, state: Resource
   if (isNews(headers, state)) return 'pass';
   return isRead(state) ? 'not-modified' : 'failed';
 }
+
+/** Only where nothing is: the server itself looks and writes in one step, so nothing is read and no lock is needed. */
+export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
+  method === 'PUT' &&
+  headers['if-none-match']?.trim() === '*' &&
+  headers['if-match'] === undefined &&
+  headers['if-unmodified-since'] === undefined;
 
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 

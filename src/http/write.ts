@@ -3,21 +3,16 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Selection } from '../handle/value.js';
 import { judgeWrite } from '../handle/write-outcome.js';
 import { judgeFailedWrite } from '../upstream/failure.js';
-import {
-  type ConditionalDeps,
-  isConditional,
-  isCreateOnly,
-  whileConditionHolds,
-} from './conditional-write.js';
+import { type ConditionalDeps, isConditional, whileConditionHolds } from './conditional-write.js';
 import { contextOf } from './context.js';
 import type { Forward } from './forwarder.js';
 import { handBack } from './hand-back.js';
 import { mintedHandle, readWhole, responseCodeOf } from './minted.js';
 import { upstreamTarget } from './pass-through.js';
+import { isCreateOnly } from './preconditions.js';
 import { readParameters } from './question.js';
 import type { WithBody } from './request-body.js';
 import { readHandle } from './resolve.js';
@@ -42,26 +37,26 @@ export function createWriteRoute(deps: WriteDeps): RequestHandler {
     const target = upstreamTarget(context);
     const send = (body: Buffer) => async (): Promise<Answered> =>
       forwardFenced(() => deps.forward(req, res, { target, body }), await deps.fence(handle));
-    const { answer, body, responseCode } = await deps.withBody(req, (body) => {
+    const { answer, body } = await deps.withBody(req, (body) => {
       if (!isConditional(req) || isCreate) return send(body)();
       const selection = selectionOf(context.target.query);
       return whileConditionHolds(deps.conditional, req, { handle, selection }, send(body));
     });
-    if (isCreate && EXISTS.includes(responseCode))
+    if (isCreate && answer.statusCode === 409) {
+      answer.resume();
       throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
+    }
     if (isMinting(req, context.target.query)) await handBackMinted(answer, res, deps);
     else await handBack(answer, res, { ...(body && { body }) });
   };
 }
 
-/** Of a server that was asked not to overwrite. */
-const EXISTS: readonly unknown[] = [RESPONSE_CODE.handleExists, RESPONSE_CODE.valueExists];
-
 function queryToSend(req: Request, query: string): string {
   if (req.method !== 'PUT') return query;
   const explicit = withExplicitFlags(query);
   if (!isCreateOnly(req)) return explicit;
-  const others = explicit.split('&').filter((part) => part !== '' && !/^overwrite=/.test(part));
+  // Also where the name is percent-encoded.
+  const others = explicit.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
 }
 
@@ -75,20 +70,16 @@ function selectionOf(query: string): Selection {
 interface Answered {
   answer: IncomingMessage;
   body?: Buffer;
-  responseCode?: number | undefined;
 }
-
-/** Of other answers the status says all there is to know, and they need not be read. */
-const READ_STATUSES = [404, 409];
 
 async function forwardFenced(forward: () => Promise<IncomingMessage>, fence: Fence): Promise<Answered> {
   try {
     const answer = await forward();
     const status = answer.statusCode ?? 0;
-    const body = READ_STATUSES.includes(status) ? await readWhole(answer) : undefined;
-    const responseCode = body && responseCodeOf(body);
-    await fence[judgeWrite({ status, responseCode })]();
-    return { answer, ...(body && { body, responseCode }) };
+    // Of any other answer the status says all there is to know.
+    const body = status === 404 ? await readWhole(answer) : undefined;
+    await fence[judgeWrite({ status, responseCode: body && responseCodeOf(body) })]();
+    return { answer, ...(body && { body }) };
   } catch (failure) {
     await fence[judgeFailedWrite(failure)]();
     throw failure;
@@ -107,8 +98,11 @@ export function withExplicitFlags(query: string): string {
 }
 
 /** The server ignores the flag when there are indexes (api-facts: PUT parameters). */
-const isMinting = ({ method }: Request, query: string): boolean =>
-  method === 'PUT' && /(^|&)mintNewSuffix=true(&|$)/i.test(query) && !/(^|&)index=/.test(query);
+function isMinting({ method }: Request, query: string): boolean {
+  const parameters = readParameters(query);
+  const flag = parameters.get('mintNewSuffix')?.toLowerCase();
+  return method === 'PUT' && flag === 'true' && !parameters.has('index');
+}
 
 /** Somebody may have asked for the very name that was minted: it is not unknown any more. */
 async function handBackMinted(answer: IncomingMessage, res: Response, { forget }: WriteDeps): Promise<void> {

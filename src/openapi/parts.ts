@@ -52,6 +52,13 @@ export const header = (description: string): { description: string; schema: Sche
   schema: text,
 });
 
+export const requestHeader = (name: string, description: string): Parameter => ({
+  name,
+  in: 'header',
+  description,
+  schema: text,
+});
+
 /** The answers to failures of the catalogue, one for each status, in the form that the interface has. */
 export function failures(
   codes: readonly ErrorCode[],

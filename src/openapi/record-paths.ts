@@ -1,5 +1,14 @@
 // The record interface, as a Handle server has it.
-import { type Operation, type Parameter, type Paths, failures, header, ref, text } from './parts.js';
+import {
+  type Operation,
+  type Parameter,
+  type Paths,
+  failures,
+  header,
+  ref,
+  requestHeader,
+  text,
+} from './parts.js';
 
 const TAG = 'Record interface';
 const JSON_TYPE = 'application/json';
@@ -99,20 +108,13 @@ const resolve: Operation = {
 const writes = [{ basic: [] }, { session: [] }];
 const noDeletion = { 403: { description: 'Not allowed; or deletion is off on this proxy', ...record } };
 
-const condition = (name: string, description: string): Parameter => ({
-  name,
-  in: 'header',
-  description,
-  schema: text,
-});
-
 const conditions = [
-  condition(
+  requestHeader(
     'If-Match',
     'Write only when the record still has this `ETag`, as a GET of the same caller shows it; `*`: only when it exists.' +
       ' With `index`: the ETag of a GET with the same `index`.',
   ),
-  condition(
+  requestHeader(
     'If-None-Match',
     '`*`: write only when nothing is there; an ETag: only when the record has another one.',
   ),

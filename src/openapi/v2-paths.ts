@@ -8,6 +8,7 @@ import {
   failures,
   header,
   ref,
+  requestHeader,
   text,
 } from './parts.js';
 
@@ -31,16 +32,12 @@ const query = (name: string, description: string, schema: Schema = text): Parame
   description,
   schema,
 });
-const condition = (name: string, description: string): Parameter => ({
-  name,
-  in: 'header',
-  description,
-  schema: text,
-});
-
 const conditions = [
-  condition('If-Match', 'Only when the record is still the one with this ETag; `*`: only when it exists.'),
-  condition('If-None-Match', '`*`: only when the handle does not exist yet.'),
+  requestHeader(
+    'If-Match',
+    'Only when the record is still the one with this ETag; `*`: only when it exists.',
+  ),
+  requestHeader('If-None-Match', '`*`: only when the handle does not exist yet.'),
 ];
 
 const problem = content('application/problem+json', ref('Problem'));
@@ -120,7 +117,7 @@ const mint: Operation = {
     query('generator', 'How the name is made.', { enum: ['uuid', 'juuid'] }),
     query('prefix', 'What stands before the name.'),
     query('suffix', 'What stands behind the name.'),
-    condition('Idempotency-Key', 'The same key makes the same handle, however often it is sent.'),
+    requestHeader('Idempotency-Key', 'The same key makes the same handle, however often it is sent.'),
   ],
   requestBody: body,
   responses: { 201: created, ...common, ...ofBodies },
@@ -149,7 +146,7 @@ const search: Operation = {
     query('limit', 'Handles on a page; 0: all.', { type: 'integer', minimum: 0, default: 1000 }),
     query('page', 'Counted from 1.', { type: 'integer', minimum: 1, default: 1 }),
     query('URL', 'The value of the type URL; `*` stands for any text.'),
-    condition('Depth', '`1`: the records instead of their names.'),
+    requestHeader('Depth', '`1`: the records instead of their names.'),
   ],
   responses: { 200: { description: 'Names, or records', content: names }, ...common },
   security,

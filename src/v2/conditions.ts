@@ -2,8 +2,8 @@
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import type { HandleValue } from '../handle/value.js';
-import { etagOf, lastModified } from './etag.js';
 import { type Verdict, evaluatePreconditions } from '../http/preconditions.js';
+import { etagOf, lastModified } from './etag.js';
 
 /**
  * Judges the conditions against what the caller sees; `values` undefined: there is no such handle.
@@ -23,12 +23,6 @@ export function demandConditions(
   if (verdict !== 'failed') return verdict;
   throw new ServiceError('CONDITION_FAILED', { detail: describe(headers, etag) });
 }
-
-/** Only where nothing is: that the server can see by itself, in one step with the write. */
-export const isCreateOnly = ({ headers }: Request): boolean =>
-  headers['if-none-match']?.trim() === '*' &&
-  headers['if-match'] === undefined &&
-  headers['if-unmodified-since'] === undefined;
 
 function describe(headers: Request['headers'], etag: string | undefined): string {
   const named = ['if-match', 'if-none-match', 'if-unmodified-since']

@@ -1,8 +1,9 @@
 // PUT of a handle: creates it (201) or makes it exactly this list of values (204).
 import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
+import { isCreateOnly } from '../http/preconditions.js';
 import { requireJson, withJson } from './body.js';
-import { demandConditions, isCreateOnly } from './conditions.js';
+import { demandConditions } from './conditions.js';
 import type { Call, V2Deps } from './deps.js';
 import { holderOf } from './login.js';
 import { planWrite } from './merge.js';

@@ -50,6 +50,20 @@ describe('a script of another origin', () => {
     expect(upstream.asked).toBe(0);
   });
 
+  test('may make a write conditional, which a Handle server does not know', async () => {
+    mockUpstream();
+    const proxy = await startProxy();
+    const headers = {
+      Origin,
+      'Access-Control-Request-Method': 'PUT',
+      'Access-Control-Request-Headers': 'authorization,content-type,if-match',
+    };
+    const answer = await proxy.ask(PATH, { method: 'OPTIONS', headers });
+    expect(answer.headers['access-control-allow-headers']).toBe(
+      'X-Requested-With,Authorization,Origin,Accept,Content-Type,If-Match',
+    );
+  });
+
   test.each([
     { 'Access-Control-Request-Method': 'PATCH' },
     { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'x-evil' },

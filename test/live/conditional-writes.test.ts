@@ -138,7 +138,8 @@ describe('If-None-Match', () => {
   test('* creates a handle, and overwrites none', async () => {
     expect((await write({ 'If-None-Match': '*' }, { path: NEW_PATH })).status).toBe(201);
     await expectUnchanged(await write({ 'If-None-Match': '*' }));
-    await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?overwrite=true` }));
+    for (const name of ['overwrite', '%6Fverwrite'])
+      await expectUnchanged(await write({ 'If-None-Match': '*' }, { path: `${PATH}?${name}=true` }));
   });
 
   test('* with an index adds a value, and overwrites none', async () => {
