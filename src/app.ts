@@ -41,10 +41,12 @@ export interface App {
   admin: RequestListener;
   /** Says on the admin listener whether requests should come here. */
   readiness: Readiness;
-  /** To be called when the other workers are heard: what was kept before may have missed a write. */
+  /** To be called when messages are received: what was kept before may have missed a write. */
   joined: () => void;
-  /** Does here what another worker did there (a line of the cache). */
-  hear: (line: string) => void;
+  /** Applies what the primary has delivered. */
+  apply: Cache['apply'];
+  /** Does here what another worker did there with a name that was made. */
+  hear: Cache['hear'];
   /** Asks the upstream for all workers who wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
   /** What this process does and tells for its operator. */
@@ -67,10 +69,10 @@ export function createApp(deps: AppDeps): App {
   const { peers } = parts;
   const agents = makeAgents(parts);
   const cache: Cache = makeCache(parts, {
-    onForgotten(key) {
+    onInvalidated(key) {
       resolver.letGo(key);
     },
-    onSwept(prefix) {
+    onBanned(prefix) {
       resolver.letGoAll(prefix);
     },
   });
@@ -91,10 +93,9 @@ export function createApp(deps: AppDeps): App {
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
     readiness,
     joined() {
-      cache.joined();
-      cache.memory.sweep({ prefix: '', isSoft: false });
-      resolver.letGoAll('');
+      cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
     },
+    apply: cache.apply,
     hear: cache.hear,
     load: (key, handle) => upstream.load(key, handle),
     member,

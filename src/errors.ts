@@ -70,6 +70,11 @@ export const CATALOGUE = {
     responseCode: 3,
     title: 'More is asked than the Handle server can take at the moment',
   },
+  NOT_CONFIRMED: {
+    status: 503,
+    responseCode: 2,
+    title: 'The change cannot be confirmed on every instance of this proxy',
+  },
   BUSY: { status: 503, responseCode: 3, title: 'The handle is being changed by others' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many watch the status page' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'The Handle server did not answer in time' },

@@ -1,7 +1,7 @@
 // Counts things in windows of a minute: in this process, and over all instances where there is a Redis.
 import { LRUCache } from 'lru-cache';
-import type { RedisLink } from './redis-link.js';
-import { COUNT } from './redis-scripts.js';
+import type { RedisCommands } from './redis/commands.js';
+import { COUNT } from './redis/scripts.js';
 
 export interface Counted {
   count: number;
@@ -14,7 +14,7 @@ export type Count = (name: string, limit: number) => Counted | Promise<Counted>;
 
 export interface CounterDeps {
   now: () => number;
-  shared?: Pick<RedisLink, 'run' | 'isUp' | 'keyPrefix'>;
+  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'>;
 }
 
 const WINDOW_MS = 60_000;

@@ -21,6 +21,9 @@ export interface Entry {
 /** From when on it is known, and how long it is fresh. */
 export type Times = Pick<Entry, 'cachedAt' | 'staleAt'>;
 
+/** Stale by every clock, also one that is set back later. */
+export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
+
 export const isSame = (one: Entry, other: Entry): boolean =>
   one.cachedAt === other.cachedAt &&
   one.staleAt === other.staleAt &&
@@ -33,18 +36,27 @@ export const hasSameContent = (one: Entry, other: Entry): boolean =>
 
 // A stored entry of another release is a miss, never misread: change VERSION with the layout.
 const MAGIC = 'HRP';
-const VERSION = 4;
+const VERSION = 5;
 export const KINDS = ['found', 'empty', 'not-found'] as const;
 /** In Redis the byte of the kind is raised by this when the entry may only stand in (see SOFTEN). */
 const STALE_KINDS = KINDS.length;
-const HEADER_BYTES = 53;
-const SWEEP_AT = 45;
+const HEADER_BYTES = 69;
+const BAN_AT = 45;
+const RUN_AT = 53;
+/** Characters of a server run. */
+export const RUN_LENGTH = 16;
 /** The checksum (CRC-32) of all that follows it; it begins with the kind. */
 const CHECKSUM_AT = 5;
 const CHECKED_FROM = 9;
 
-/** Writes an entry, together with its key and the newest sweep when it was asked for, as one buffer. */
-export function encodeEntry(key: string, entry: Entry, sweep = 0): Buffer {
+/** What was true in Redis when an entry was asked for: the server run, and the number of the newest ban. */
+export interface Origin {
+  run: string;
+  ban: number;
+}
+
+/** Writes an entry, together with its key and its origin, as one buffer. */
+export function encodeEntry(key: string, entry: Entry, { run, ban }: Origin = { run: '', ban: 0 }): Buffer {
   const parts = [Buffer.from(key), Buffer.from(entry.message), toBuffer(entry.values)] as const;
   const header = Buffer.alloc(HEADER_BYTES);
   header.write(MAGIC, 0, 'latin1');
@@ -53,7 +65,8 @@ export function encodeEntry(key: string, entry: Entry, sweep = 0): Buffer {
   header.writeDoubleBE(entry.cachedAt, 9);
   header.writeDoubleBE(entry.staleAt, 17);
   header.writeDoubleBE(entry.deleteAt, 25);
-  header.writeDoubleBE(sweep, SWEEP_AT);
+  header.writeDoubleBE(ban, BAN_AT);
+  header.write(run, RUN_AT, RUN_LENGTH, 'latin1');
   parts.forEach((part, at) => header.writeUInt32BE(part.length, 33 + at * 4));
   const whole = Buffer.concat([header, ...parts]);
   whole.writeUInt32BE(checksumOf(whole), CHECKSUM_AT);
@@ -74,19 +87,29 @@ export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   const valuesAt = HEADER_BYTES + keyLength + messageLength;
   if (kind === undefined || buffer.length !== valuesAt + valuesLength) return undefined;
   if (buffer.toString('utf8', HEADER_BYTES, HEADER_BYTES + keyLength) !== key) return undefined;
-  const cachedAt = buffer.readDoubleBE(9);
   return {
     kind,
     message: buffer.toString('utf8', HEADER_BYTES + keyLength, valuesAt),
     values: fromBuffer(buffer.subarray(valuesAt)),
-    cachedAt,
-    staleAt: isStale ? cachedAt : buffer.readDoubleBE(17),
+    cachedAt: buffer.readDoubleBE(9),
+    staleAt: isStale ? 0 : buffer.readDoubleBE(17),
     deleteAt: buffer.readDoubleBE(25),
   };
 }
 
-/** The newest sweep that was known when a stored entry was asked for. */
-export const sweepOf = (buffer: Buffer): number => buffer.readDoubleBE(SWEEP_AT);
+/** The origin of a stored entry. */
+export const originOf = (buffer: Buffer): Origin => ({
+  run: buffer.toString('latin1', RUN_AT, RUN_AT + RUN_LENGTH),
+  ban: buffer.readDoubleBE(BAN_AT),
+});
+
+/** An entry of an instance whose clock is ahead, by the clock of this one: it was loaded now at the latest. */
+export function withoutSkew(entry: Entry, now: number): Entry {
+  const skewMs = entry.cachedAt - now;
+  if (skewMs <= 0) return entry;
+  const staleAt = Math.max(0, entry.staleAt - skewMs);
+  return { ...entry, cachedAt: now, staleAt, deleteAt: entry.deleteAt - skewMs };
+}
 
 const hasOurHeader = (buffer: Buffer): boolean =>
   buffer.length >= HEADER_BYTES &&

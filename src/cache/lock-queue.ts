@@ -17,7 +17,7 @@ interface Waiting<P> {
 const MAX_PLACES_OF_HOLDER = 128;
 const MAX_PLACES = 1024;
 
-/** The release times of so many keys are kept: a read that began before the oldest counts as outdated. */
+/** Maximum number of release times; a read that began before the oldest of them counts as outdated. */
 const MAX_RELEASES = 4096;
 
 /**

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from './deadline.js';
 import { LockQueue, type Place } from './lock-queue.js';
-import type { RedisLink } from './redis-link.js';
-import { redisName } from './redis-keys.js';
-import { LOCK, RENEW_LOCK, UNLOCK } from './redis-scripts.js';
+import type { RedisCommands } from './redis/commands.js';
+import { redisName } from './redis/names.js';
+import { LOCK, RENEW_LOCK, UNLOCK } from './redis/scripts.js';
 
 /** What a work knows when its turn has come. */
 export interface Held {
@@ -35,7 +35,7 @@ export interface KeyLockOptions {
   /** Where several workers share the machine: the queue of all of them. */
   takeTurn?: TakeTurn;
   /** Where Redis is used. */
-  shared?: Pick<RedisLink, 'run' | 'keyPrefix'>;
+  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
 /** A lock in Redis outlives a holder that was killed by no more than this; a holder that works renews it. */

@@ -1,18 +1,16 @@
 // The memory tier: the least recently used entries leave, found records and not-found answers apart.
-import { randomUUID } from 'node:crypto';
-import { type Entry, isSame } from './entry.js';
+import { type Ban, Bans } from './coherence/bans.js';
+import { Fences } from './coherence/fences.js';
+import { groupOf } from './coherence/groups.js';
+import { InvalidationLog } from './coherence/invalidation-log.js';
+import { type Entry, asStale, isSame } from './entry.js';
 import { Eras } from './eras.js';
-import { Fences } from './fences.js';
-import { Forgotten } from './forgotten.js';
 import { Lists, type ListName, type MemoryBounds, type MemoryUsage } from './lists.js';
 import { type Held, Slots } from './slots.js';
-import type { Fence, Looked, Store } from './store.js';
-import { type Sweep, Sweeps, staleFrom } from './sweeps.js';
+import type { Looked } from './store.js';
 
 export interface MemoryOptions {
   bounds: MemoryBounds;
-  /** How long a write may keep a key from being stored, when nobody says how it ended (ms). */
-  fenceLifeMs: number;
   now: () => number;
   onEvict?: (store: ListName) => void;
   fences?: Fences;
@@ -25,26 +23,28 @@ export interface Kept {
   bytes: number;
 }
 
-export class MemoryStore implements Store<number> {
+export class MemoryStore {
   readonly #slots = new Slots();
   readonly #lists: Lists;
-  readonly #forgotten = new Forgotten();
-  /** Numbered by the moments of what was forgotten. */
-  readonly #sweeps = new Sweeps();
+  readonly #log = new InvalidationLog();
+  /** Numbered by the moments of the invalidation log. */
+  readonly #bans = new Bans();
   readonly #fences: Fences;
   readonly #eras = new Eras();
-  readonly #fenceLifeMs: number;
+  /** By group: entries and loads from before this moment may have missed an invalidation. */
+  readonly #distrusted = new Map<number, number>();
+  /** The newest moment of a ban or a distrusted group: what is newer need not be checked. */
+  #checkedFrom = 0;
   readonly #now: () => number;
 
-  constructor({ bounds, fenceLifeMs, now, onEvict = () => undefined, fences = new Fences() }: MemoryOptions) {
+  constructor({ bounds, now, onEvict = () => undefined, fences = new Fences() }: MemoryOptions) {
     this.#fences = fences;
-    this.#fenceLifeMs = fenceLifeMs;
     this.#now = now;
     this.#lists = new Lists({ slots: this.#slots, bounds, onEvict });
   }
 
   get(key: string): Looked<number> {
-    return { entry: this.peek(key), ticket: this.#forgotten.now() };
+    return { entry: this.peek(key), ticket: this.#log.now() };
   }
 
   /** The entry alone; counts as a use. A write in flight takes nothing away: until it is acknowledged the entry is right. */
@@ -62,9 +62,8 @@ export class MemoryStore implements Store<number> {
   /** Whether `peek` would give the entry that is held. Also a use; as long as nothing has happened it is a short one. */
   look(key: string, held: Held): boolean {
     const era = this.#eras.now;
-    const sweep = this.#sweeps.latest;
     this.#endFences(key);
-    if (this.#slots.useAsItWas(held, { era, sweep })) return true;
+    if (this.#slots.useAsItWas(held, { era, checkedFrom: this.#checkedFrom })) return true;
     const at = this.#use(key);
     return at !== undefined && this.#slots.hold(at).stamp === held.stamp;
   }
@@ -79,14 +78,17 @@ export class MemoryStore implements Store<number> {
   inspect(key: string): Kept | undefined {
     this.#endFences(key);
     const at = this.#lists.peek(key);
-    if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
+    if (at === undefined || !this.#isLeft(key, at)) return undefined;
     const entry = this.#slots.entry(at);
     return { entry, hits: this.#slots.hits(at), bytes: this.#lists.bytesOf(key, at) };
   }
 
   /** Whether nothing has invalidated the key since the ticket was given. */
   isCurrent(key: string, ticket: number): boolean {
-    return !this.#forgotten.isSince(key, ticket) && !this.#sweeps.isSince(key, ticket);
+    if (this.#log.isSince(key, ticket)) return false;
+    return (
+      ticket >= this.#checkedFrom || !(this.#bans.isSince(key, ticket) || this.#isDistrusted(key, ticket))
+    );
   }
 
   accepts(key: string, ticket: number): boolean {
@@ -98,48 +100,27 @@ export class MemoryStore implements Store<number> {
     if (!this.accepts(key, ticket)) return false;
     const list = entry.kind === 'found' ? 'found' : 'notFound';
     this.#eras.stored(this.#lists.size(list));
-    const at = this.#slots.add(entry, { since: this.#forgotten.now(), era: this.#eras.now });
+    const at = this.#slots.add(entry, { since: this.#log.now(), era: this.#eras.now });
     return this.#lists.set(key, at, list);
   }
 
+  /** As `set`, for an authoritative answer: every load in flight is older. */
   replace(key: string, entry: Entry, ticket: number): boolean {
     const isKept = this.set(key, entry, ticket);
-    if (isKept) this.#forgotten.forget(key);
+    if (isKept) this.#log.add(key);
     return isKept;
   }
 
+  /** Drops the entry and makes every ticket given out for the key so far bad. */
   forget(key: string): void {
-    this.#forgotten.forget(key);
+    this.#log.add(key);
     this.#lists.delete(key);
-  }
-
-  /** Nobody else has this memory. */
-  heard(): void {
-    return undefined;
-  }
-
-  fence(key: string): Fence {
-    const writer = randomUUID();
-    this.raise(key, writer, this.#now() + this.#fenceLifeMs);
-    return {
-      changed: () => {
-        this.lower(key, writer);
-        this.forget(key);
-      },
-      unchanged: () => {
-        this.lower(key, writer);
-      },
-      // The fence stays until it expires.
-      unknown: () => {
-        this.soften(key);
-      },
-    };
   }
 
   /** A write begins, here or elsewhere. No load that began before it is stored any more. */
   raise(key: string, writer: string, until: number): void {
     this.#endOldFences();
-    this.#forgotten.forget(key);
+    this.#log.add(key);
     this.#fences.raise(key, writer, until);
   }
 
@@ -150,47 +131,57 @@ export class MemoryStore implements Store<number> {
 
   /** What is kept of the key may only stand in from now on; what is on its way is not kept. */
   soften(key: string): void {
-    this.#forgotten.forget(key);
+    this.#log.add(key);
     this.#makeStale(key);
   }
 
-  sweep(sweep: Sweep): void {
-    this.#sweeps.add({ ...sweep, number: this.#forgotten.next(), at: this.#now() });
-    if (sweep.prefix !== '' || sweep.isSoft) return;
-    this.#lists.clear();
+  ban(ban: Ban): void {
+    this.#checkedFrom = this.#log.next();
+    this.#bans.add({ ...ban, number: this.#checkedFrom });
+    if (ban.prefix === '' && !ban.isSoft) this.#lists.clear();
   }
 
-  /** Invalidations may have been missed: what is kept is stale from `now` on, what is on its way is not kept. */
-  distrust(now: number): void {
-    this.#sweeps.add({ prefix: '', isSoft: true, number: this.#forgotten.next(), at: now });
+  /** Invalidations of a group, or of any, may have been missed: what is kept is stale, what is on its way is not kept. */
+  distrust(group?: number): void {
+    if (group === undefined) {
+      this.ban({ prefix: '', isSoft: true });
+      return;
+    }
+    this.#checkedFrom = this.#log.next();
+    this.#distrusted.set(group, this.#checkedFrom);
   }
 
   #use(key: string): number | undefined {
     this.#endFences(key);
     const at = this.#lists.get(key);
-    if (at === undefined || !this.#outlivesSweeps(key, at)) return undefined;
+    if (at === undefined || !this.#isLeft(key, at)) return undefined;
     this.#slots.used(at, this.#eras.now);
     return at;
   }
 
-  /** Sweeps are applied to an entry when it is looked at; false when one of them took it. */
-  #outlivesSweeps(key: string, at: number): boolean {
+  /** Applies bans and distrust to an entry when it is used; false when a ban took it. */
+  #isLeft(key: string, at: number): boolean {
     const since = this.#slots.since(at);
-    if (since >= this.#sweeps.latest) return true;
+    if (since >= this.#checkedFrom) return true;
     const times = this.#slots.times(at);
-    const left = this.#sweeps.apply(key, times, since);
-    if (left === undefined) {
+    const allowed = this.#bans.apply(key, times, since);
+    if (allowed === undefined) {
       this.#lists.delete(key);
       return false;
     }
-    this.#slots.setSince(at, this.#forgotten.now());
+    const left = this.#isDistrusted(key, since) ? asStale(allowed) : allowed;
+    this.#slots.setSince(at, this.#log.now());
     if (left !== times) this.#slots.setStaleAt(at, left.staleAt);
     return true;
   }
 
+  #isDistrusted(key: string, moment: number): boolean {
+    return this.#distrusted.size > 0 && (this.#distrusted.get(groupOf(key)) ?? 0) > moment;
+  }
+
   #makeStale(key: string): void {
     const at = this.#lists.get(key);
-    if (at !== undefined) this.#slots.setStaleAt(at, staleFrom(this.#slots.times(at), this.#now()).staleAt);
+    if (at !== undefined) this.#slots.setStaleAt(at, asStale(this.#slots.times(at)).staleAt);
   }
 
   /** A fence that expires was left by a writer that died: its write may have changed the record, so the entry is stale. */

@@ -44,7 +44,7 @@ export class Slots {
   #fresh = 0;
   #stamp = 0;
 
-  /** `since`: the moment from which on sweeps have still to be applied. */
+  /** `since`: the moment from which on bans have still to be applied. */
   add(entry: Entry, { since, era }: { since: number; era: number }): number {
     const at = this.#takeRow();
     const message = wide(entry.message);
@@ -105,12 +105,12 @@ export class Slots {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
-  /** It is the entry that was held, used before in this era, and no later sweep is to be applied: counts the use. */
-  useAsItWas({ at, stamp }: Held, { era, sweep }: { era: number; sweep: number }): boolean {
+  /** It is the entry that was held, used before in this era and checked since that moment: counts the use. */
+  useAsItWas({ at, stamp }: Held, { era, checkedFrom }: { era: number; checkedFrom: number }): boolean {
     const page = this.#pages[at >> ROWS_A_PAGE_LOG2];
     const row = rowOf(at);
     if (page?.[row + STAMP] !== stamp || page[row + ERA] !== era) return false;
-    if ((page[row + SINCE] ?? 0) < sweep) return false;
+    if ((page[row + SINCE] ?? 0) < checkedFrom) return false;
     page[row + HITS] = (page[row + HITS] ?? 0) + 1;
     return true;
   }

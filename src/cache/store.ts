@@ -1,7 +1,7 @@
-// What every tier of the cache can do. It holds no rules about time and knows no HTTP.
+// What the resolver needs of the cache. It holds no rules about time and knows no HTTP.
 import type { WriteOutcome } from '../handle/write-outcome.js';
+import type { Ban } from './coherence/bans.js';
 import type { Entry } from './entry.js';
-import type { Sweep } from './sweeps.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
@@ -16,38 +16,34 @@ export interface Looked<Ticket> {
  * record is the right answer until the write is acknowledged. A fence expires, so a writer that is killed
  * cannot block a key for ever; the entries of its key are stale from then on.
  */
-export interface Fence extends Record<WriteOutcome, () => Awaitable<void>> {
-  /** Invalidates the entry. */
-  changed(): Awaitable<void>;
+export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
+  /** Invalidates the entry on every instance; then the write may be acknowledged. */
+  changed(): Promise<void>;
   /** Lowers the fence and nothing else. */
-  unchanged(): Awaitable<void>;
+  unchanged(): Promise<void>;
   /** Makes the entry stale. The fence stays up until it expires: the upstream may still carry the write out. */
-  unknown(): Awaitable<void>;
+  unknown(): Promise<void>;
 }
 
 /**
- * A tier. A ticket is opaque; it goes bad when its key is forgotten, so that a record read before a
- * write can never be stored after it (undici's and async-cache-dedupe's caches lose that race).
+ * A ticket is opaque; it goes bad when its key is invalidated, so that a record read before a write can never be
+ * stored after it (undici's and async-cache-dedupe's caches lose that race). Invalidations settle when no instance
+ * answers with what was invalidated.
  */
 export interface Store<Ticket> {
   get(key: string): Awaitable<Looked<Ticket>>;
   /** Whether `set` would store with this ticket now, as far as this process knows. */
   accepts(key: string, ticket: Ticket): boolean;
-  /** Stores the entry if the ticket is still good. False: it is not; undefined: the tier does not answer. */
-  set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean | undefined>;
+  /** Stores the entry if the ticket is still good. */
+  set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean>;
   /** As `set`, for an authoritative answer: every other copy, and every load in flight, is older. */
-  replace(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean | undefined>;
+  replace(key: string, entry: Entry, ticket: Ticket): Promise<boolean>;
   /** Drops the entry and makes every ticket given out for the key so far bad. */
-  forget(key: string): Awaitable<void>;
+  forget(key: string): Promise<void>;
   /** The entry may only stand in from now on; every ticket given out for the key so far is bad. */
-  soften(key: string): Awaitable<void>;
+  soften(key: string): Promise<void>;
   /** Forgets or softens many keys at once. */
-  sweep(sweep: Sweep): Awaitable<unknown>;
-  /**
-   * Settles when every other process has obeyed what this one said before, or trusts nothing it keeps.
-   * Lowering the fence of a changed record waits for that by itself.
-   */
-  heard(): Awaitable<void>;
+  ban(ban: Ban): Promise<void>;
   /** Announces a write: to be awaited before the write is sent. */
-  fence(key: string): Awaitable<Fence>;
+  fence(key: string): Promise<Fence>;
 }

@@ -1,9 +1,11 @@
 // Names that were made for a caller who never heard of them, kept for the same caller to ask again.
 import { LRUCache } from 'lru-cache';
 import type { KeyLock } from './lock.js';
-import type { TellPeers } from './peers.js';
-import type { RedisLink } from './redis-link.js';
-import { LEAVE } from './redis-scripts.js';
+import type { RedisCommands } from './redis/commands.js';
+import { LEAVE } from './redis/scripts.js';
+
+/** Tells all other workers a line; done when every one of them has received it. */
+export type TellPeers = (line: string) => Promise<void>;
 
 /** `ask` is one word that stands for all of what was asked for. */
 export interface Unclaimed {
@@ -17,7 +19,7 @@ export interface UnclaimedDeps {
   lock: KeyLock;
   /** The other workers of this machine, when there are any. */
   tell?: TellPeers;
-  shared?: Pick<RedisLink, 'run' | 'keyPrefix'>;
+  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
 /** Programs that try again do so within minutes; one that was started again may take longer. */
@@ -56,7 +58,7 @@ export class LeftNames {
 
 /** In Redis where it is there, else in all workers of this machine. */
 export function createUnclaimed({ left, lock, tell, shared }: UnclaimedDeps): Unclaimed {
-  const run: RedisLink['run'] = (name, command) =>
+  const run: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const placeOf = (ask: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${ask}`;
 

@@ -1,5 +1,5 @@
 // The keys of the Redis that instances share: one server, a master watched by Sentinels, or a cluster.
-import { duration, list, section, spelled, text } from './fields.js';
+import { duration, list, oneOf, section, spelled, text } from './fields.js';
 import { readRedisNode, readRedisUrl } from './urls.js';
 
 const NODE = 'host:port or redis(s):// addresses';
@@ -38,6 +38,9 @@ export const redis = section({
     ),
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'How long one Redis command may take; after that it counts as a miss.',
+  ),
+  writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
+    'What becomes of writes while Redis is configured and away: `wait` acknowledges them once every instance that is cut off with this one has stopped trusting its cache; `refuse` answers 503.',
   ),
   lostMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     'How old an answer from memory may be while Redis is away, since writes through other instances are not heard of then.',

@@ -72,7 +72,9 @@ export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: numb
 const ageOf = (entry: Times, now: number): string =>
   String(Math.max(0, Math.floor((now - entry.cachedAt) / 1000)));
 
-const lifeLeftOf = (entry: Times, now: number): number => Math.floor((entry.staleAt - now) / 1000);
+/** An entry that was made stale tells nothing of since when. */
+const lifeLeftOf = (entry: Times, now: number): number =>
+  entry.staleAt === 0 ? 0 : Math.floor((entry.staleAt - now) / 1000);
 
 const maxAgeOf = (entry: Times, now: number, clientMaxAgeMs: number): number =>
   Math.max(0, Math.min(lifeLeftOf(entry, now), Math.floor(clientMaxAgeMs / 1000)));

@@ -121,7 +121,9 @@ function cacheState({ resolution: { entry, from, stale }, authoritative, now }: 
   const life =
     left > 0
       ? `${durationInWords(left)} more, until ${instant(entry.staleAt)}`
-      : `over since ${instant(entry.staleAt)}`;
+      : entry.staleAt > 0
+        ? `over since ${instant(entry.staleAt)}`
+        : 'over: the record may have changed';
   const source =
     stale !== undefined ? 'an older copy' : authoritative ? 'asked of the authority' : FROM[from];
   return html`<dl>

@@ -10,6 +10,7 @@ import {
 } from '../cache/policy.js';
 import type { Resting } from '../cache/resting.js';
 import type { Looked, Store } from '../cache/store.js';
+import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Load } from './flight.js';
 import type { Resolution } from './resolution.js';
@@ -84,6 +85,7 @@ export class Loader<Ticket> {
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
     // The next question shall not find the older record, wherever it is answered.
     if (task.authoritative) await storing;
+    else storing.catch(exceptNotConfirmed);
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
@@ -111,7 +113,7 @@ export class Loader<Ticket> {
   async #store({ key, authoritative }: Task, entry: Entry, ticket: Ticket): Promise<void> {
     const { store } = this.#deps;
     if (!authoritative) await store.set(key, entry, ticket);
-    else if ((await store.replace(key, entry, ticket)) === false) await this.#dropUnlessSame(key, entry);
+    else if (!(await store.replace(key, entry, ticket))) await this.#dropUnlessSame(key, entry);
   }
 
   /**
@@ -127,4 +129,9 @@ export class Loader<Ticket> {
   async #drop({ key, authoritative }: Task, { entry: kept }: Looked<Ticket>): Promise<void> {
     if (authoritative || kept !== undefined) await this.#deps.store.forget(key);
   }
+}
+
+/** A reader has asked for no change: that one is not confirmed is nothing to it. */
+function exceptNotConfirmed(failure: unknown): void {
+  if (!(failure instanceof ServiceError)) throw failure;
 }

@@ -53,7 +53,6 @@ export class Resolver<Ticket> {
     const key = this.keyOf(handle);
     this.letGo(key);
     await this.#deps.store.forget(key);
-    await this.#deps.store.heard();
   }
 
   /** As the operator wishes: forgets what is kept, or lets it stand in only; what is on its way is not kept. */
@@ -62,16 +61,12 @@ export class Resolver<Ticket> {
       const key = this.keyOf(target.handle);
       this.letGo(key);
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
-      this.letGo(key);
-      await this.#deps.store.heard();
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
       this.letGoAll(prefix);
-      await this.#deps.store.sweep({ prefix, isSoft });
-      this.letGoAll(prefix);
+      await this.#deps.store.ban({ prefix, isSoft });
     }
-    await this.#deps.store.heard();
   }
 
   /** Announces a write of the handle: no load that began before its end is stored if it changed the record. */

@@ -1,48 +1,27 @@
-// Makes the cache and says what becomes of its messages.
+// Makes the cache, and says what becomes of its events.
 import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
+import type { RedisOptions } from '../cache/instance.js';
+import type { Config } from '../config/schema.js';
 import { defaultKeyPrefix } from './key-prefix.js';
 import type { Parts } from './parts.js';
 
 export function makeCache(
-  { config, upstreamUrl, redisCa, now, logger, metrics, activity, peers }: Parts,
-  { onForgotten, onSwept }: Pick<CacheDeps, 'onForgotten' | 'onSwept'>,
+  parts: Parts,
+  { onInvalidated, onBanned }: Pick<CacheDeps, 'onInvalidated' | 'onBanned'>,
 ): Cache {
-  const { cache, redis, upstream } = config;
-  const { url, sentinels, sentinelName, cluster } = redis;
-  const redisOptions = {
-    ...(url !== null && { url }),
-    ...(sentinels !== null && { sentinels }),
-    ...(cluster !== null && { cluster }),
-    sentinelName,
-    ca: redisCa,
-    ...(redis.keyPrefix === null
-      ? { keyPrefix: defaultKeyPrefix(upstreamUrl, redis) }
-      : { keyPrefix: redis.keyPrefix, upstream: upstreamUrl }),
-    commandTimeoutMs: redis.commandTimeout,
-    lostMaxAgeMs: redis.lostMaxAge,
-  };
-  const isUsed = (url ?? sentinels ?? cluster) !== null;
+  const { config, now, logger, metrics, activity, peers } = parts;
+  const { cache, upstream } = config;
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
-    ...(isUsed && { redis: redisOptions }),
+    redis: redisOptions(parts),
     fenceLifeMs: upstream.queueTimeout + upstream.writeTimeout + FENCE_SPARE_MS,
-    markLifeMs: 2 * (upstream.queueTimeout + FENCE_SPARE_MS) + upstream.writeTimeout + upstream.timeout,
     lockWaitMs: config.v2.lockWait,
     now,
-    ...(peers ? { tellPeers: peers.tell, takeTurn: peers.takeTurn } : {}),
-    onForgotten,
-    onSwept,
+    worker: peers,
+    onInvalidated,
+    onBanned,
     onEvict: (store) => {
       metrics.entryEvicted(store);
-    },
-    onRedisError: (command) => {
-      metrics.redisFailed(command);
-    },
-    onRedisTrouble: (reason) => {
-      logger.warn({ reason }, 'redis cannot be used');
-    },
-    onForeignPrefix: (found) => {
-      logger.warn(found, 'redis.keyPrefix belongs to another upstream: nothing is shared with it');
     },
     onRedisState(state) {
       metrics.redisIs(state);
@@ -53,6 +32,52 @@ export function makeCache(
       }
     },
   });
+}
+
+/** What is needed to reach Redis; undefined where none is configured. */
+export function redisOptions({
+  config,
+  upstreamUrl,
+  redisCa,
+  logger,
+  metrics,
+}: Pick<Parts, 'upstreamUrl' | 'logger'> & {
+  config: Pick<Config, 'redis'>;
+  redisCa?: string;
+  metrics?: Pick<Parts['metrics'], 'redisFailed'>;
+}): RedisOptions | undefined {
+  const { url, sentinels, sentinelName, cluster, keyPrefix, commandTimeout, lostMaxAge, writesWithout } =
+    config.redis;
+  if ((url ?? sentinels ?? cluster) === null) return undefined;
+  return {
+    ...(url !== null && { url }),
+    ...(sentinels !== null && { sentinels }),
+    ...(cluster !== null && { cluster }),
+    sentinelName,
+    ca: redisCa,
+    ...(keyPrefix === null
+      ? { keyPrefix: defaultKeyPrefix(upstreamUrl, config.redis) }
+      : { keyPrefix, upstream: upstreamUrl }),
+    commandTimeoutMs: commandTimeout,
+    lostMaxAgeMs: lostMaxAge,
+    writesWithout,
+    onError: (command) => {
+      metrics?.redisFailed(command);
+    },
+    onTrouble: (reason) => {
+      logger.warn({ reason }, 'redis cannot be used');
+    },
+    onEvictionPolicy: (policy) => {
+      const remedy = 'set maxmemory-policy to volatile-lru or noeviction';
+      logger.warn(
+        { policy, remedy },
+        'redis may evict what coordinates instances: writes would wait for 2.5 s',
+      );
+    },
+    onForeign: (found) => {
+      logger.warn(found, 'redis.keyPrefix belongs to another upstream: nothing is shared with it');
+    },
+  };
 }
 
 /** A write that was given up after `upstream.writeTimeout` may still be carried out for so long. */

@@ -1,7 +1,7 @@
 // The text before every key of Redis where `redis.keyPrefix` says nothing.
 import { hostname } from 'node:os';
-import { databaseOf } from '../cache/redis-connections.js';
-import { shortHash } from '../cache/redis-namespace.js';
+import { databaseOf } from '../cache/redis/connections.js';
+import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/loopback.js';
 import type { Config } from '../config/schema.js';
 

@@ -1,7 +1,6 @@
 // What every part of the wiring needs to know of the whole.
 import { randomBytes } from 'node:crypto';
-import type { TakeTurn } from '../cache/lock.js';
-import type { TellPeers } from '../cache/peers.js';
+import type { WorkerCoherence } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Activity } from '../observe/activity.js';
@@ -9,10 +8,7 @@ import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Tracer } from '../observe/tracer.js';
 
-export interface Peers {
-  tell: TellPeers;
-  /** Waits for the turn to change what is under the key, among all workers of the machine. */
-  takeTurn: TakeTurn;
+export interface Peers extends WorkerCoherence {
   /** Lets the worker that answers for the handle ask the upstream; undefined when that is this one, or none answers; rejects as the upstream failed there. */
   ask: (key: string, handle: string) => Promise<Outcome | undefined>;
   /** This process asks the upstream no more: the others do so themselves, also for what they wait for now. */

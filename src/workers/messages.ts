@@ -1,5 +1,7 @@
 // What the primary process and its workers say to each other.
 import type { Member } from '../admin/operations.js';
+import type { Moment } from '../cache/coherence/lease.js';
+import type { Change, Message } from '../cache/coherence/message.js';
 import type { Config } from '../config/schema.js';
 import type { ErrorCode, UpstreamAnswer } from '../errors.js';
 
@@ -8,12 +10,16 @@ export type Up =
   /** Begins, and waits for the configuration. */
   | { kind: 'beginning' }
   | { kind: 'listening'; url: string }
-  /** Whether this worker should get requests; said again and again. */
+  /** Whether this worker should get requests; sent again and again. */
   | { kind: 'state'; isReady: boolean }
-  /** Tell all others this line of the cache. */
+  /** Renew the lease; sent again and again. */
+  | { kind: 'renew'; asked: Moment }
+  /** Publish a change to every process that caches. */
+  | { kind: 'publish'; id: number; change: Change }
+  /** Tell all other workers this line. */
   | { kind: 'tell'; id: number; line: string }
-  /** The line of `from` was obeyed. */
-  | { kind: 'heard'; id: number; from: number }
+  /** The message or line was applied. */
+  | { kind: 'applied'; id: number }
   /** Let the worker `owner` ask the upstream. */
   | { kind: 'ask'; id: number; owner: number; key: string; handle: string }
   | { kind: 'answer'; id: number; from: number; answer: PeerAnswer }
@@ -30,8 +36,11 @@ export type Down =
   | { kind: 'config'; config: Config }
   /** All workers there are, in order, the one that is told included. */
   | { kind: 'members'; ids: number[] }
-  | { kind: 'told'; id: number; from: number; line: string }
-  | { kind: 'done'; id: number }
+  /** Every message from before `asked` has been sent. `linkedMs`: what is left of the lease of this instance. */
+  | { kind: 'lease'; asked: Moment; linkedMs: number }
+  | { kind: 'apply'; id: number; message: Message }
+  | { kind: 'told'; id: number; line: string }
+  | { kind: 'done'; id: number; failure?: PeerFailure }
   /** `freeMs`: for how long nobody else had it. */
   | { kind: 'your-turn'; id: number; freeMs: number }
   /** The queue is full. */

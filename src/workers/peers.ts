@@ -1,20 +1,25 @@
-// The worker's side: tells the other workers what the cache forgets, asks and answers for the upstream.
+// The worker's side: publishes changes by way of the primary, asks and answers for the upstream.
+import type { Clock } from '../cache/coherence/clock.js';
+import { LEASE_MS, Lease } from '../cache/coherence/lease.js';
+import type { Change, Message } from '../cache/coherence/message.js';
 import type { TakeTurn } from '../cache/lock.js';
+import { hashOf } from '../cache/coherence/groups.js';
 import { ServiceError } from '../errors.js';
 import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Peers } from '../wiring/parts.js';
-import type { Down, PeerAnswer, Up } from './messages.js';
+import type { Down, PeerAnswer, PeerFailure, Up } from './messages.js';
 import { packFailure, unpackFailure } from './failure.js';
 import { Pending } from './pending.js';
 
-/** A worker that has not obeyed by then is stuck; it answers nobody either. */
-const TELL_TIMEOUT_MS = 1000;
+/** Longer than the primary waits for anybody. */
+const PUBLISH_TIMEOUT_MS = 30_000;
 
 /** What the primary's messages lead to. */
 export interface PeerHandlers {
-  /** From now on every line is heard; what was kept before may have missed one. */
+  /** From now on every message is received; what was kept before may have missed one. */
   joined: () => void;
+  apply: (message: Message) => void;
   hear: (line: string) => void;
   /** Asks the upstream, once for all workers who wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
@@ -29,11 +34,18 @@ export interface PeerLinkOptions {
   self: number;
   askTimeoutMs: number;
   send: (message: Up) => void;
+  clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** How old an answer may be while the messages of other instances are not received (ms). */
+  lostMaxAgeMs: number;
 }
 
 export class PeerLink implements Peers {
   readonly #options: PeerLinkOptions;
-  readonly #told = new Pending<true>();
+  readonly #told = new Pending<{ failure?: PeerFailure | undefined }>();
+  /** On the messages of the other workers, and on those of the other instances. */
+  readonly #lease: Lease;
+  readonly #link: Lease;
+  #onState: () => void = () => undefined;
   readonly #asked = new Pending<PeerAnswer>();
   readonly #turns = new Pending<{ freeMs: number }>();
   #members: number[];
@@ -43,13 +55,41 @@ export class PeerLink implements Peers {
   constructor(options: PeerLinkOptions) {
     this.#options = options;
     this.#members = [options.self];
+    this.#lease = new Lease(options.clock);
+    this.#link = new Lease(options.clock);
   }
 
+  readonly isLinked = (): boolean => this.#link.leftMs() > 0;
+
+  /** Another worker may have changed anything while the lease on its messages is over. */
+  readonly trustedSince = (): number => {
+    if (this.#lease.leftMs() === 0) return Infinity;
+    return this.isLinked() ? 0 : this.#options.clock.now() - this.#options.lostMaxAgeMs;
+  };
+
+  readonly onState = (listener: () => void): void => {
+    this.#onState = listener;
+  };
+
+  /** @throws ServiceError as the hub does */
+  readonly publish = async (change: Change): Promise<void> => {
+    const done = await this.#told.ask(PUBLISH_TIMEOUT_MS, (id) => {
+      this.#options.send({ kind: 'publish', id, change });
+    });
+    if (done === undefined) throw new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
+    if (done.failure) throw unpackFailure(done.failure);
+  };
+
   readonly tell = async (line: string): Promise<void> => {
-    await this.#told.ask(TELL_TIMEOUT_MS, (id) => {
+    await this.#told.ask(PUBLISH_TIMEOUT_MS, (id) => {
       this.#options.send({ kind: 'tell', id, line });
     });
   };
+
+  /** Asks the primary to renew the lease. */
+  renew(): void {
+    this.#options.send({ kind: 'renew', asked: this.#lease.moment() });
+  }
 
   /**
    * The same worker answers for a key as long as the workers stay the same.
@@ -89,9 +129,18 @@ export class PeerLink implements Peers {
   obey(message: Down, handlers: PeerHandlers): void {
     const { send } = this.#options;
     switch (message.kind) {
+      case 'apply':
+        handlers.apply(message.message);
+        send({ kind: 'applied', id: message.id });
+        break;
       case 'told':
         handlers.hear(message.line);
-        send({ kind: 'heard', id: message.id, from: message.from });
+        send({ kind: 'applied', id: message.id });
+        break;
+      case 'lease':
+        this.#lease.renew(message.asked);
+        this.#link.renew(message.asked, Math.min(message.linkedMs, LEASE_MS));
+        this.#onState();
         break;
       case 'asked':
         void loadFor(message, handlers.load).then((answer) => {
@@ -108,9 +157,11 @@ export class PeerLink implements Peers {
         handlers.stop();
         break;
       case 'members':
-        if (!this.#hasJoined) handlers.joined();
-        this.#hasJoined = true;
         this.#members = message.ids;
+        if (this.#hasJoined) break;
+        this.#hasJoined = true;
+        handlers.joined();
+        this.renew();
         break;
       default:
         this.#settle(message);
@@ -129,7 +180,7 @@ export class PeerLink implements Peers {
   #settle(message: Extract<Down, { kind: 'done' | 'your-turn' | 'no-turn' | 'answered' }>): void {
     switch (message.kind) {
       case 'done':
-        this.#told.settle(message.id, true);
+        this.#told.settle(message.id, message);
         break;
       case 'your-turn':
         this.#turns.settle(message.id, message);
@@ -153,11 +204,4 @@ async function loadFor(
   } catch (error) {
     return error instanceof ServiceError ? { failure: packFailure(error) } : {};
   }
-}
-
-/** FNV-1a over UTF-16 units, 32 bits: spreads keys evenly, and is the same in every process. */
-function hashOf(key: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
-  return hash >>> 0;
 }

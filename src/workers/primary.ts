@@ -10,11 +10,11 @@ import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
 import { makeAdmin } from '../wiring/admin.js';
 import { newInstance } from '../wiring/parts.js';
 import { Backoff } from './backoff.js';
+import { CoherenceHub } from './coherence-hub.js';
 import { Calls } from './members.js';
 import { type Up, unwrap, wrap } from './messages.js';
-import { Relay } from './relay.js';
+import type { RelayWorker } from './relay.js';
 import { heapMiB } from './share.js';
-import { LOOK_EVERY_MS, Signs } from './signs.js';
 import { States } from './states.js';
 
 /** Where a worker finds what it has to know beside the configuration. */
@@ -59,8 +59,7 @@ export async function servePrimary(config: Config, count: number): Promise<Servi
 }
 
 class Crew {
-  readonly #signs = new Signs();
-  readonly #relay = new Relay(this.#signs.isSilent);
+  readonly #coherence: CoherenceHub;
   readonly #calls = new Calls();
   readonly #states = new States();
   readonly #listening = new Set<number>();
@@ -77,10 +76,7 @@ class Crew {
     this.#count = count;
     this.#logger = logger;
     this.#environment = { [WORKERS_VARIABLE]: String(count), [INSTANCE_VARIABLE]: newInstance() };
-    setInterval(() => {
-      this.#signs.look();
-      this.#relay.passOverSilent();
-    }, LOOK_EVERY_MS).unref();
+    this.#coherence = new CoherenceHub(config, logger);
     // A second signal ends the primary at once: its workers must not linger.
     process.once('exit', () => {
       for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
@@ -154,6 +150,7 @@ class Crew {
         await ended;
       }),
     );
+    await this.#coherence.close();
   }
 
   /** `backoff`: of its place, which a replacement takes over. */
@@ -181,7 +178,6 @@ class Crew {
   }
 
   #handle(worker: Worker, message: Up): void {
-    this.#signs.seen(worker.id);
     if (message.kind === 'beginning') this.#configure(worker);
     else if (message.kind === 'state') this.#states.told(worker.id, message.isReady, performance.now());
     else if (message.kind === 'listening') {
@@ -192,16 +188,15 @@ class Crew {
       void this.#memberOf(worker)
         .setLogLevel(this.#logger.level)
         .catch(() => undefined);
-      this.#relay.join({ id: worker.id, send: (down) => worker.isConnected() && worker.send(wrap(down)) });
+      void this.#coherence.join(toRelay(worker));
     } else if (message.kind === 'reply') this.#calls.settle(message);
-    else this.#relay.pass(worker.id, message);
+    else this.#coherence.receive(toRelay(worker), message);
   }
 
   /** Tells whether it was serving. */
   #forget(worker: Worker): boolean {
-    this.#signs.left(worker.id);
     this.#states.left(worker.id);
-    this.#relay.leave(worker.id);
+    this.#coherence.leave(worker.id);
     return this.#listening.delete(worker.id);
   }
 
@@ -217,3 +212,10 @@ class Crew {
     }, inMs);
   }
 }
+
+const toRelay = (worker: Worker): RelayWorker => ({
+  id: worker.id,
+  send: (message) => {
+    if (worker.isConnected()) worker.send(wrap(message));
+  },
+});

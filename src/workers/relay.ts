@@ -1,5 +1,6 @@
-// The primary's side: passes messages on between workers and knows who has still to answer.
+// The primary's side: delivers messages to its workers and knows which have still to apply them.
 import { LockQueue, type Place } from '../cache/lock-queue.js';
+import type { Message } from '../cache/coherence/message.js';
 import type { Down, PeerAnswer, Up } from './messages.js';
 
 export interface RelayWorker {
@@ -7,10 +8,11 @@ export interface RelayWorker {
   send: (message: Down) => void;
 }
 
-interface Telling {
-  origin: number;
+/** A message that some workers have still to apply. */
+interface Delivery {
   id: number;
   left: Set<number>;
+  onApplied: () => void;
 }
 
 /** A question for the worker `owner`, from another that waits for what it says. */
@@ -27,18 +29,24 @@ interface WorkerPlace extends Place {
 }
 
 /**
- * Workers by their id. A worker that is gone has obeyed: it serves nobody. Nor is a silent one waited for: what
- * it is told it hears before it answers anybody again, as it reads in the order in which things came.
+ * Workers by their id. Exited workers need not apply anything. Nor is a worker waited for whose lease is over: it applies
+ * what it was sent before it trusts its cache again.
  */
 export class Relay {
   readonly #workers = new Map<number, RelayWorker>();
-  readonly #tellings = new Set<Telling>();
+  readonly #deliveries = new Set<Delivery>();
   readonly #askings = new Map<string, Asking>();
   readonly #turns = new LockQueue<WorkerPlace>();
-  readonly #isSilent: (id: number) => boolean;
+  readonly #isOver: (id: number) => boolean;
+  #last = 0;
 
-  constructor(isSilent: (id: number) => boolean = () => false) {
-    this.#isSilent = isSilent;
+  /** `isOver`: whether the lease of a worker is over. */
+  constructor(isOver: (id: number) => boolean = () => false) {
+    this.#isOver = isOver;
+  }
+
+  has(id: number): boolean {
+    return this.#workers.has(id);
   }
 
   join(worker: RelayWorker): void {
@@ -53,53 +61,66 @@ export class Relay {
     this.#sendMembers();
   }
 
-  /** Nobody waits any longer for those that have become silent. */
-  passOverSilent(): void {
-    for (const id of this.#workers.keys()) if (this.#isSilent(id)) this.#passOver(id);
+  /** Nobody waits any longer for workers whose lease is over. */
+  passOverLate(): void {
+    for (const id of this.#workers.keys()) if (this.#isOver(id)) this.#passOver(id);
   }
 
   #passOver(id: number): void {
-    for (const telling of [...this.#tellings]) this.#heard(telling, id);
+    for (const delivery of [...this.#deliveries]) this.#applied(delivery, id);
     for (const asking of [...this.#askings.values()]) if (asking.owner === id) this.#answer(asking, {});
   }
 
-  /** Handles what concerns other workers; tells whether it did. */
-  pass(from: number, message: Up): boolean {
+  /** Settles when every worker with a lease has applied it. */
+  deliver(message: Message, from?: number): Promise<void> {
+    // The worker has stored what it replaces.
+    const except = message.kind === 'replaced' ? from : undefined;
+    return this.#send((id) => ({ kind: 'apply', id, message }), except);
+  }
+
+  #send(make: (id: number) => Down, except?: number): Promise<void> {
+    const id = ++this.#last;
+    const receivers = [...this.#workers.values()].filter((worker) => worker.id !== except);
+    const left = new Set(receivers.map((worker) => worker.id).filter((worker) => !this.#isOver(worker)));
+    return new Promise((resolve) => {
+      const delivery = { id, left, onApplied: resolve };
+      this.#deliveries.add(delivery);
+      for (const worker of receivers) worker.send(make(id));
+      this.#applied(delivery);
+    });
+  }
+
+  /** Handles what concerns other workers. */
+  pass(from: number, message: Up): void {
     switch (message.kind) {
       case 'tell':
-        this.#tell(from, message);
-        return true;
-      case 'heard':
-        this.#obeyed(from, message);
-        return true;
+        void this.#send((id) => ({ kind: 'told', id, line: message.line }), from).then(() => {
+          this.#workers.get(from)?.send({ kind: 'done', id: message.id });
+        });
+        break;
+      case 'applied':
+        for (const delivery of [...this.#deliveries])
+          if (delivery.id === message.id) this.#applied(delivery, from);
+        break;
       case 'ask':
         this.#ask(from, message);
-        return true;
+        break;
       case 'turn':
       case 'turn-over':
         this.#turn(from, message);
-        return true;
+        break;
       case 'answer':
         this.#answered(from, message);
-        return true;
+        break;
       default:
-        return false;
     }
   }
 
-  #tell(origin: number, { id, line }: { id: number; line: string }): void {
-    const others = [...this.#workers.values()].filter((worker) => worker.id !== origin);
-    const awaited = others.filter((worker) => !this.#isSilent(worker.id));
-    const telling = { origin, id, left: new Set(awaited.map((worker) => worker.id)) };
-    this.#tellings.add(telling);
-    for (const worker of others) worker.send({ kind: 'told', id, from: origin, line });
-    this.#heard(telling, origin);
-  }
-
-  #obeyed(worker: number, { from: origin, id }: { from: number; id: number }): void {
-    for (const telling of [...this.#tellings]) {
-      if (telling.origin === origin && telling.id === id) this.#heard(telling, worker);
-    }
+  #applied(delivery: Delivery, worker?: number): void {
+    if (worker !== undefined) delivery.left.delete(worker);
+    if (delivery.left.size > 0) return;
+    this.#deliveries.delete(delivery);
+    delivery.onApplied();
   }
 
   #turn(worker: number, message: Extract<Up, { kind: 'turn' | 'turn-over' }>): void {
@@ -116,13 +137,6 @@ export class Relay {
     if (!this.#turns.enter(key, { worker, id, holder, grant })) send({ kind: 'no-turn', id });
   }
 
-  #heard(telling: Telling, worker: number): void {
-    telling.left.delete(worker);
-    if (telling.left.size > 0) return;
-    this.#tellings.delete(telling);
-    this.#workers.get(telling.origin)?.send({ kind: 'done', id: telling.id });
-  }
-
   #ask(
     from: number,
     { id, owner, key, handle }: { id: number; owner: number; key: string; handle: string },
@@ -130,7 +144,7 @@ export class Relay {
     const asking = { from, id, owner };
     this.#askings.set(nameOf(asking), asking);
     const worker = this.#workers.get(owner);
-    if (worker === undefined || this.#isSilent(owner)) this.#answer(asking, {});
+    if (worker === undefined || this.#isOver(owner)) this.#answer(asking, {});
     else worker.send({ kind: 'asked', id, from, key, handle });
   }
 

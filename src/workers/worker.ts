@@ -9,13 +9,16 @@ import { answerCall } from './members.js';
 import { type Down, type Up, unwrap, wrap } from './messages.js';
 import { PeerLink } from './peers.js';
 import { shareOf } from './share.js';
-import { SIGN_EVERY_MS } from './signs.js';
+import { systemClock } from '../cache/coherence/clock.js';
 
 /** An answer of a peer comes a little after that of the upstream. */
 const ASK_SPARE_MS = 500;
 
 /** Less than the primary allows itself. */
 const SPARE_MS = 1000;
+
+/** Several times in the life of a lease. */
+const STATE_EVERY_MS = 400;
 
 /** The primary gets these too, and says what to do; Ctrl-C reaches the whole group at once. */
 const OF_PRIMARY: NonNullable<GraceOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
@@ -26,7 +29,13 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   const self = cluster.worker?.id ?? 0;
   const metrics = createMetrics();
   const { timeout, queueTimeout } = config.upstream;
-  const peers = new PeerLink({ self, askTimeoutMs: queueTimeout + timeout + ASK_SPARE_MS, send });
+  const peers = new PeerLink({
+    self,
+    askTimeoutMs: queueTimeout + timeout + ASK_SPARE_MS,
+    send,
+    clock: systemClock,
+    lostMaxAgeMs: config.redis.lostMaxAge,
+  });
   const logger = createLogger({ level: config.log.level });
   const service = await servePublic(shareOf(config, count), { logger, metrics, peers, instance });
   const grace = createGrace({
@@ -39,7 +48,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   process.once('disconnect', () => {
     grace.close();
   });
-  const { hear, load, member, joined } = service.app;
+  const { hear, apply, load, member, joined } = service.app;
   const reload = (next: Config): void => {
     service.app.reload(shareOf(next, count));
   };
@@ -51,13 +60,14 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   };
   process.on('message', (received) => {
     const message = unwrap(received) as Down | undefined;
-    if (message !== undefined) peers.obey(message, { joined, hear, load, call, reload, stop });
+    if (message !== undefined) peers.obey(message, { joined, apply, hear, load, call, reload, stop });
   });
   send({ kind: 'listening', url: service.url });
   const { readiness } = service.app;
   setInterval(() => {
     send({ kind: 'state', isReady: readiness.report().ready });
-  }, SIGN_EVERY_MS).unref();
+    peers.renew();
+  }, STATE_EVERY_MS).unref();
 }
 
 /** Not read from the file: that may have changed, or be broken, since the primary has read it. */

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { MemoryBounds } from '../../src/cache/lists.js';
 import { type MemoryOptions, MemoryStore } from '../../src/cache/memory-store.js';
-import { Fences } from '../../src/cache/fences.js';
-import type { Held } from '../../src/cache/slots.js';
+import { Fences } from '../../src/cache/coherence/fences.js';
+import { groupOf } from '../../src/cache/coherence/groups.js';
 import { toBytes } from '../../src/handle/bytes.js';
-import { NOW, entryOf, storeContract } from '../support/store-contract.js';
+import { NOW, entryOf } from '../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 function open(
   more: Partial<MemoryBounds> = {},
   onEvict: MemoryOptions['onEvict'] = () => undefined,
 ): MemoryStore {
-  return new MemoryStore({ bounds: { ...bounds, ...more }, fenceLifeMs: 1000, now: () => NOW, onEvict });
+  return new MemoryStore({ bounds: { ...bounds, ...more }, now: () => NOW, onEvict });
 }
 
 const notFound = entryOf('', { kind: 'not-found', values: toBytes('') });
@@ -20,18 +20,7 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
   return store.set(key, entry, store.get(key).ticket);
 }
 
-function heldIn(store: MemoryStore, key: string): Held {
-  const held = store.hold(key, entryOf(key));
-  if (held === undefined) throw new Error('it is not kept');
-  return held;
-}
-
 describe('the memory store', () => {
-  storeContract(() => {
-    const store = open();
-    return Promise.resolve({ store, close: () => Promise.resolve() });
-  });
-
   test('keeps at most so many records, the least recently used leave', () => {
     const evicted: string[] = [];
     const store = open({ found: { maxEntries: 2 } }, (which) => evicted.push(which));
@@ -74,121 +63,11 @@ describe('the memory store', () => {
     expect(store.hits('A')).toBe(0);
   });
 
-  test.each<[string, (store: MemoryStore) => unknown]>([
-    [
-      'forgotten',
-      (store) => {
-        store.forget('A');
-      },
-    ],
-    [
-      'softened',
-      (store) => {
-        store.soften('A');
-      },
-    ],
-    [
-      'invalidated by a write',
-      (store) => {
-        void store.fence('A').changed();
-      },
-    ],
-    [
-      'left stale by a write whose outcome is unknown',
-      (store) => {
-        void store.fence('A').unknown();
-      },
-    ],
-    ['replaced', (store) => put(store, 'A', entryOf('new'))],
-    ['found to be missing', (store) => put(store, 'A', notFound)],
-    [
-      'purged with all others',
-      (store) => {
-        store.sweep({ prefix: '', isSoft: false });
-      },
-    ],
-    [
-      'purged by its prefix',
-      (store) => {
-        store.sweep({ prefix: 'A', isSoft: true });
-      },
-    ],
-    [
-      'distrusted',
-      (store) => {
-        store.distrust(NOW);
-      },
-    ],
-    ['evicted', (store) => Array.from({ length: 100 }, (_, at) => put(store, `KEY${at}`))],
-  ])('knows by the place it holds that the entry was %s', (_how, change) => {
-    const store = open();
-    put(store, 'A');
-    const held = heldIn(store, 'A');
-    expect(store.look('A', held)).toBe(true);
-    change(store);
-    expect(store.look('A', held)).toBe(false);
-  });
-
-  test('holds no other entry than the one it is asked to hold', () => {
-    const store = open();
-    expect(store.hold('A', entryOf('A'))).toBeUndefined();
-    put(store, 'A');
-    expect(store.hold('A', entryOf('B'))).toBeUndefined();
-    expect(store.hold('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
-    expect(store.hold('A', entryOf('A'))).toBeDefined();
-  });
-
-  test('does not take an entry for the one that was held in its place', () => {
-    const store = open();
-    put(store, 'A');
-    const held = heldIn(store, 'A');
-    store.forget('A');
-    put(store, 'B');
-    put(store, 'A');
-    expect(store.look('A', held)).toBe(false);
-    store.sweep({ prefix: '', isSoft: false });
-    put(store, 'A');
-    expect(store.look('A', held)).toBe(false);
-  });
-
-  test('holds an entry while a write is in flight, and after it was refused', () => {
-    const store = open();
-    put(store, 'A');
-    const held = heldIn(store, 'A');
-    const fence = store.fence('A');
-    expect(store.look('A', held)).toBe(true);
-    void fence.unchanged();
-    expect(store.look('A', held)).toBe(true);
-  });
-
-  test('holds an entry no longer than the fence of a writer that died', () => {
-    let now = NOW;
-    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
-    put(store, 'A');
-    const held = heldIn(store, 'A');
-    store.fence('A');
-    now = NOW + 999;
-    expect(store.look('A', held)).toBe(true);
-    now = NOW + 1000;
-    expect(store.look('A', held)).toBe(false);
-  });
-
-  test('keeps what is used by the place it is held at, while others come and go', () => {
-    const store = open({ found: { maxEntries: 100 } });
-    for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
-    const held = heldIn(store, 'KEY0');
-    for (let at = 100; at < 1000; at++) {
-      expect(store.look('KEY0', held)).toBe(true);
-      put(store, `KEY${at}`);
-    }
-    expect(store.peek('KEY1')).toBeUndefined();
-  });
-
   test('forgets everything at once, and stores nothing loaded before', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
-    store.sweep({ prefix: '', isSoft: false });
+    store.ban({ prefix: '', isSoft: false });
     expect(store.peek('A')).toBeUndefined();
     expect(store.set('B', entryOf('b'), ticket)).toBe(false);
   });
@@ -197,16 +76,48 @@ describe('the memory store', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
-    store.distrust(NOW + 5);
-    expect(store.peek('A')).toEqual(entryOf('A', { staleAt: NOW + 5 }));
+    store.distrust();
+    expect(store.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
     expect(store.set('B', entryOf('b'), ticket)).toBe(false);
     put(store, 'A');
     expect(store.peek('A')).toEqual(entryOf('A'));
   });
 
+  test('takes a group for stale when its messages were missed, and no other', () => {
+    const store = open();
+    put(store, 'A');
+    put(store, 'B');
+    const tickets = ['A', 'B'].map((key) => store.get(key).ticket);
+    store.distrust(groupOf('A'));
+    expect([store.peek('A')?.staleAt, store.peek('B')?.staleAt]).toEqual([0, entryOf('B').staleAt]);
+    const stored = ['A', 'B'].map((key, at) => store.set(key, entryOf('late'), tickets[at] ?? 0));
+    expect(stored).toEqual([false, true]);
+    put(store, 'A');
+    expect(store.peek('A')).toEqual(entryOf('A'));
+  });
+
+  test('lets what is replaced on purpose stand against what was loaded before it', () => {
+    const store = open();
+    const before = store.get('A').ticket;
+    expect(store.replace('A', entryOf('new'), store.get('A').ticket)).toBe(true);
+    expect(store.set('A', entryOf('old'), before)).toBe(false);
+    expect(store.peek('A')).toEqual(entryOf('new'));
+  });
+
+  test('stores nothing of a key while a write of it is in flight, here or elsewhere', () => {
+    const store = open();
+    const before = store.get('A').ticket;
+    store.raise('A', 'writer', NOW + 1000);
+    expect(put(store, 'A')).toBe(false);
+    const during = store.get('A').ticket;
+    expect(store.accepts('A', during)).toBe(false);
+    store.lower('A', 'writer');
+    expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
+  });
+
   test('stays fenced by one writer when the fence of another has run out', () => {
     let now = NOW;
-    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
+    const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
     store.raise('A', 'killed', NOW + 500);
     store.raise('A', 'alive', NOW + 1000);
@@ -221,23 +132,26 @@ describe('the memory store', () => {
   test('does not remember for ever the fences of writers that never said how it ended', () => {
     let now = NOW;
     const fences = new Fences();
-    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now, fences });
+    const store = new MemoryStore({ bounds, now: () => now, fences });
     put(store, 'KEY0');
-    for (let at = 0; at < 100; at++) void store.fence(`KEY${at}`).unknown();
+    for (let at = 0; at < 100; at++) store.raise(`KEY${at}`, 'killed', NOW + 1000);
     now = NOW + 1000;
-    for (let at = 0; at < 100; at++) void store.fence(`OTHER${at}`).unchanged();
+    for (let at = 0; at < 100; at++) {
+      store.raise(`OTHER${at}`, 'alive', now + 1000);
+      store.lower(`OTHER${at}`, 'alive');
+    }
     expect(fences.size).toBe(0);
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
-  test('takes what it kept for stale for good when a fence has run out', () => {
+  test('takes what it kept for stale for good when a fence has run out, also by a clock that is set back', () => {
     let now = NOW;
-    const store = new MemoryStore({ bounds, fenceLifeMs: 1000, now: () => now });
+    const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
     store.raise('A', 'killed', NOW + 500);
     now = NOW + 500;
-    expect(store.peek('A')?.staleAt).toBe(now);
-    now = NOW + 600;
-    expect(store.peek('A')?.staleAt).toBe(NOW + 500);
+    expect(store.peek('A')?.staleAt).toBe(0);
+    now = NOW - 600;
+    expect(store.peek('A')?.staleAt).toBe(0);
   });
 });

@@ -1,64 +1,98 @@
-// Workers of one machine: what one of them fences holds in those that start later, too.
+// Workers of one machine: what one of them changes holds in all of them, also in those that start later.
 import { expect, test } from 'vitest';
-import { type Cache, createCache } from '../../src/cache/cache.js';
-import { NOW, entryOf } from '../support/store-contract.js';
+import { LEASE_MS, LEASE_WAIT_MS } from '../../src/cache/coherence/lease.js';
+import { FENCE_LIFE_MS, type Machine, type MachineWorker, createMachine } from '../support/machine.js';
+import { isSettled } from '../support/manual-clock.js';
+import { entryOf } from '../support/store-contract.js';
 
-const FENCE_LIFE_MS = 1000;
-const nothing = (): void => undefined;
+const KEY = '21.T1/KEY';
 
-/** Workers that hear each other from the moment they start. */
-function createMachine(): { start: () => Cache; pass: (ms: number) => void } {
-  let now = NOW;
-  const workers: Cache[] = [];
-  const start = (): Cache => {
-    const worker: Cache = createCache({
-      bounds: { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } },
-      fenceLifeMs: FENCE_LIFE_MS,
-      markLifeMs: 2000,
-      lockWaitMs: 100,
-      now: () => now,
-      tellPeers: (line) => {
-        for (const other of workers) if (other !== worker) other.hear(line);
-        return Promise.resolve();
-      },
-      onForgotten: nothing,
-      onSwept: nothing,
-      onEvict: nothing,
-      onRedisState: nothing,
-      onRedisError: nothing,
-      onForeignPrefix: nothing,
-      onRedisTrouble: nothing,
-    });
-    workers.push(worker);
-    return worker;
-  };
-  return {
-    start,
-    pass: (ms) => {
-      now += ms;
-    },
-  };
+async function put(worker: MachineWorker, text = 'old'): Promise<boolean> {
+  return worker.store.set(KEY, entryOf(text), (await worker.store.get(KEY)).ticket);
 }
+
+/** Workers with a lease. */
+function startWorkers(count: number): { machine: Machine; workers: MachineWorker[] } {
+  const machine = createMachine();
+  const workers = Array.from({ length: count }, () => machine.start());
+  for (const worker of workers) worker.join();
+  machine.renew();
+  return { machine, workers };
+}
+
+test('a write through one worker is acknowledged when no worker has the old record', async () => {
+  const { workers } = startWorkers(3);
+  for (const worker of workers) await put(worker);
+  const fence = await workers[0]!.store.fence(KEY);
+  expect(workers.map(({ memory }) => memory.peek(KEY)?.staleAt)).toEqual(
+    workers.map(() => entryOf('old').staleAt),
+  );
+  await fence.changed();
+  expect(workers.map(({ memory }) => memory.peek(KEY))).toEqual([undefined, undefined, undefined]);
+});
+
+test('what a worker was asked for on purpose it keeps, and the others forget theirs', async () => {
+  const [one, other] = startWorkers(2).workers as [MachineWorker, MachineWorker];
+  await put(one);
+  await put(other);
+  const { ticket } = await one.store.get(KEY);
+  expect(await one.store.replace(KEY, entryOf('new'), ticket)).toBe(true);
+  expect([one, other].map(({ memory }) => memory.peek(KEY))).toEqual([entryOf('new'), undefined]);
+});
 
 test('a worker that starts during a write of unknown end does not keep what it loaded meanwhile', async () => {
   const machine = createMachine();
   const writer = machine.start();
-  const fence = await writer.store.fence('KEY');
+  writer.join();
+  const fence = await writer.store.fence(KEY);
   const late = machine.start();
-  const { ticket } = await late.store.get('KEY');
-  await late.store.set('KEY', entryOf('old'), ticket);
-  machine.pass(FENCE_LIFE_MS / 2);
+  late.join();
+  await put(late);
+  await machine.clock.pass(FENCE_LIFE_MS / 2);
   await fence.unknown();
-  expect(late.memory.peek('KEY')?.staleAt ?? 0).toBeLessThanOrEqual(NOW + FENCE_LIFE_MS / 2);
-  machine.pass(FENCE_LIFE_MS);
-  expect(late.memory.peek('KEY')?.staleAt ?? 0).toBeLessThanOrEqual(NOW + 1.5 * FENCE_LIFE_MS);
+  expect(late.memory.peek(KEY)?.staleAt).toBe(0);
+  expect(await put(late)).toBe(false);
+  await machine.clock.pass(FENCE_LIFE_MS);
+  expect(late.memory.peek(KEY)?.staleAt).toBe(0);
 });
 
-test('a worker that the others do not know of yet takes nothing it keeps for fresh', async () => {
-  const worker = createMachine().start();
-  const { ticket } = await worker.store.get('KEY');
+test('a worker that the primary sends no messages yet takes nothing it keeps for fresh', async () => {
+  const machine = createMachine();
+  const worker = machine.start();
+  const { ticket } = await worker.store.get(KEY);
+  machine.renew();
   expect(worker.trustedSince()).toBe(Infinity);
-  worker.joined();
+  worker.join();
+  machine.renew();
   expect(worker.trustedSince()).toBe(0);
-  expect(await worker.store.set('KEY', entryOf('old'), ticket)).toBe(false);
+  expect(await worker.store.set(KEY, entryOf('old'), ticket)).toBe(false);
+});
+
+test('a worker that stands still is waited for until it takes nothing it keeps for fresh', async () => {
+  const { machine, workers } = startWorkers(2);
+  const [writer, frozen] = workers as [MachineWorker, MachineWorker];
+  await put(frozen);
+  const fence = await writer.store.fence(KEY);
+  frozen.freeze();
+  const changed = fence.changed();
+  await machine.clock.pass(LEASE_MS);
+  expect(await isSettled(changed)).toBe(false);
+  expect(frozen.trustedSince()).toBe(Infinity);
+  await machine.clock.pass(LEASE_WAIT_MS - LEASE_MS);
+  machine.relay.passOverLate();
+  await changed;
+});
+
+test('a worker that goes on has applied what it missed before it trusts what it keeps', async () => {
+  const { machine, workers } = startWorkers(2);
+  const [writer, frozen] = workers as [MachineWorker, MachineWorker];
+  await put(frozen);
+  frozen.freeze();
+  await machine.clock.pass(LEASE_WAIT_MS);
+  await (await writer.store.fence(KEY)).changed();
+  frozen.link.renew();
+  expect(frozen.trustedSince()).toBe(Infinity);
+  frozen.goOn();
+  expect(frozen.trustedSince()).toBe(0);
+  expect(frozen.memory.peek(KEY)).toBeUndefined();
 });

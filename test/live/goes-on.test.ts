@@ -115,9 +115,9 @@ describeWithRedis('an entry in Redis that no release of ours would write', () =>
     const path = `/api/handles/${GOOD}`;
     const first = await startConnectedProxy(env);
     await ask(first.url, path);
-    await expect.poll(() => client.keys('*:entry')).toHaveLength(1);
+    await expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
     await first.stop();
-    const [name = ''] = await client.keys('*:entry');
+    const [name = ''] = await client.keys('*:entry:*');
     const key = upperAscii(GOOD);
     const entry = decodeEntry(key, (await client.getBuffer(name))!)!;
     await client.set(name, encodeEntry(key, { ...entry, values: toBytes(values) }));

@@ -1,6 +1,6 @@
 // One of two instances on one Redis stands still (SIGSTOP) while the other writes: what it missed it hears before it answers.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
-import { PROOF_LIFE_MS } from '../../src/cache/trust.js';
+import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
@@ -56,7 +56,7 @@ describeWithRedis('an instance that stands still', () => {
     thaw();
     const acknowledgedAt = await written;
     // Or so much later that it may have trusted its memory no more.
-    expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + PROOF_LIFE_MS / 4).toBe(true);
+    expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + LEASE_MS / 4).toBe(true);
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });
 });

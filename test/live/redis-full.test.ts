@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
-import { RedisLink } from '../../src/cache/redis-link.js';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import { testKeyLock } from '../support/lock-contract.js';
@@ -33,7 +33,7 @@ describeWithRedis('a Redis that is full', () => {
   });
 
   const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
-  const isStored = () => expect.poll(() => client.keys('*:entry')).toHaveLength(1);
+  const isStored = () => expect.poll(() => client.keys('*:entry:*')).toHaveLength(1);
   /** From now on nothing that wants memory is taken. */
   const fill = async (): Promise<void> => {
     await client.config('SET', 'maxmemory', '1');
@@ -56,7 +56,7 @@ describeWithRedis('a Redis that is full', () => {
     expect(await metric(other, 'handle_proxy_redis_up')).toBe(1);
   });
 
-  test('hears of writes all the same, and so does every instance', async () => {
+  test('publishes writes all the same, and every instance receives them', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await one.ask(PATH);
     await isStored();
@@ -72,17 +72,50 @@ describeWithRedis('a Redis that is full', () => {
   });
 
   async function startInstance(waitMs: number): Promise<KeyLock> {
-    const link = new RedisLink(
-      { url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS },
-      () => undefined,
-    );
-    onTestFinished(() => link.close());
-    await expect.poll(() => link.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared: link });
+    const shared = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
+    onTestFinished(() => shared.close());
+    await expect.poll(() => shared.isUp()).toBe(true);
+    return createKeyLock({ waitMs, shared });
   }
 
   testKeyLock(async (waitMs) => {
     await fill();
     return [await startInstance(waitMs), await startInstance(waitMs)];
   });
+});
+
+describeWithRedis('a Redis that may evict any key', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis(['--maxmemory-policy', 'allkeys-lru']);
+  });
+  afterAll(() => redis.stop());
+
+  test.each([
+    { maxmemory: '100mb', warned: ['allkeys-lru'] },
+    { maxmemory: '0', warned: [] },
+  ])(
+    'causes one warning where its memory is limited (maxmemory $maxmemory)',
+    async ({ maxmemory, warned }) => {
+      const client = new Redis(redis.url);
+      onTestFinished(() => {
+        client.disconnect();
+      });
+      await client.config('SET', 'maxmemory', maxmemory);
+      const policies: string[] = [];
+      const commands = new RedisCommands({
+        url: redis.url,
+        keyPrefix: 't:',
+        commandTimeoutMs: PATIENT_MS,
+        onEvictionPolicy: (policy) => policies.push(policy),
+      });
+      onTestFinished(() => commands.close());
+      const isUp = () => expect.poll(() => commands.isUp());
+      await isUp().toBe(true);
+      commands.redis.disconnect(true);
+      await isUp().toBe(false);
+      await isUp().toBe(true);
+      expect(policies).toEqual(warned);
+    },
+  );
 });

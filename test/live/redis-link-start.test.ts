@@ -1,22 +1,16 @@
 // A Redis that is there is found at once: ioredis asks it whether it is ready, and that comes before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
-import { RedisLink } from '../../src/cache/redis-link.js';
+import { openLinked } from '../support/instances.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';
 
-const STARTS = 200;
+const STARTS = 50;
 
 /** What failed before the link was up. */
 async function startLink(url: string): Promise<string[]> {
   const failed: string[] = [];
-  const place = { url, keyPrefix: 'test:', commandTimeoutMs: 10_000 };
-  const link = await new Promise<RedisLink>((resolve) => {
-    const onState = (): void => {
-      resolve(opened);
-    };
-    const onError = (command: string): number => failed.push(command);
-    const opened: RedisLink = new RedisLink({ ...place, onState, onError }, () => undefined);
-  });
-  await link.close();
+  const onError = (command: string): number => failed.push(command);
+  const instance = await openLinked({ url, redis: { commandTimeoutMs: 10_000, onError } });
+  await instance.close();
   return failed;
 }
 

@@ -1,61 +1,152 @@
-// The time limit of a Redis command is the whole wait, also for a command that stands behind a stuck one.
+// What an instance does while Redis is slow, frozen, away or started again.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
-import { RedisLink } from '../../src/cache/redis-link.js';
-import { describeWithRedis, startRedis } from '../support/redis-server.js';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/cache/coherence/clock.js';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { freePort, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { type OpenInstance, openInstance, openLinked } from '../support/instances.js';
 import { startStallClock } from '../support/stall-clock.js';
+import { entryOf } from '../support/store-contract.js';
 
 const LIMIT_MS = 300;
+const KEY = '21.T1/KEY';
 
-describeWithRedis('the link to a frozen Redis', () => {
-  test('gives up each of several commands after redis.commandTimeout', async () => {
-    const redis = await startRedis();
-    onTestFinished(() => redis.stop());
+async function start(): Promise<RedisServer> {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  return redis;
+}
+
+const closeAtEnd = (instance: OpenInstance): OpenInstance => {
+  onTestFinished(() => instance.close());
+  return instance;
+};
+
+describeWithRedis('the commands to a frozen Redis', () => {
+  test('are each given up after redis.commandTimeout, also behind a stuck one', async () => {
+    const redis = await start();
     const failed: string[] = [];
-    const link = await new Promise<RedisLink>((resolve) => {
-      const opened: RedisLink = new RedisLink(
-        {
-          url: redis.url,
-          keyPrefix: 'test:',
-          commandTimeoutMs: LIMIT_MS,
-          onState: () => {
-            resolve(opened);
-          },
-          onError: (command) => failed.push(command),
-        },
-        () => undefined,
-      );
+    const commands = new RedisCommands({
+      url: redis.url,
+      keyPrefix: 'test:',
+      commandTimeoutMs: LIMIT_MS,
+      onError: (command) => failed.push(command),
     });
-    onTestFinished(() => link.close());
+    onTestFinished(() => commands.close());
+    await expect.poll(() => commands.isUp()).toBe(true);
     redis.freeze();
     const stalledMs = startStallClock();
     const startedAt = performance.now();
-    const first = link.run('first', (client) => client.get('a'));
+    const first = commands.run('first', (client) => client.get('a'));
     await nextTurn(); // the first is on its way now, and ioredis keeps the second back until it is done
-    const second = link.run('second', (client) => client.get('b'));
+    const second = commands.run('second', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);
     expect(failed).toEqual(expect.arrayContaining(['first', 'second']));
-    expect(link.isUp()).toBe(false);
+    expect(commands.isUp()).toBe(false);
   });
 });
 
-describeWithRedis('the link to a Redis that is slow', () => {
-  test('proves that messages are heard while something else takes its time', async () => {
-    const redis = await startRedis();
-    onTestFinished(() => redis.stop());
-    let proofs = 0;
-    const link = new RedisLink(
-      {
-        url: redis.url,
-        keyPrefix: 'test:',
-        commandTimeoutMs: 30_000,
-        onProof: () => proofs++,
-        whileUp: () => new Promise(() => undefined),
-      },
-      () => undefined,
+describeWithRedis('the link of an instance to Redis', () => {
+  const openWithLease = async (url: string): Promise<OpenInstance> =>
+    closeAtEnd(await openLinked({ url, clock: systemClock }));
+
+  test('is without a lease where there is no Redis, and gets one when there is', async () => {
+    const port = await freePort();
+    const troubles: string[] = [];
+    const url = `redis://127.0.0.1:${port}`;
+    const instance = closeAtEnd(
+      openInstance({ url, clock: systemClock, redis: { onTrouble: (reason) => troubles.push(reason) } }),
     );
-    onTestFinished(() => link.close());
-    await expect.poll(() => proofs).toBeGreaterThan(3);
+    await expect.poll(() => troubles).toContainEqual(expect.stringContaining('ECONNREFUSED'));
+    expect(instance.hub.isLinked()).toBe(false);
+    const redis = await startRedis([], port);
+    onTestFinished(() => redis.stop());
+    await expect.poll(() => instance.hub.isLinked()).toBe(true);
+  });
+
+  test('loses its lease when Redis is frozen, and has it again when it goes on', async () => {
+    const redis = await start();
+    const instance = await openWithLease(redis.url);
+    onTestFinished(() => {
+      redis.thaw();
+    });
+    redis.freeze();
+    await expect.poll(() => instance.hub.isLinked()).toBe(false);
+    redis.thaw();
+    await expect.poll(() => instance.hub.isLinked()).toBe(true);
+  });
+
+  test('has its lease again when Redis is started anew, and nothing of before is fresh', async () => {
+    const redis = await start();
+    const instance = await openWithLease(redis.url);
+    const { store, memory } = instance;
+    await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
+    const { ticket } = await store.get('21.T1/OTHER');
+    await redis.restart();
+    await expect.poll(() => instance.delivered.some(({ kind }) => kind === 'distrust')).toBe(true);
+    await expect.poll(() => memory.peek(KEY)?.staleAt).toBe(0);
+    await expect.poll(() => instance.hub.isLinked()).toBe(true);
+    expect(await store.set('21.T1/OTHER', entryOf('begun before'), ticket)).toBe(false);
+  });
+
+  test('keeps what it has when nothing was published while its connections were lost', async () => {
+    const redis = await start();
+    const instance = await openWithLease(redis.url);
+    const { store, memory, commands } = instance;
+    // What was delivered before, at the start, is no matter here.
+    instance.delivered.length = 0;
+    await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
+    await commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await expect.poll(() => instance.delivered.some(({ kind }) => kind === 'bans')).toBe(true);
+    expect(instance.delivered.filter(({ kind }) => kind === 'distrust')).toEqual([]);
+    expect(memory.peek(KEY)).toEqual(entryOf('old'));
+  });
+
+  test('takes for stale what was changed while its connection for messages was lost', async () => {
+    const redis = await start();
+    const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
+    const { store, memory } = one;
+    await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
+    // Its own changes do not reach it as messages: the number alone tells that one was missed.
+    const numberBefore = one.delivered.length;
+    await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await other.store.forget(KEY);
+    await expect.poll(() => memory.peek(KEY)?.staleAt ?? 0).toBe(0);
+    expect(one.delivered.length).toBeGreaterThan(numberBefore);
+  });
+
+  test('reports what was written while Redis was away before it has its lease again', async () => {
+    const redis = await start();
+    const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
+    onTestFinished(() => {
+      redis.thaw();
+    });
+    other.delivered.length = 0;
+    redis.freeze();
+    const written = one.store.forget(KEY);
+    await expect.poll(() => one.hub.isLinked()).toBe(false);
+    redis.thaw();
+    await written;
+    await expect.poll(() => other.delivered).toContainEqual({ kind: 'forget', key: KEY });
+    await expect.poll(() => one.hub.isLinked()).toBe(true);
+  });
+
+  test('leaves at once: nobody waits for an instance that has ended', async () => {
+    const redis = await start();
+    const [one, other] = [await openWithLease(redis.url), await openLinked({ url: redis.url })];
+    await other.close();
+    const listed = await one.commands?.redis.zrange('test:members', 0, -1);
+    expect(listed?.filter((member) => !member.startsWith('run:'))).toHaveLength(1);
+  });
+});
+
+describe('an instance without Redis', () => {
+  test('is linked to all there are: itself', async () => {
+    const instance = openInstance();
+    expect(instance.hub.isLinked()).toBe(true);
+    expect(instance.leaseLeftMs()).toBeUndefined();
+    expect(await instance.readBans()).toBeUndefined();
+    await instance.close();
   });
 });

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
-import { RedisLink } from '../../src/cache/redis-link.js';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { gate, testKeyLock } from '../support/lock-contract.js';
 import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
@@ -20,13 +20,10 @@ describeWithRedis('a lock over instances on one Redis', () => {
 
   /** The lock of an instance that has found its Redis. */
   async function startInstance(waitMs = 10_000): Promise<KeyLock> {
-    const link = new RedisLink(
-      { url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS },
-      () => undefined,
-    );
-    onTestFinished(() => link.close());
-    await expect.poll(() => link.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared: link });
+    const shared = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
+    onTestFinished(() => shared.close());
+    await expect.poll(() => shared.isUp()).toBe(true);
+    return createKeyLock({ waitMs, shared });
   }
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);

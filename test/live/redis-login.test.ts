@@ -72,7 +72,17 @@ describeWithRedis('a Redis that lets in', () => {
     test('takes a user of its own that may do no more than is needed', async () => {
       const { port } = await serve([
         ...['--user', 'default', 'off', '--user', 'proxy', 'on', `>${SECRET}`, '~hrp:*', '&hrp:*', '-@all'],
-        ...['+@read', '+@write', '+eval', '+publish', '+subscribe', '+@connection', '+info', '+time'],
+        ...[
+          '+@read',
+          '+@write',
+          '+eval',
+          '+evalsha',
+          '+publish',
+          '+subscribe',
+          '+@connection',
+          '+info',
+          '+time',
+        ],
       ]);
       await sharesWithNext({ REDIS_URL: `redis://proxy:${SECRET}@127.0.0.1:${port}` });
     });

@@ -1,6 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { type Entry, decodeEntry, encodeEntry } from '../../src/cache/entry.js';
+import { type Entry, RUN_LENGTH, decodeEntry, encodeEntry, originOf } from '../../src/cache/entry.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { texts } from '../support/arbitraries.js';
 
@@ -20,6 +20,16 @@ describe('an entry as bytes', () => {
     expect(decodeEntry(key, encodeEntry(key, entry))).toEqual(entry);
   });
 
+  test.prop([
+    keys,
+    entries,
+    fc.record({ run: fc.stringMatching(new RegExp(`^[0-9a-f]{${RUN_LENGTH}}$`)), ban: fc.maxSafeNat() }),
+  ])('keeps the run and the ban number it was loaded under', (key, entry, origin) => {
+    const bytes = encodeEntry(key, entry, origin);
+    expect(originOf(bytes)).toEqual(origin);
+    expect(decodeEntry(key, bytes)).toEqual(entry);
+  });
+
   test.prop([keys, entries, keys])('is a miss under another key', (key, entry, other) => {
     fc.pre(key !== other);
     expect(decodeEntry(other, encodeEntry(key, entry))).toBeUndefined();
@@ -30,7 +40,7 @@ describe('an entry as bytes', () => {
     expect(decodeEntry(key, bytes.subarray(0, cut % bytes.length))).toBeUndefined();
   });
 
-  test.prop([keys, entries, fc.nat({ max: 255 }).filter((version) => version !== 4)])(
+  test.prop([keys, entries, fc.nat({ max: 255 }).filter((version) => version !== 5)])(
     'is a miss for another version',
     (key, entry, version) => {
       const bytes = encodeEntry(key, entry);

@@ -1,10 +1,9 @@
 // Memory keeps its entries as bytes in blocks; whoever asks it cannot tell it from a Map of entries.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Entry } from '../../src/cache/entry.js';
+import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory-store.js';
 import type { Held } from '../../src/cache/slots.js';
-import { staleFrom } from '../../src/cache/sweeps.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { NOW } from '../support/store-contract.js';
 
@@ -28,27 +27,27 @@ const missing = fc.record({
 const put = fc.record({ kind: fc.constant('put' as const), key: keys, entry: fc.oneof(found, missing) });
 const use = fc.record({ kind: fc.constantFrom('peek' as const, 'forget' as const), key: keys });
 const soften = fc.record({ kind: fc.constant('soften' as const), key: keys });
-const sweep = fc.record({
-  kind: fc.constant('sweep' as const),
+const ban = fc.record({
+  kind: fc.constant('ban' as const),
   prefix: fc.constantFrom('', 'A/', 'B/1'),
   isSoft: fc.boolean(),
 });
 
-type Act = Drawn<typeof put> | Drawn<typeof use> | Drawn<typeof soften> | Drawn<typeof sweep>;
+type Act = Drawn<typeof put> | Drawn<typeof use> | Drawn<typeof soften> | Drawn<typeof ban>;
 type Drawn<T> = T extends fc.Arbitrary<infer One> ? One : never;
 
 function act(store: MemoryStore, done: Act): void {
   if (done.kind === 'put') store.set(done.key, done.entry, store.get(done.key).ticket);
-  else if (done.kind === 'sweep') store.sweep(done);
+  else if (done.kind === 'ban') store.ban(done);
   else store[done.kind](done.key);
 }
 
 /** The same in a Map, where everything happens at once. The entry used last stands last. */
 function actInMap(map: Map<string, Entry>, done: Act): void {
   const makeStale = (isMeant: (key: string) => boolean): void => {
-    for (const [key, entry] of map) if (isMeant(key)) map.set(key, staleFrom(entry, NOW));
+    for (const [key, entry] of map) if (isMeant(key)) map.set(key, asStale(entry));
   };
-  if (done.kind === 'sweep') {
+  if (done.kind === 'ban') {
     const isMeant = (key: string): boolean => key.startsWith(done.prefix);
     if (done.isSoft) makeStale(isMeant);
     else for (const key of [...map.keys()].filter(isMeant)) map.delete(key);
@@ -71,7 +70,6 @@ function bound(map: Map<string, Entry>, most: number): void {
 const open = (most: number): MemoryStore =>
   new MemoryStore({
     bounds: { maxBytes: 10_000_000, found: { maxEntries: most }, notFound: { maxEntries: most } },
-    fenceLifeMs: 1000,
     now: () => NOW,
   });
 
@@ -83,7 +81,7 @@ function hold(store: MemoryStore, key: string, entry: Entry): Held {
 
 describe('the memory store', () => {
   test('gives what a Map of entries gives, and holds an entry as long as that does', () => {
-    const acts = fc.array(fc.oneof(put, use, soften, sweep), { maxLength: 60 });
+    const acts = fc.array(fc.oneof(put, use, soften, ban), { maxLength: 60 });
     fc.assert(
       fc.property(acts, (chosen) => {
         const store = open(100);

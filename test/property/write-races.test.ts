@@ -2,86 +2,81 @@
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import type { MemoryStore } from '../../src/cache/memory-store.js';
-import type { Fence, Store } from '../../src/cache/store.js';
-import { type Act, acts, createRaceTrack } from '../support/write-races.js';
+import type { Fence } from '../../src/cache/store.js';
+import {
+  type Act,
+  type MakeStore,
+  type RaceTrack,
+  acts,
+  createRaceTrack,
+  createTrackWith,
+} from '../support/write-races.js';
 
-const nothing = (): void => undefined;
+const nothing = (): Promise<void> => Promise.resolve();
 /** No act of these races purges, and nobody looks at Cache-Status. */
-const noPurge = { soften: nothing, sweep: nothing, heard: nothing, accepts: (): boolean => true };
+const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
-function holds(
-  replaceStore?: (memory: MemoryStore) => Store<number>,
-  chosenActs = acts,
-): fc.IAsyncProperty<unknown> {
-  const { race } = createRaceTrack(replaceStore);
+function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.Scheduler, Act[]]> {
   return fc.asyncProperty(fc.scheduler(), chosenActs, async (scheduler, chosen) => {
     expect(await race(scheduler, chosen)).toEqual([]);
   });
 }
 
 test('a read that begins after an acknowledgement shows that write or a later one', async () => {
-  await fc.assert(holds(), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
+  await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
 });
 
+/** Fences that do nothing, and forget the key once a write has such an outcome. */
+const forgetting =
+  (...outcomes: (keyof Fence)[]) =>
+  (memory: MemoryStore, key: string): Promise<Fence> => {
+    const forget = (): Promise<void> => {
+      memory.forget(key);
+      return Promise.resolve();
+    };
+    const fence = { ...noFence };
+    for (const outcome of outcomes) fence[outcome] = forget;
+    return Promise.resolve(fence);
+  };
+
+const withFences =
+  (makeFence: (memory: MemoryStore, key: string) => Promise<Fence>): MakeStore<number> =>
+  ({ memory }) => ({
+    get: (key) => memory.get(key),
+    set: (key, entry, ticket) => memory.set(key, entry, ticket),
+    replace: (key, entry, ticket) => Promise.resolve(memory.replace(key, entry, ticket)),
+    forget(key) {
+      memory.forget(key);
+      return Promise.resolve();
+    },
+    ...noPurge,
+    fence: (key) => makeFence(memory, key),
+  });
+
 describe('the same cannot be said', () => {
-  test.each<[what: string, replaceStore: (memory: MemoryStore) => Store<number>, acts?: fc.Arbitrary<Act[]>]>(
+  test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
+    ['without fences', withFences(forgetting())],
     [
-      [
-        'without fences',
-        (memory) => ({
-          get: (key) => memory.get(key),
-          set: (key, entry, ticket) => memory.set(key, entry, ticket),
-          replace: (key, entry, ticket) => memory.replace(key, entry, ticket),
-          forget: nothing,
-          ...noPurge,
-          fence: () => noFence,
-        }),
-      ],
-      [
-        'with a cache that forgets after the write, but stores what was loaded before',
-        (memory) => ({
-          get: (key) => memory.get(key),
+      'with a cache that forgets after the write, but stores what was loaded before',
+      (tiers) => {
+        const { memory } = tiers;
+        return {
+          ...withFences(forgetting('changed'))(tiers),
           set: (key, entry) => memory.set(key, entry, memory.get(key).ticket),
-          replace: (key, entry) => memory.replace(key, entry, memory.get(key).ticket),
-          forget: (key) => {
-            memory.forget(key);
-          },
-          ...noPurge,
-          fence: (key) => ({
-            ...noFence,
-            changed: () => {
-              memory.forget(key);
-            },
-          }),
-        }),
-      ],
-      [
-        'when a write without an answer is forgotten at once, and no fence stays',
-        (memory) => ({
-          get: (key) => memory.get(key),
-          set: (key, entry, ticket) => memory.set(key, entry, ticket),
-          replace: (key, entry, ticket) => memory.replace(key, entry, ticket),
-          forget: (key) => {
-            memory.forget(key);
-          },
-          ...noPurge,
-          fence: (key) => ({
-            ...noFence,
-            changed: () => {
-              memory.forget(key);
-            },
-            unknown: () => {
-              memory.forget(key);
-            },
-          }),
-        }),
-        // Only these three matter here; among all others the order that shows it is a rare one.
-        fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
-      ],
+          replace: (key, entry) => Promise.resolve(memory.replace(key, entry, memory.get(key).ticket)),
+        };
+      },
     ],
-  )('%s', async (_what, replaceStore, chosenActs) => {
-    const { failed, counterexample } = await fc.check(holds(replaceStore, chosenActs), { numRuns: 3000 });
+    [
+      'when a write without an answer is forgotten at once, and no fence stays',
+      withFences(forgetting('changed', 'unknown')),
+      // Only these three matter here; among all others the order that shows it is a rare one.
+      fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),
+    ],
+  ])('%s', async (_what, makeStore, chosenActs) => {
+    const track = createTrackWith(makeStore);
+    const { failed, counterexample } = await fc.check(holdsOn(track, chosenActs), { numRuns: 3000 });
     expect(failed).toBe(true);
     expect(counterexample).not.toBeNull();
   });

@@ -42,8 +42,8 @@ export function describeWithRedis(name: string, suite: () => void): void {
   }
 }
 
-export async function startRedis(extra: string[] = []): Promise<RedisServer> {
-  const port = await freePort();
+export async function startRedis(extra: string[] = [], onPort?: number): Promise<RedisServer> {
+  const port = onPort ?? (await freePort());
   let child = await launch(port, extra);
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,4 +1,4 @@
-// What every tier of the cache promises. One suite, run for each of them.
+// What the store promises, whatever tiers it has. One suite, run for each of them.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { Store } from '../../src/cache/store.js';
@@ -221,13 +221,13 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.kind).toBe('found');
     });
 
-    test.each([false, true])('sweeps all keys that begin so (soft: %s)', async (isSoft) => {
+    test.each([false, true])('bans all keys that begin so (soft: %s)', async (isSoft) => {
       const prefix = `${freshKey()}%{`;
       const [one, other, neighbour] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
       await put(one, entryOf('one'));
       await put(neighbour, entryOf('stays'));
       const { ticket } = await opened.store.get(other);
-      await opened.store.sweep({ prefix, isSoft });
+      await opened.store.ban({ prefix, isSoft });
       if (isSoft) expect((await read(one))?.staleAt).toBeLessThanOrEqual(NOW);
       else expect(await read(one)).toBeUndefined();
       expect(await read(neighbour)).toEqual(entryOf('stays'));

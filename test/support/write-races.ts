@@ -1,12 +1,16 @@
 // Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
 import fc from 'fast-check';
+import { createApply } from '../../src/cache/coherence/apply-message.js';
+import type { Coherence } from '../../src/cache/coherence/coherence.js';
+import { Hub } from '../../src/cache/coherence/hub.js';
+import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory-store.js';
 import { Resting } from '../../src/cache/resting.js';
 import type { Fence, Store } from '../../src/cache/store.js';
-import { ServiceError } from '../../src/errors.js';
-import { toBytes, toText } from '../../src/handle/bytes.js';
-import type { Outcome } from '../../src/handle/outcome.js';
+import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
+import { toText } from '../../src/handle/bytes.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+import { RaceUpstream, type Step } from './race-upstream.js';
 
 const FENCE_LIFE_MS = 45_000;
 
@@ -45,20 +49,46 @@ export interface RaceTrack {
   race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
 }
 
-/** `replaceStore` puts another store in the place of the real one. */
-export function createRaceTrack(
-  replaceStore: (memory: MemoryStore) => Store<number> = (memory) => memory,
-): RaceTrack {
+/** Makes the store; `coherence` tells memory what was changed. */
+export type MakeStore<Ticket> = (tiers: {
+  memory: MemoryStore;
+  coherence: Coherence;
+  now: () => number;
+}) => Store<Ticket>;
+
+const tiered: MakeStore<TieredTicket> = (tiers) => new TieredStore({ ...tiers, fenceLifeMs: FENCE_LIFE_MS });
+
+export function createRaceTrack(): RaceTrack {
+  return createTrackWith(tiered);
+}
+
+/** With another store in the place of the real one. */
+export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack {
   let now = 1_000_000;
   let races = 0;
-  let upstream = new Upstream(() => Promise.resolve());
+  let upstream = new RaceUpstream(() => Promise.resolve());
   const memory = new MemoryStore({
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
-    fenceLifeMs: FENCE_LIFE_MS,
     now: () => now,
   });
+  const { apply } = createApply({
+    memory,
+    now: () => now,
+    onInvalidated: (key) => {
+      resolver.letGo(key);
+    },
+    onBanned: (prefix) => {
+      resolver.letGoAll(prefix);
+    },
+  });
+  // Other processes take their time to apply it.
+  const deliver = async (message: Message): Promise<void> => {
+    apply(message);
+    await upstream.step('a change travels');
+  };
+  const coherence = new Hub({ now: () => now, deliver });
   const resolver = new Resolver({
-    store: replaceStore(memory),
+    store: makeStore({ memory, coherence, now: () => now }),
     memory,
     upstream: { resolve: () => upstream.load() },
     resting: new Resting(0, () => now),
@@ -67,7 +97,7 @@ export function createRaceTrack(
       notFound: { ttl: 30_000 },
       staleIfError: 86_400_000,
     },
-    trustedSince: () => 0,
+    trustedSince: () => coherence.trustedSince(),
     refreshAheadMinHits: 1,
     staleAfterMs: 1_000_000,
     caseSensitive: false,
@@ -76,7 +106,7 @@ export function createRaceTrack(
 
   async function race(scheduler: fc.Scheduler, chosen: Act[]): Promise<Outdated[]> {
     const step: Step = (label) => scheduler.schedule(Promise.resolve(), label);
-    upstream = new Upstream(step);
+    upstream = new RaceUpstream(step);
     const pass = (): void => {
       now += FENCE_LIFE_MS;
     };
@@ -93,35 +123,9 @@ export function createRaceTrack(
   return { race };
 }
 
-type Step = (label: string) => Promise<unknown>;
-
-/** The record is the number of the write that made it. A load sees it at some moment between its ends. */
-class Upstream {
-  record = 0;
-  failures = 0;
-  /** What the record was when each of the loads under way began. */
-  readonly underWay = new Set<{ record: number }>();
-
-  constructor(private readonly step: Step) {}
-
-  async load(): Promise<Outcome> {
-    const began = { record: this.record };
-    this.underWay.add(began);
-    await this.step('the question travels');
-    const values = toBytes(String(this.record));
-    await this.step('the answer travels');
-    this.underWay.delete(began);
-    if (this.failures > 0) {
-      this.failures--;
-      throw new ServiceError('UPSTREAM_FAILED');
-    }
-    return { kind: 'found', values, ttls: [86_400] };
-  }
-}
-
 interface Stage {
-  resolver: Resolver<number>;
-  upstream: Upstream;
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
+  upstream: RaceUpstream;
   step: Step;
   /** Lets the life of a fence pass. */
   pass: () => void;

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory-store.js';
 import { Resting } from '../../src/cache/resting.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
@@ -16,11 +17,12 @@ function start() {
   const world = { trustedSince: 0, load: (): Promise<Outcome> => Promise.resolve(found) };
   const found: Outcome = { kind: 'found', values: toBytes('[]'), ttls: [86_400] };
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
-  const startStore = () => new MemoryStore({ bounds, fenceLifeMs: 1000, now, onEvict: () => undefined });
-  const memory = startStore();
+  const startMemory = () => new MemoryStore({ bounds, now });
+  const memory = startMemory();
+  const coherence = { publish: () => Promise.resolve() };
   const resolver = new Resolver({
     // What is kept is found in the far tier only.
-    store: startStore(),
+    store: new TieredStore({ memory: startMemory(), coherence, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => world.load() },
     resting: new Resting(0, now),

@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'vitest';
+import type { Message } from '../../src/cache/coherence/message.js';
 import type { Down } from '../../src/workers/messages.js';
 import { Relay } from '../../src/workers/relay.js';
+import { isSettled, settled } from '../support/manual-clock.js';
+
+/** The number that a relay gives to the first message that it passes on. */
+const RELAYED = 1;
 
 /** Workers 1 to `count`, and what each of them was sent since it last looked. */
 function crew(
   count: number,
-  silent: ReadonlySet<number> = new Set(),
+  late: ReadonlySet<number> = new Set(),
 ): { relay: Relay; sent: (worker: number) => Down[] } {
-  const relay = new Relay((id) => silent.has(id));
+  const relay = new Relay((id) => late.has(id));
   const boxes = new Map<number, Down[]>();
   for (let id = 1; id <= count; id++) {
     boxes.set(id, []);
@@ -19,35 +24,97 @@ function crew(
 }
 
 describe('a line for all workers', () => {
-  test('is done when every other worker has obeyed it', () => {
+  test('is done when every other worker has heard it', async () => {
     const { relay, sent } = crew(3);
-    relay.pass(1, { kind: 'tell', id: 7, line: 'forget - 0 A' });
-    expect(sent(2)).toEqual([{ kind: 'told', id: 7, from: 1, line: 'forget - 0 A' }]);
-    relay.pass(2, { kind: 'heard', id: 7, from: 1 });
+    relay.pass(1, { kind: 'tell', id: 7, line: 'left ask name' });
+    expect(sent(2)).toEqual([{ kind: 'told', id: RELAYED, line: 'left ask name' }]);
+    relay.pass(2, { kind: 'applied', id: RELAYED });
+    await settled();
     expect(sent(1)).toEqual([]);
-    relay.pass(3, { kind: 'heard', id: 7, from: 1 });
+    relay.pass(3, { kind: 'applied', id: RELAYED });
+    await settled();
     expect(sent(1)).toEqual([{ kind: 'done', id: 7 }]);
   });
 
-  test('is done at once where there is no other worker', () => {
+  test('is done at once where there is no other worker', async () => {
     const { relay, sent } = crew(1);
     relay.pass(1, { kind: 'tell', id: 7, line: 'x' });
+    await settled();
     expect(sent(1)).toEqual([{ kind: 'done', id: 7 }]);
   });
 
-  test('does not wait for a worker that is gone', () => {
+  test('does not wait for a worker that is gone', async () => {
     const { relay, sent } = crew(2);
     relay.pass(1, { kind: 'tell', id: 7, line: 'x' });
     relay.leave(2);
+    await settled();
     expect(sent(1)).toContainEqual({ kind: 'done', id: 7 });
   });
 });
 
-describe('a worker that is silent', () => {
-  test('is told all the same, but not waited for', () => {
+describe('a message for all workers', () => {
+  const forget: Message = { kind: 'forget', key: 'A' };
+
+  test('is delivered when every worker has applied it, the one that published it included', async () => {
+    const { relay, sent } = crew(2);
+    const delivered = relay.deliver(forget, 1);
+    for (const worker of [1, 2])
+      expect(sent(worker)).toEqual([{ kind: 'apply', id: RELAYED, message: forget }]);
+    relay.pass(1, { kind: 'applied', id: RELAYED });
+    expect(await isSettled(delivered)).toBe(false);
+    relay.pass(2, { kind: 'applied', id: RELAYED });
+    expect(await isSettled(delivered)).toBe(true);
+  });
+
+  test('that an entry was replaced is not for the worker that has stored it', async () => {
+    const { relay, sent } = crew(2);
+    const replaced: Message = { kind: 'replaced', key: 'A' };
+    const delivered = relay.deliver(replaced, 1);
+    expect(sent(1)).toEqual([]);
+    expect(sent(2)).toEqual([{ kind: 'apply', id: RELAYED, message: replaced }]);
+    relay.pass(2, { kind: 'applied', id: RELAYED });
+    expect(await isSettled(delivered)).toBe(true);
+  });
+
+  test('that came from another instance is for all', () => {
+    const { relay, sent } = crew(2);
+    void relay.deliver({ kind: 'replaced', key: 'A' });
+    expect([sent(1), sent(2)].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
+  test('is waited for by itself: another one that was applied does not count', async () => {
+    const { relay } = crew(1);
+    const [first, second] = [relay.deliver(forget), relay.deliver(forget)];
+    relay.pass(1, { kind: 'applied', id: RELAYED + 1 });
+    expect([await isSettled(first), await isSettled(second)]).toEqual([false, true]);
+  });
+
+  test('is delivered at once where there is no worker', async () => {
+    expect(await isSettled(crew(0).relay.deliver(forget))).toBe(true);
+  });
+
+  test('does not wait for a worker whose lease is over, but is sent to it', async () => {
+    const { relay, sent } = crew(2, new Set([2]));
+    const delivered = relay.deliver(forget);
+    relay.pass(1, { kind: 'applied', id: RELAYED });
+    expect(await isSettled(delivered)).toBe(true);
+    expect(sent(2)).toEqual([{ kind: 'apply', id: RELAYED, message: forget }]);
+  });
+
+  test('does not wait for a worker that ends', async () => {
+    const { relay } = crew(1);
+    const delivered = relay.deliver(forget);
+    relay.leave(1);
+    expect(await isSettled(delivered)).toBe(true);
+  });
+});
+
+describe('a worker whose lease is over', () => {
+  test('is told all the same, but not waited for', async () => {
     const { relay, sent } = crew(2, new Set([2]));
     relay.pass(1, { kind: 'tell', id: 7, line: 'x' });
-    expect(sent(2)).toEqual([{ kind: 'told', id: 7, from: 1, line: 'x' }]);
+    expect(sent(2)).toEqual([{ kind: 'told', id: RELAYED, line: 'x' }]);
+    await settled();
     expect(sent(1)).toEqual([{ kind: 'done', id: 7 }]);
   });
 
@@ -58,18 +125,19 @@ describe('a worker that is silent', () => {
     expect(sent(1)).toEqual([{ kind: 'answered', id: 3, answer: {} }]);
   });
 
-  test('is waited for no longer once it has become that', () => {
-    const silent = new Set<number>();
-    const { relay, sent } = crew(3, silent);
+  test('is waited for no longer from then on', async () => {
+    const late = new Set<number>();
+    const { relay, sent } = crew(3, late);
     relay.pass(1, { kind: 'tell', id: 7, line: 'x' });
-    relay.pass(3, { kind: 'heard', id: 7, from: 1 });
+    relay.pass(3, { kind: 'applied', id: RELAYED });
     relay.pass(1, { kind: 'ask', id: 3, owner: 2, key: 'A', handle: 'a' });
     relay.pass(1, { kind: 'ask', id: 4, owner: 3, key: 'B', handle: 'b' });
-    silent.add(2);
-    relay.passOverSilent();
+    late.add(2);
+    relay.passOverLate();
+    await settled();
     expect(sent(1)).toEqual([
-      { kind: 'done', id: 7 },
       { kind: 'answered', id: 3, answer: {} },
+      { kind: 'done', id: 7 },
     ]);
   });
 });

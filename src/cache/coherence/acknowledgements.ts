@@ -1,0 +1,45 @@
+// Collects the acknowledgements of a call from the members that it was published to.
+
+interface Call {
+  from: Set<string>;
+  onReceived: () => void;
+}
+
+/** Acknowledgements may arrive before it is known which members to wait for. */
+export class Acknowledgements {
+  readonly #calls = new Map<string, Call>();
+
+  begin(call: string): void {
+    this.#calls.set(call, { from: new Set(), onReceived: () => undefined });
+  }
+
+  end(call: string): void {
+    this.#calls.delete(call);
+  }
+
+  received(member: string, calls: readonly string[]): void {
+    for (const name of calls) {
+      const call = this.#calls.get(name);
+      call?.from.add(member);
+      call?.onReceived();
+    }
+  }
+
+  /** Those that have not acknowledged. */
+  missing(call: string, members: readonly string[]): string[] {
+    const from = this.#calls.get(call)?.from;
+    return members.filter((member) => !from?.has(member));
+  }
+
+  /** Settles when all members have acknowledged. */
+  fromAll(call: string, members: readonly string[]): Promise<void> {
+    return new Promise((resolve) => {
+      const check = (): void => {
+        if (this.missing(call, members).length === 0) resolve();
+      };
+      const begun = this.#calls.get(call);
+      if (begun) begun.onReceived = check;
+      check();
+    });
+  }
+}

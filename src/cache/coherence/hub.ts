@@ -1,0 +1,112 @@
+// Publishes changes: to the processes of this machine, and through Redis to the other instances.
+import { ServiceError } from '../../errors.js';
+import type { Coherence } from './coherence.js';
+import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, RENEW_EVERY_MS } from './lease.js';
+import type { Membership } from './membership.js';
+import { type Change, type Message, isInvalidation } from './message.js';
+import type { PendingInvalidations } from './pending-invalidations.js';
+
+/** What becomes of a write that cannot be published. */
+export type WritesWithout = 'wait' | 'refuse';
+
+/** Applies a message in every process of this machine; what an instance elsewhere published comes `from` none. */
+export type Deliver = (message: Message, from?: number) => Promise<void>;
+
+export interface HubDeps {
+  /** The clock of entries (ms since the epoch). */
+  now: () => number;
+  deliver: Deliver;
+  /** Where Redis is used. */
+  remote?: Remote | undefined;
+}
+
+export interface Remote {
+  member: Membership;
+  pending: PendingInvalidations;
+  writesWithout: WritesWithout;
+  /** How old an answer may be while the lease is over (ms). */
+  lostMaxAgeMs: number;
+}
+
+/** The clock of Redis may be set by so much. */
+const MAX_REDIS_CLOCK_STEP_MS = 1000;
+
+/**
+ * So long after it has sent its last renewal, which Redis carries out within the length of a lease or not at all, the
+ * membership of an instance has ended, every other instance has learnt that with its
+ * own renewal or has lost its lease, and has made stale what was fenced by it.
+ */
+const UNKNOWN_TO_OTHERS_MS =
+  MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) + LEASE_WAIT_MS + RENEW_EVERY_MS;
+
+export class Hub implements Coherence {
+  readonly #deps: HubDeps;
+
+  constructor(deps: HubDeps) {
+    this.#deps = deps;
+  }
+
+  isLinked(): boolean {
+    const { remote } = this.#deps;
+    return remote === undefined || remote.member.leaseLeftMs() > 0;
+  }
+
+  trustedSince(): number {
+    if (this.isLinked()) return 0;
+    return this.#deps.now() - (this.#deps.remote?.lostMaxAgeMs ?? 0);
+  }
+
+  /** `from`: the process that publishes it. Redis first, so that nothing it gave before is copied into memory after. */
+  async publish(change: Change, from = 0): Promise<void> {
+    const { remote } = this.#deps;
+    const deliver = (message: Message): Promise<void> => this.#deps.deliver(message, from);
+    const named = withMember(change, `${remote?.member.id ?? 'local'}/${from}`);
+    if (remote === undefined) {
+      await deliver(named);
+      return;
+    }
+    // Memory needs the fence only for a writer that dies: nobody waits for that.
+    if (named.kind === 'raise') void deliver(named);
+    const published = await remote.member.publish(named);
+    if (published === undefined) await this.#publishWithoutRedis(named, { remote, deliver });
+    else if (named.kind !== 'raise') {
+      const told = named.kind === 'ban' ? { ...named, number: published.seq } : named;
+      const [isConfirmed] = await Promise.all([published.acknowledged, deliver(told)]);
+      if (!isConfirmed) await this.#publishAgain(named, remote);
+    }
+  }
+
+  async #publishWithoutRedis(
+    change: Change,
+    { remote, deliver }: { remote: Remote; deliver: Deliver },
+  ): Promise<void> {
+    if (change.kind === 'raise') {
+      if (remote.writesWithout !== 'refuse') return;
+      // The write will not be sent: nothing else lowers its fence.
+      const { key, fence } = change;
+      await deliver({ kind: 'unchanged', key, fence });
+      throw notConfirmed();
+    }
+    await deliver(change);
+    if (!isInvalidation(change)) return;
+    if (change.kind === 'unknown') remote.pending.add(change);
+    else await this.#publishAgain(change, remote);
+  }
+
+  /** When Redis is back it has been reported already; this time the acknowledgements are waited for. */
+  async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
+    pending.add(change);
+    while (await member.returned(UNKNOWN_TO_OTHERS_MS)) {
+      const published = await member.publish(change);
+      if (await published?.acknowledged) return;
+      pending.add(change);
+    }
+    if (writesWithout === 'refuse') throw notConfirmed();
+  }
+}
+
+/** The name of a fence tells what member has raised it. */
+const withMember = (change: Change, prefix: string): Change =>
+  'fence' in change ? { ...change, fence: `${prefix}.${change.fence}` } : change;
+
+const notConfirmed = (): ServiceError => new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });

@@ -1,0 +1,54 @@
+// A lease on what is kept in memory: while it runs, every change is received before it is acknowledged.
+import type { Clock } from './clock.js';
+
+/** How long a lease runs from the moment it was asked for. */
+export const LEASE_MS = 2000;
+/** The wall clock may be set by so much without notice; more means that the machine was paused. */
+const MAX_CLOCK_SHIFT_MS = 250;
+/** No two monotonic clocks run at the same rate. */
+export const MAX_DRIFT = 1.1;
+/** How long others wait for it to end. */
+export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
+/** The membership of an instance lasts so much longer, so that it is listed as long as it has a lease. */
+export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
+/** How often it is renewed. */
+export const RENEW_EVERY_MS = 500;
+
+/** A moment on both clocks. */
+export interface Moment {
+  monotonic: number;
+  now: number;
+}
+
+export class Lease {
+  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
+  #endsAt = -Infinity;
+  /** Wall clock minus monotonic clock when it was asked for. */
+  #shift = 0;
+
+  constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  moment(): Moment {
+    return { monotonic: this.#clock.monotonic(), now: this.#clock.now() };
+  }
+
+  /** `askedAt`: everything published before it has been received. */
+  renew(askedAt: Moment, lifeMs = LEASE_MS): void {
+    this.#endsAt = askedAt.monotonic + lifeMs;
+    this.#shift = askedAt.now - askedAt.monotonic;
+  }
+
+  end(): void {
+    this.#endsAt = -Infinity;
+  }
+
+  /** What is left of it (ms); 0 when it is over. */
+  leftMs(): number {
+    const monotonic = this.#clock.monotonic();
+    if (monotonic >= this.#endsAt) return 0;
+    const shift = this.#clock.now() - monotonic - this.#shift;
+    return Math.abs(shift) > MAX_CLOCK_SHIFT_MS ? 0 : this.#endsAt - monotonic;
+  }
+}

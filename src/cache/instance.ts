@@ -1,0 +1,73 @@
+// The part of the cache that an instance has once: its hub, and its link to the other instances.
+import { type Clock, systemClock } from './coherence/clock.js';
+import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
+import type { KnownBans } from './coherence/message.js';
+import { PendingInvalidations } from './coherence/pending-invalidations.js';
+import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
+import { readBans } from './redis/group-states.js';
+import { RedisLink } from './redis/link.js';
+
+export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed'> {
+  /** How old an entry in memory may be while the messages of other instances are not received (ms). */
+  lostMaxAgeMs: number;
+  writesWithout: WritesWithout;
+}
+
+export interface InstanceDeps {
+  redis?: RedisOptions | undefined;
+  deliver: Deliver;
+  /** Called when Redis, or the lease, may be lost or back. */
+  onState: () => void;
+  /** The clock of entries (ms since the epoch). */
+  now: () => number;
+  clock?: Clock;
+}
+
+export interface Instance {
+  hub: Hub;
+  commands?: RedisCommands;
+  /** For a process that starts later than the link. */
+  readBans: () => Promise<KnownBans | undefined>;
+  /** What is left of the lease on the messages of other instances (ms); undefined without Redis. */
+  leaseLeftMs: () => number | undefined;
+  close: () => Promise<void>;
+}
+
+export function createInstance({
+  redis,
+  deliver,
+  onState,
+  now,
+  clock = systemClock,
+}: InstanceDeps): Instance {
+  if (redis === undefined) {
+    const nothing = (): Promise<undefined> => Promise.resolve(undefined);
+    const hub = new Hub({ now, deliver });
+    return { hub, readBans: nothing, leaseLeftMs: () => undefined, close: nothing };
+  }
+  const pending = new PendingInvalidations();
+  const commands: RedisCommands = new RedisCommands({
+    ...redis,
+    // What is under a prefix that was nobody's may be about another upstream.
+    onClaimed: () => {
+      pending.addAll();
+    },
+    onState(isUp) {
+      if (isUp) void link.renewNow();
+      onState();
+    },
+  });
+  const link = new RedisLink({ commands, clock, pending, deliver, onRenewed: onState });
+  const { lostMaxAgeMs, writesWithout } = redis;
+  const hub = new Hub({ now, deliver, remote: { member: link, pending, lostMaxAgeMs, writesWithout } });
+  return {
+    hub,
+    commands,
+    readBans: () => readBans(commands).catch(() => undefined),
+    leaseLeftMs: () => link.leaseLeftMs(),
+    async close() {
+      await link.close();
+      await commands.close();
+    },
+  };
+}

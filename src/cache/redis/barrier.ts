@@ -1,0 +1,60 @@
+// Waits until no other member answers with what a change invalidates. See coherence/README.md, "Write".
+import type { Acknowledgements } from '../coherence/acknowledgements.js';
+import type { Clock } from '../coherence/clock.js';
+import { LEASE_WAIT_MS } from '../coherence/lease.js';
+import type { Members } from './members.js';
+
+export interface BarrierDeps {
+  clock: Pick<Clock, 'after'>;
+  members: Pick<Members, 'others' | 'leaseIsOver' | 'expel'>;
+  acknowledgements: Acknowledgements;
+}
+
+/**
+ * Gives the members that have renewed their lease and not acknowledged: they have not received the message. The change
+ * has been published, so whoever joins later receives newer ones only. `call` is '' where no acknowledgement was asked for.
+ */
+export async function awaitAcknowledgements(
+  { clock, members, acknowledgements }: BarrierDeps,
+  call: string,
+): Promise<string[]> {
+  const leaseIsOver = wait(clock, LEASE_WAIT_MS);
+  const before = call === '' ? undefined : await members.others().catch(() => undefined);
+  if (before === undefined) {
+    await leaseIsOver.done;
+    return [];
+  }
+  const ids = [...before.ends.keys()];
+  const listIsComplete = wait(clock, before.incompleteForMs);
+  await Promise.race([acknowledgements.fromAll(call, ids), leaseIsOver.done]);
+  leaseIsOver.cancel();
+  await listIsComplete.done;
+  const missing = acknowledgements.missing(call, ids);
+  if (missing.length === 0) return [];
+  const after = await members.others().catch(() => undefined);
+  const isRenewed = (member: string): boolean => after?.ends.get(member) !== before.ends.get(member);
+  for (const [member, end] of before.ends)
+    if (missing.includes(member) && !isRenewed(member)) members.leaseIsOver(member, end);
+  return missing.filter(isRenewed);
+}
+
+/**
+ * Expelled, they cannot renew their lease: they find that out, distrust what they keep, and join again. False: Redis could
+ * not be told.
+ */
+export async function expel({ clock, members }: BarrierDeps, late: readonly string[]): Promise<boolean> {
+  try {
+    await members.expel(late);
+  } catch {
+    return false;
+  }
+  await wait(clock, LEASE_WAIT_MS).done;
+  return true;
+}
+
+function wait(clock: Pick<Clock, 'after'>, ms: number): { done: Promise<void>; cancel: () => void } {
+  if (ms === 0) return { done: Promise.resolve(), cancel: () => undefined };
+  let cancel = (): void => undefined;
+  const done = new Promise<void>((resolve) => (cancel = clock.after(ms, resolve)));
+  return { done, cancel };
+}

@@ -1,0 +1,199 @@
+// The steps of cache coherence that have to happen in Redis as one. See coherence/README.md, "State in Redis".
+
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+/** The largest group state is this many fields; the older half of its changes is dropped then. */
+const MAX_FIELDS = 192;
+
+/**
+ * A state of another server run, or none, gets a number above every earlier one, and refuses older loads. The first
+ * write is a deletion: a full Redis (noeviction) refuses a script whose first write wants memory. What is of another type
+ * is none of ours.
+ */
+const OPEN_STATE = `
+local function numberOf(value)
+  local number = tonumber(value or '0') or 0
+  return number > 0 and number < 9e15 and number or 0
+end
+local function text(number) return string.format('%.0f', number) end
+local function openState(name, run)
+  if type(redis.pcall('HDEL', name, '-')) == 'table' then redis.call('DEL', name) end
+  local state = redis.call('HMGET', name, 'run', 'seq')
+  local seq = numberOf(state[2])
+  if state[1] == run and seq > 0 then return seq end
+  seq = math.max(seq + 1, time[1] * 1000000 + time[2])
+  redis.call('HSET', name, 'run', run, 'seq', text(seq), 'floor', text(seq))
+  return seq
+end`;
+
+/** Layout of an entry: see entry.ts. A stale one has a kind that is raised by 3. What is no entry keeps no change from being published. */
+const ENTRY = `
+local header = redis.pcall('GETRANGE', KEYS[1], 0, 32)
+local kind = type(header) == 'string' and #header == 33 and string.byte(header, 5)
+local function makeStale()
+  if kind and kind < 3 then redis.call('SETRANGE', KEYS[1], 4, string.char(kind + 3)) end
+end
+local function liveUntilDeleted(now)
+  redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
+end`;
+
+/** Fences of a key are one field: \`<fence>=<end> <fence>=<end>\`; those that have expired are left out. */
+const FENCES = `
+local function fencesOf(state, key)
+  local left = {}
+  for fence, ends in string.gmatch(redis.call('HGET', state, 'f:' .. key) or '', '(%S+)=(%d+)') do
+    if tonumber(ends) > now then left[#left + 1] = { fence, ends } end
+  end
+  return left
+end`;
+
+const WRITE_FENCES = `
+local function without(fences, fence)
+  local left = {}
+  for _, each in ipairs(fences) do if each[1] ~= fence then left[#left + 1] = each end end
+  return left
+end
+local function writeFences(state, key, fences)
+  local parts = {}
+  for _, each in ipairs(fences) do parts[#parts + 1] = each[1] .. '=' .. each[2] end
+  if #parts == 0 then redis.call('HDEL', state, 'f:' .. key)
+  else redis.call('HSET', state, 'f:' .. key, table.concat(parts, ' ')) end
+end`;
+
+/** Drops the older half of the changes and the fences that are over; loads from before it are refused. */
+const TRIM = `
+local function trim(state)
+  if redis.call('HLEN', state) <= ${MAX_FIELDS} then return end
+  local fields, changes = redis.call('HGETALL', state), {}
+  for at = 1, #fields, 2 do
+    local name = fields[at]
+    if string.sub(name, 1, 2) == 'c:' then changes[#changes + 1] = { name, tonumber(fields[at + 1]) } end
+    if string.sub(name, 1, 2) == 'f:' then writeFences(state, string.sub(name, 3), fencesOf(state, string.sub(name, 3))) end
+  end
+  table.sort(changes, function(one, other) return one[2] < other[2] end)
+  for at = 1, math.floor(#changes / 2) do
+    redis.call('HDEL', state, changes[at][1])
+    redis.call('HSET', state, 'floor', text(changes[at][2]))
+  end
+end`;
+
+/**
+ * How long a fresh entry may stay in Redis under a fence: a writer that is cut off acknowledges no earlier, and nobody else
+ * may know that its fence is void.
+ */
+const FENCED_ENTRY_MS = 3000;
+
+/**
+ * Publishes a change of a key. KEYS: entry, state. ARGV: run, kind, key, fence, life of the fence (ms), wall clock of
+ * the sender (ms), channel, command to publish, message without its number. Gives the number.
+ */
+export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
+local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]
+local seq = openState(state, ARGV[1]) + 1
+local raises = change == 'raise' or change == 'unknown'
+local fences = without(fencesOf(state, key), fence)
+if raises then fences[#fences + 1] = { fence, text(now + ARGV[5]) } end
+writeFences(state, key, fences)
+if change == 'changed' or change == 'forget' then redis.call('DEL', KEYS[1]) end
+if change == 'soften' or change == 'unknown' then makeStale() end
+if change == 'raise' and kind and kind < 3 and redis.call('PTTL', KEYS[1]) > ${FENCED_ENTRY_MS} then
+  redis.call('PEXPIRE', KEYS[1], ${FENCED_ENTRY_MS})
+end
+if kind and (change == 'unknown' or (change == 'unchanged' and #fences == 0)) then
+  liveUntilDeleted(ARGV[6])
+end
+if change ~= 'unchanged' then redis.call('HSET', state, 'c:' .. key, text(seq)) end
+redis.call('HSET', state, 'seq', text(seq))
+trim(state)
+redis.call(ARGV[8], ARGV[7], text(seq) .. ' ' .. ARGV[9])
+return text(seq)`;
+
+/** Stores a load, and clears fences that have expired. KEYS: entry, state. ARGV: run and number of the ticket, key, entry, its life (ms). 0: refused. */
+export const STORE = `${NOW}${FENCES}
+local state = redis.call('HMGET', KEYS[2], 'run', 'floor', 'c:' .. ARGV[3])
+local ticket = tonumber(ARGV[2])
+if state[1] ~= ARGV[1] or tonumber(state[2] or '0') > ticket or tonumber(state[3] or '0') > ticket then return 0 end
+if #fencesOf(KEYS[2], ARGV[3]) > 0 then return 0 end
+if redis.call('HEXISTS', KEYS[2], 'f:' .. ARGV[3]) == 1 then redis.call('HDEL', KEYS[2], 'f:' .. ARGV[3]) end
+redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
+return 1`;
+
+/** Reads the numbers of groups. KEYS: states in one slot. ARGV: run. */
+export const SYNC = `${NOW}${OPEN_STATE}
+local numbers = {}
+for at, state in ipairs(KEYS) do numbers[at] = text(openState(state, ARGV[1])) end
+return numbers`;
+
+/**
+ * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, how many are kept, channel, command to publish, message
+ * without its number. Gives the number. The number never falls behind the clock of Redis, so that a member that has lost touch
+ * cannot take a newer ban for an older one.
+ */
+export const BAN = `${NOW}${OPEN_STATE}
+local seq = openState(KEYS[1], ARGV[1]) + 1
+redis.call('HSET', KEYS[1], 'seq', text(seq), 'b:' .. text(seq), ARGV[2])
+local numbers = {}
+for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if string.sub(name, 1, 2) == 'b:' then numbers[#numbers + 1] = tonumber(string.sub(name, 3)) end
+end
+table.sort(numbers)
+for at = 1, #numbers - ARGV[3] do
+  redis.call('HDEL', KEYS[1], 'b:' .. text(numbers[at]))
+  redis.call('HSET', KEYS[1], 'floor', text(numbers[at]))
+end
+redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
+return text(seq)`;
+
+/** Reads the bans. KEYS: state of the bans. ARGV: run. */
+export const READ_BANS = `${NOW}${OPEN_STATE}
+openState(KEYS[1], ARGV[1])
+return redis.call('HGETALL', KEYS[1])`;
+
+/**
+ * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 to remove those that ended its life ago,
+ * the mark of the list, when it was sent (Redis clock, ms), and how late it may be (ms). Gives what the member was ('listed', 'lapsed' or 'absent'), the number of members, those whose
+ * membership has ended, those of them that were removed, when the list was begun, and how long ago (ms), and the time. One
+ * that Redis carries out too late (it was frozen) does nothing: the member may have made changes since that it has not
+ * reported. One that is absent and does not join stays so. The score of a member that was expelled is negative: it is absent to itself, and to
+ * all others a member whose membership has ended. A list without its mark is that of another server run: it may lack members.
+ */
+export const RENEW = `${NOW}
+local function text(number) return string.format('%.0f', number) end
+if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, {}, '0', 0, text(now) } end
+local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
+if type(begun) ~= 'string' then
+  begun = text(now)
+  redis.call('DEL', KEYS[1])
+  redis.call('ZADD', KEYS[1], begun, ARGV[5])
+end
+local age = math.max(0, now - begun)
+local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
+local was = 'absent'
+if ends and tonumber(ends) > 0 then was = tonumber(ends) < now and 'lapsed' or 'listed' end
+if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, {}, begun, age, text(now) } end
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[1], text(now + ARGV[2]), ARGV[1])
+local function between(from, to)
+  local members = {}
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], from, to)) do
+    if member ~= ARGV[5] then members[#members + 1] = member end
+  end
+  return members
+end
+local lapsed, removed = between('-inf', '(' .. text(now)), {}
+if ARGV[4] == '1' then
+  local long = text(now - ARGV[2])
+  removed = between(0, '(' .. long)
+  for _, member in ipairs(between('(-' .. long, '(0')) do removed[#removed + 1] = member end
+  for _, member in ipairs(removed) do redis.call('ZREM', KEYS[1], member) end
+end
+return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, removed, begun, age, text(now) }`;
+
+/** Ends memberships. KEYS: members. ARGV: members. */
+export const EXPEL = `${NOW}
+for _, member in ipairs(ARGV) do
+  local ends = redis.call('ZSCORE', KEYS[1], member)
+  if ends and tonumber(ends) > 0 then redis.call('ZADD', KEYS[1], string.format('%.0f', -now), member) end
+end`;

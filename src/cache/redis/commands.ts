@@ -1,0 +1,237 @@
+// Commands to Redis with a hard time limit, and a pause after one that failed, so that a Redis that does not answer costs one
+// limit and not one for each request.
+import { createHash } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import slotOf from 'cluster-key-slot';
+import { untilDeadline } from '../deadline.js';
+import { oneAtATime } from '../one-at-a-time.js';
+import { RUN_LENGTH } from '../entry.js';
+import { type RedisConnections, type RedisMaster, type RedisPlace, openRedis } from './connections.js';
+import { Complaints, isAboutThisCommand, isAnswer } from './errors.js';
+import { type NamespaceOptions, RedisNamespace } from './namespace.js';
+import { type Subscription, type SubscriptionEvents, openSubscription } from './subscription.js';
+
+export interface RedisCommandsOptions extends RedisPlace, NamespaceOptions {
+  commandTimeoutMs: number;
+  onError?: (command: string) => void;
+  /** Called with each reason once, until Redis is there again. */
+  onTrouble?: (reason: string) => void;
+  /** Called once, with the eviction policy, when Redis may evict what is no entry. */
+  onEvictionPolicy?: ((policy: string) => void) | undefined;
+  /** Called when commands are run again, and when they are not. */
+  onState?: (isUp: boolean) => void;
+}
+
+export type Argument = string | number | Buffer;
+
+const CHECK_EVERY_MS = 500;
+/** After so many failed checks in a row the masters are looked for anew. */
+const MAX_FAILED_CHECKS = 6;
+/** Of a cluster: for sharded channels. */
+const MIN_CLUSTER_VERSION = 7;
+
+export class RedisCommands {
+  readonly redis: Redis;
+  readonly connections: RedisConnections;
+  readonly #options: RedisCommandsOptions;
+  readonly #namespace: RedisNamespace;
+  readonly #complaints: Complaints;
+  /** The server run that each connection leads to. A restarted server, or one that takes over, has another. */
+  readonly #runs = new Map<Redis, string>();
+  readonly #checking: NodeJS.Timeout;
+  #isUp = false;
+  #isClosed = false;
+  #failedChecks = 0;
+  #hasWarned = false;
+
+  constructor(options: RedisCommandsOptions) {
+    this.#options = options;
+    this.#complaints = new Complaints(options.onTrouble);
+    this.connections = openRedis(options);
+    this.redis = this.connections.commands;
+    this.#namespace = new RedisNamespace(options, this.connections.database);
+    this.watch(this.redis);
+    this.#checking = setInterval(() => void this.#check(), CHECK_EVERY_MS).unref();
+  }
+
+  isUp(): boolean {
+    return this.#isUp;
+  }
+
+  /** Text before every key. It may be another one each time the commands are up. */
+  get keyPrefix(): string {
+    return this.#namespace.keyPrefix;
+  }
+
+  get channelPrefix(): string {
+    return this.#namespace.channelPrefix;
+  }
+
+  /** The masters, when the run of each is known. @throws Error when one is not connected */
+  masters(): RedisMaster[] {
+    return this.connections.masters();
+  }
+
+  get isCluster(): boolean {
+    return this.connections.isCluster;
+  }
+
+  /** Whether every master is connected, and the run of each is known. */
+  isConnected(): boolean {
+    if (this.redis.status !== 'ready') return false;
+    try {
+      return this.connections.masters().every(({ client }) => this.#runs.has(client));
+    } catch {
+      return false;
+    }
+  }
+
+  command(name: string, ...args: Argument[]): Promise<unknown> {
+    return this.redis.call(name, ...args);
+  }
+
+  openSubscription(
+    master: RedisMaster,
+    events: Pick<SubscriptionEvents, 'onMessage' | 'onLost'>,
+  ): Promise<Subscription> {
+    const watch = (connection: Redis): void => {
+      this.watch(connection);
+    };
+    return openSubscription(this.connections, { master, prefix: this.channelPrefix }, { ...events, watch });
+  }
+
+  /** The run of the server that holds the key; undefined when it is not known. */
+  runOf(name: string): string | undefined {
+    if (!this.connections.isCluster) return this.#runs.get(this.redis);
+    const client = this.connections.clientOf(slotOf(name));
+    return client && this.#runs.get(client);
+  }
+
+  /** Runs a command; trouble is undefined and a counter, never an exception. */
+  async run<T>(name: string, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
+    if (!this.#isUp) return undefined;
+    try {
+      return await this.attempt(command(this.redis), this.#options.commandTimeoutMs);
+    } catch (error) {
+      this.#options.onError?.(name);
+      if (!isAboutThisCommand(error)) this.#setUp(false);
+      return undefined;
+    }
+  }
+
+  /**
+   * Waits for a command in time. ioredis starts its own time limit only when it sends, and it sends one automatic
+   * pipeline at a time: a command behind a stuck one would wait for twice the limit.
+   *
+   * @throws Error when it fails or is late
+   */
+  attempt<T>(command: Promise<T>, timeoutMs: number): Promise<T> {
+    return untilDeadline(command, timeoutMs, late);
+  }
+
+  /** Runs a script, which Redis keeps by its digest. @throws Error */
+  async script(source: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    try {
+      return await this.redis.evalsha(digestOf(source), keys.length, ...keys, ...args);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.redis.eval(source, keys.length, ...keys, ...args);
+    }
+  }
+
+  /** Reports the errors of a connection, and pauses when it is lost. */
+  watch(connection: Redis): void {
+    connection.on('error', (error: unknown) => {
+      this.#options.onError?.('connect');
+      if (!this.#isUp) this.#complaints.tell(error);
+    });
+    connection.on('close', () => {
+      if (connection !== this.redis) return;
+      this.#runs.clear();
+      this.#setUp(false);
+    });
+    connection.on('ready', () => {
+      if (connection === this.redis) void this.#check();
+    });
+  }
+
+  /** Why messages cannot be received. */
+  failed(error: unknown): void {
+    this.#options.onError?.('heartbeat');
+    if (isAnswer(error)) this.#complaints.tell(error);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#checking);
+    await this.attempt(this.redis.quit(), CHECK_EVERY_MS).catch(() => undefined);
+    this.redis.disconnect();
+  }
+
+  readonly #check = oneAtATime(async () => {
+    try {
+      if (this.redis.status !== 'ready') throw late();
+      await this.attempt(this.#probe(), Math.max(this.#options.commandTimeoutMs, CHECK_EVERY_MS));
+      this.#failedChecks = 0;
+      this.#setUp(true);
+    } catch (error) {
+      this.failed(error);
+      this.#setUp(false);
+      if (++this.#failedChecks % MAX_FAILED_CHECKS === 0 || this.redis.status === 'end') this.lookAgain();
+    }
+  });
+
+  async #probe(): Promise<void> {
+    const masters = this.connections.masters();
+    for (const client of this.#runs.keys())
+      if (!masters.some((master) => master.client === client)) this.#runs.delete(client);
+    await Promise.all(
+      masters.map(async ({ client }) => {
+        if (this.#runs.has(client)) await client.ping();
+        else await this.#readRun(client);
+      }),
+    );
+    if (await this.#namespace.claim(this.redis)) this.#setUp(false);
+  }
+
+  async #readRun(client: Redis): Promise<void> {
+    const info = await client.info();
+    const fieldOf = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+    if (this.connections.isCluster && Number.parseInt(fieldOf('redis_version')) < MIN_CLUSTER_VERSION)
+      throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
+    client.once('close', () => this.#runs.delete(client));
+    this.#runs.set(client, fieldOf('run_id').slice(0, RUN_LENGTH));
+    if (fieldOf('maxmemory') !== '0') this.#checkEviction(fieldOf('maxmemory_policy'));
+  }
+
+  /** Without the list of members each write waits for the lease, and without their groups no entry is used. */
+  #checkEviction(policy: string): void {
+    if (this.#hasWarned || !policy.startsWith('allkeys')) return;
+    this.#hasWarned = true;
+    this.#options.onEvictionPolicy?.(policy);
+  }
+
+  #setUp(isUp: boolean): void {
+    if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
+    this.#isUp = isUp;
+    if (isUp) this.#complaints.clear();
+    this.#options.onState?.(isUp);
+  }
+
+  /** Looks for the masters anew. */
+  lookAgain(): void {
+    if (!this.#isClosed) this.connections.lookAgain();
+  }
+}
+
+const digests = new Map<string, string>();
+
+function digestOf(source: string): string {
+  const known = digests.get(source);
+  if (known !== undefined) return known;
+  const digest = createHash('sha1').update(source).digest('hex');
+  digests.set(source, digest);
+  return digest;
+}
+
+const late = (): Error => new Error('Redis did not answer in time');

@@ -1,0 +1,203 @@
+// Opens what leads to Redis: one server, the master that Sentinels name, or a cluster.
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+
+export interface RedisPlace {
+  /** How long a command is waited for. */
+  commandTimeoutMs: number;
+  /** One server; with Sentinels what is needed to log in to the master; not used for a cluster. */
+  url?: string | undefined;
+  /** PEM text of the only authority to trust. */
+  ca?: string | undefined;
+  /** Addresses of Sentinels. */
+  sentinels?: readonly string[] | undefined;
+  sentinelName?: string | undefined;
+  /** Addresses of some nodes of a cluster; the first says how to log in. */
+  cluster?: readonly string[] | undefined;
+}
+
+export interface RedisConnections {
+  /** For commands. A cluster takes the same ones. */
+  commands: Redis;
+  isCluster: boolean;
+  /** The connection to the master that holds the slot of a cluster. */
+  clientOf: (slot: number) => Redis | undefined;
+  /** Every master there is now. @throws Error when a part of a cluster has none */
+  masters: () => RedisMaster[];
+  /** Number of the database. PUBLISH does not keep databases apart. */
+  database: number;
+  /** A new connection to a master, for messages. */
+  openMessages: (master: RedisMaster) => Redis;
+  /** Takes nothing for granted any more: looks for the masters anew. */
+  lookAgain: () => void;
+}
+
+export interface RedisMaster {
+  /** Host and port. */
+  name: string;
+  client: Redis;
+  /** Whether it holds the slot. */
+  holds: (slot: number) => boolean;
+}
+
+const CONNECT_TIMEOUT_MS = 2000;
+/** A connection for messages that is lost is replaced by its owner: it may have missed some. */
+const never = (): null => null;
+const SLOTS = 16_384;
+
+const settings = {
+  // ioredis would otherwise queue commands while Redis is away: a GET still waited after 3 s.
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  autoResubscribe: false,
+  enableReadyCheck: true,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  retryStrategy: (attempt: number): number => Math.min(50 * 2 ** attempt, 1000),
+  // After a failover the old master may come back as a replica.
+  reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
+} satisfies RedisOptions;
+
+export function openRedis(place: RedisPlace): RedisConnections {
+  // For what nobody waits for any more; but ioredis sends one automatic pipeline at a time, and what comes
+  // after a stuck one waits with it.
+  const commandTimeout = Math.max(500, 2 * place.commandTimeoutMs);
+  if (place.cluster !== undefined) return openCluster(place, { addresses: place.cluster, commandTimeout });
+  const options = {
+    ...settings,
+    commandTimeout,
+    ...(place.sentinels ? bySentinels(place) : ofUrl(place.url ?? '', place.ca)),
+  };
+  const commands = new Redis({ ...options, enableAutoPipelining: true });
+  return {
+    commands,
+    isCluster: false,
+    clientOf: () => commands,
+    database: databaseOf(place),
+    masters: () => [{ name: 'master', client: commands, holds: () => true }],
+    openMessages: () => new Redis({ ...options, retryStrategy: never }),
+    lookAgain() {
+      // Disconnected while it looks for the master, ioredis would end for good.
+      if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
+      beginAgain(commands);
+    },
+  };
+}
+
+function bySentinels({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisPlace): RedisOptions {
+  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : ofUrl(url, ca);
+  const guards = sentinels.map((address) => ofUrl(address, ca));
+  const [first] = guards;
+  return withoutUndefined({
+    sentinels: guards.map(({ host, port = 26_379 }) => withoutUndefined({ host, port })),
+    name: sentinelName,
+    username,
+    password,
+    db,
+    tls,
+    enableTLSForSentinelMode: tls !== undefined,
+    sentinelUsername: first?.username,
+    sentinelPassword: first?.password,
+    sentinelTLS: first?.tls,
+    // A master that is frozen keeps its connections: the Sentinels say when it is not one any more.
+    failoverDetector: true,
+    sentinelRetryStrategy: settings.retryStrategy,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+  });
+}
+
+function openCluster(
+  { ca }: RedisPlace,
+  { addresses, commandTimeout }: { addresses: readonly string[]; commandTimeout: number },
+): RedisConnections {
+  const starts = addresses.map((address) => ofUrl(address, ca));
+  const { username, password, tls } = starts[0] ?? {};
+  const login = withoutUndefined({ username, password, tls });
+  const { retryStrategy, enableOfflineQueue, ...ofNode } = settings;
+  const cluster = new Cluster(
+    starts.map(({ host, port = 6379 }) => withoutUndefined({ host, port })),
+    {
+      redisOptions: { ...ofNode, ...login, commandTimeout },
+      enableOfflineQueue,
+      enableAutoPipelining: true,
+      clusterRetryStrategy: retryStrategy,
+      // A command is given up long before; what is tried again later must not cross with newer ones.
+      maxRedirections: 3,
+      retryDelayOnFailover: 20,
+      retryDelayOnClusterDown: 20,
+      slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
+      slotsRefreshInterval: 1000,
+      // A certificate names hosts: names must not be replaced by addresses.
+      dnsLookup: (name, found) => {
+        found(null, name);
+      },
+    },
+  );
+  const clients = new Map<string, Redis>();
+  cluster.on('+node', (node: Redis) => clients.set(nameOf(node), node));
+  cluster.on('-node', (node: Redis) => clients.delete(nameOf(node)));
+  return {
+    commands: cluster as unknown as Redis,
+    isCluster: true,
+    clientOf: (slot) => clients.get(cluster.slots[slot]?.[0] ?? ''),
+    database: 0,
+    masters: () => mastersOf(cluster),
+    openMessages({ client: { options } }) {
+      const { host, port = 6379 } = options;
+      return new Redis(
+        withoutUndefined({ ...settings, ...login, commandTimeout, host, port, retryStrategy: never }),
+      );
+    },
+    lookAgain() {
+      cluster.refreshSlotsCache();
+      beginAgain(cluster);
+    },
+  };
+}
+
+/** The end of ioredis is not ours: a failover in the middle of its search for the master ends it too. */
+function beginAgain(connection: Redis | Cluster): void {
+  if (connection.status !== 'end') return;
+  connection.connect().catch(() => undefined);
+}
+
+/** ioredis drops a node that is gone before it knows who follows: its slots have nobody then. */
+function mastersOf(cluster: Cluster): RedisMaster[] {
+  const nodes = new Map(cluster.nodes('master').map((node) => [nameOf(node), node]));
+  const wanted = new Set(Array.from({ length: SLOTS }, (_, slot) => cluster.slots[slot]?.[0]));
+  return [...wanted].map((name) => {
+    const client = name === undefined ? undefined : nodes.get(name);
+    if (name === undefined || client === undefined)
+      throw new Error(`no connection to the master ${name ?? 'of some slots'}`);
+    return { name, client, holds: (slot) => cluster.slots[slot]?.[0] === name };
+  });
+}
+
+const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
+
+/** Of a cluster there is one only. */
+export const databaseOf = ({ url, cluster }: Pick<RedisPlace, 'url' | 'cluster'>): number =>
+  cluster === undefined && url !== undefined ? (ofUrl(url, undefined).db ?? 0) : 0;
+
+/** The parts of an address, as ioredis wants them. */
+function ofUrl(address: string, ca: string | undefined): RedisOptions {
+  const { protocol, hostname, port, username, password, pathname } = new URL(address);
+  const db = Number(pathname.slice(1));
+  const unescaped = (text: string): string | undefined =>
+    text === '' ? undefined : decodeURIComponent(text);
+  return withoutUndefined({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? undefined : Number(port),
+    username: unescaped(username),
+    password: unescaped(password),
+    db: Number.isInteger(db) ? db : undefined,
+    tls: protocol === 'rediss:' ? { ...(ca !== undefined && { ca }) } : undefined,
+  });
+}
+
+/** `exactOptionalPropertyTypes`: what is not known is left out. */
+function withoutUndefined<T extends object>(
+  given: T,
+): { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  } & RedisOptions;
+}

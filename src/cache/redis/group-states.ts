@@ -1,0 +1,91 @@
+// Reads and publishes the state of groups: the only place that knows the arguments of the scripts.
+import type { NumberedBan } from '../coherence/bans.js';
+import { MAX_BANS } from '../coherence/bans.js';
+import type { Group } from '../coherence/group-numbers.js';
+import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
+import type { Channels } from './channels.js';
+import { GROUP_NAMES } from './channels.js';
+import { BAN, CHANGE, READ_BANS, SYNC } from './coherence-scripts.js';
+import type { LinkCommands } from './link-commands.js';
+import { groupNames, stateName } from './names.js';
+import { groupOf } from '../coherence/groups.js';
+
+/** A script holds up every other client of Redis while it runs. */
+const GROUPS_AT_A_TIME = 128;
+
+export interface Publication {
+  change: Change;
+  member: string;
+  /** '' when nobody need acknowledge it. */
+  call: string;
+  /** Wall clock of the sender (ms). */
+  now: number;
+}
+
+/** Gives the number of the message. @throws Error when Redis has not said that it is published */
+export async function publishChange(
+  commands: LinkCommands,
+  channels: Channels,
+  { change, now, ...sender }: Publication,
+): Promise<number> {
+  const text = formatChange(change, sender);
+  if (change.kind === 'ban') {
+    const name = stateName(commands.keyPrefix, 'bans');
+    const ban = `${change.isSoft ? 'soft' : 'hard'} ${change.prefix}`;
+    const args = [runOf(commands, name), ban, MAX_BANS, channels.ofGroup('bans'), channels.publish, text];
+    return Number(await commands.script(BAN, [name], args));
+  }
+  const names = groupNames(commands.keyPrefix, change.key);
+  const [fence, lifeMs] = ['fence' in change ? change.fence : '-', 'lifeMs' in change ? change.lifeMs : 0];
+  const channel = channels.ofGroup(groupOf(change.key));
+  const args = [
+    runOf(commands, names[1]),
+    change.kind,
+    change.key,
+    fence,
+    lifeMs,
+    now,
+    channel,
+    channels.publish,
+  ];
+  return Number(await commands.script(CHANGE, names, [...args, text]));
+}
+
+/** The number of the last message of each group. */
+export async function readNumbers(commands: LinkCommands): Promise<Map<Group, number>> {
+  const size = commands.isCluster ? 1 : GROUPS_AT_A_TIME;
+  const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
+    GROUP_NAMES.slice(part * size, (part + 1) * size),
+  );
+  const numbers = await Promise.all(
+    parts.map(async (groups) => {
+      const names = groups.map((group) => stateName(commands.keyPrefix, group));
+      return (await commands.script(SYNC, names, [runOf(commands, names[0] ?? '')])) as string[];
+    }),
+  );
+  return new Map(parts.flat().map((group, at) => [group, Number(numbers.flat()[at])]));
+}
+
+export async function readBans(commands: LinkCommands): Promise<KnownBans> {
+  const name = stateName(commands.keyPrefix, 'bans');
+  const fields = (await commands.script(READ_BANS, [name], [runOf(commands, name)])) as string[];
+  const known: KnownBans = { kind: 'bans', floor: 0, bans: [] };
+  for (let at = 0; at < fields.length; at += 2) {
+    const [field = '', value = ''] = [fields[at], fields[at + 1]];
+    if (field === 'floor') known.floor = Number(value);
+    else if (field.startsWith('b:')) known.bans.push(banOf(Number(field.slice(2)), value));
+  }
+  return known;
+}
+
+const banOf = (number: number, text: string): NumberedBan => ({
+  number,
+  isSoft: text.startsWith('soft '),
+  prefix: text.slice('soft '.length),
+});
+
+function runOf(commands: LinkCommands, name: string): string {
+  const run = commands.runOf(name);
+  if (run === undefined) throw new Error('the run of the server is not known');
+  return run;
+}

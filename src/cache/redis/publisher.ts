@@ -1,0 +1,120 @@
+// Publishes the changes of an instance through Redis, and waits until every other instance has applied them.
+import type { Acknowledgements } from '../coherence/acknowledgements.js';
+import type { Clock } from '../coherence/clock.js';
+import type { Published } from '../coherence/membership.js';
+import { type Change, type Message, isInvalidation } from '../coherence/message.js';
+import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
+import { awaitAcknowledgements, expel } from './barrier.js';
+import type { Channels } from './channels.js';
+import { publishChange } from './group-states.js';
+import type { LinkCommands } from './link-commands.js';
+import type { Members } from './members.js';
+
+export interface PublisherDeps {
+  commands: LinkCommands;
+  clock: Clock;
+  /** This member. */
+  id: string;
+  members: Members;
+  acknowledgements: Acknowledgements;
+  /** Applies a message in every process of this machine. */
+  deliver: (message: Message) => Promise<void>;
+  channels: () => Channels;
+}
+
+/** Timeout for the publication of a change. */
+const PUBLISH_TIMEOUT_MS = 1000;
+/** With more members than this, a write waits for the lease instead of acknowledgements. */
+const MAX_ACKNOWLEDGING = 128;
+const REPORTED_AT_A_TIME = 200;
+
+export class Publisher {
+  readonly #deps: PublisherDeps;
+  #calls = 0;
+
+  constructor(deps: PublisherDeps) {
+    this.#deps = deps;
+  }
+
+  /** Undefined: Redis has not said that it is published. `count`: about how many members there are. */
+  async publish(change: Change, count: number): Promise<Published | undefined> {
+    if (!this.#deps.commands.isConnected()) return undefined;
+    const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
+    const call = isAwaited && count <= MAX_ACKNOWLEDGING ? this.#newCall() : '';
+    try {
+      const seq = await this.#send(change, call);
+      return { seq, acknowledged: isAwaited ? this.#confirm(change, call) : Promise.resolve(true) };
+    } catch (error) {
+      this.#deps.acknowledgements.end(call);
+      this.#deps.commands.failed(error);
+      return undefined;
+    }
+  }
+
+  /** A member that has not received the message, and renews its lease, is sent it once more before it is expelled. */
+  async #confirm(change: Change, call: string): Promise<boolean> {
+    const late = await this.#awaitAcknowledgements(call);
+    if (late.length === 0) return true;
+    const again = this.#newCall();
+    const stillLate = await this.#send(change, again).then(
+      () => this.#awaitAcknowledgements(again),
+      () => late,
+    );
+    return stillLate.length === 0 || expel(this.#deps, stillLate);
+  }
+
+  #newCall(): string {
+    const call = String(++this.#calls);
+    this.#deps.acknowledgements.begin(call);
+    return call;
+  }
+
+  /** Publishes what was changed while Redis was away. @throws Error when some of it has to be published again */
+  async report(pending: PendingInvalidations): Promise<void> {
+    for (;;) {
+      const taken = pending.take(REPORTED_AT_A_TIME);
+      if (taken.length === 0) return;
+      const sent = await Promise.allSettled(taken.map((change) => this.#report(change)));
+      taken.forEach((change, at) => {
+        if (sent[at]?.status === 'rejected') pending.add(change);
+      });
+      const failure = sent.find(({ status }) => status === 'rejected');
+      if (failure) throw new Error('changes could not be reported', { cause: failure });
+    }
+  }
+
+  /** Applied here as well: it may have been copied from Redis into memory before. */
+  async #report(change: Change): Promise<void> {
+    const number = await this.#send(change, '');
+    await this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
+  }
+
+  #send(change: Change, call: string): Promise<number> {
+    const { commands, channels, clock, id } = this.#deps;
+    const publication = { change, member: id, call, now: clock.now() };
+    return inTime(clock, publishChange(commands, channels(), publication), PUBLISH_TIMEOUT_MS);
+  }
+
+  async #awaitAcknowledgements(call: string): Promise<string[]> {
+    try {
+      return await awaitAcknowledgements(this.#deps, call);
+    } finally {
+      this.#deps.acknowledgements.end(call);
+    }
+  }
+}
+
+/** @throws Error when it is late */
+export async function inTime<T>(
+  clock: Pick<Clock, 'after'>,
+  promise: Promise<T>,
+  limitMs: number,
+): Promise<T> {
+  let cancel = (): void => undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    cancel = clock.after(limitMs, () => {
+      reject(new Error('Redis did not answer in time'));
+    });
+  });
+  return Promise.race([promise, late]).finally(cancel);
+}

@@ -1,0 +1,84 @@
+// The Redis tier: entries that all instances share, each with the server run and the bans it was loaded under.
+import type { Bans } from '../coherence/bans.js';
+import { type Entry, type Origin, decodeEntry, encodeEntry, originOf, withoutSkew } from '../entry.js';
+import type { Looked } from '../store.js';
+import { STORE, SYNC } from './coherence-scripts.js';
+import type { RedisCommands } from './commands.js';
+import { groupNames } from './names.js';
+
+/** Undefined: Redis could not be asked. */
+export type RedisTicket = (Origin & { seq: number; isFenced: boolean }) | undefined;
+
+export interface RedisStoreDeps {
+  commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script'>;
+  /** Undefined while the bans of Redis have not been read. */
+  bans: () => Bans | undefined;
+  /** While changes are not received, or not reported yet, Redis may hold what is over. */
+  isLinked: () => boolean;
+  now: () => number;
+}
+
+export class RedisStore {
+  readonly #deps: RedisStoreDeps;
+
+  constructor(deps: RedisStoreDeps) {
+    this.#deps = deps;
+  }
+
+  /** The entry first: a state that is read after it knows of every change that the entry does not contain. */
+  async get(key: string): Promise<Looked<RedisTicket>> {
+    const { commands } = this.#deps;
+    const bans = this.#deps.bans();
+    if (bans === undefined || !this.#deps.isLinked()) return NOTHING;
+    const [entryName, stateName] = groupNames(commands.keyPrefix, key);
+    const ban = bans.latest;
+    const reply = await commands.run('get', (redis) =>
+      // MGET takes what is no string for nothing.
+      Promise.all([redis.mgetBuffer(entryName), redis.hmget(stateName, 'run', 'seq', `f:${key}`)]),
+    );
+    if (reply === undefined) return NOTHING;
+    const [[buffer], [run = null, seq, fences]] = reply;
+    // A server that was restarted, or has taken over, may hold what is over.
+    const served = commands.runOf(stateName);
+    if (run === null && served !== undefined) this.#openState(stateName, served);
+    if (run === null || run !== served) return NOTHING;
+    return {
+      entry: buffer ? this.#decode(key, buffer, run) : undefined,
+      ticket: { run, seq: Number(seq), ban, isFenced: fences !== null },
+    };
+  }
+
+  /** It was evicted or flushed: without it nothing of its group is stored. Nobody waits for it. */
+  #openState(stateName: string, run: string): void {
+    const { commands } = this.#deps;
+    void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
+  }
+
+  #decode(key: string, buffer: Buffer, run: string): Entry | undefined {
+    const entry = decodeEntry(key, buffer);
+    if (entry === undefined) return undefined;
+    const origin = originOf(buffer);
+    if (origin.run !== run) return undefined;
+    return this.#deps.bans()?.apply(key, withoutSkew(entry, this.#deps.now()), origin.ban);
+  }
+
+  accepts(key: string, ticket: RedisTicket): boolean {
+    return ticket === undefined || !(this.#deps.bans()?.isSince(key, ticket.ban) ?? true);
+  }
+
+  /** Undefined: Redis could not be asked, so nothing is known against the entry. */
+  async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
+    const { commands, now } = this.#deps;
+    const lifeMs = Math.ceil(entry.deleteAt - now());
+    if (ticket === undefined || lifeMs <= 0) return undefined;
+    if (!this.accepts(key, ticket)) return false;
+    const { run, seq } = ticket;
+    const args = [run, seq, key, encodeEntry(key, entry, ticket), lifeMs];
+    const stored = await commands.run('set', () =>
+      commands.script(STORE, groupNames(commands.keyPrefix, key), args),
+    );
+    return stored === undefined ? undefined : stored === 1;
+  }
+}
+
+const NOTHING = { entry: undefined, ticket: undefined };

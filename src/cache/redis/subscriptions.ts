@@ -1,0 +1,87 @@
+// The connections that an instance receives messages on: one to each master.
+import { type Channels, createChannels } from './channels.js';
+import type { RedisMaster } from './connections.js';
+import type { LinkCommands } from './link-commands.js';
+import type { Subscription } from './subscription.js';
+
+export interface SubscriptionsDeps {
+  commands: LinkCommands;
+  /** This member. */
+  id: string;
+  onChange: (text: string) => void;
+  onAcknowledgement: (text: string) => void;
+}
+
+export class Subscriptions {
+  readonly #deps: SubscriptionsDeps;
+  #open: Subscription[] = [];
+  #channels: Channels;
+
+  constructor(deps: SubscriptionsDeps) {
+    this.#deps = deps;
+    this.#channels = this.#newChannels();
+  }
+
+  get channels(): Channels {
+    return this.#channels;
+  }
+
+  /** Whether every master is subscribed to that there is now. */
+  isComplete(): boolean {
+    const { commands } = this.#deps;
+    const names = commands.masters().map(({ name }) => name);
+    return (
+      this.#open.length === names.length &&
+      this.#open.every(({ master, prefix }) => names.includes(master) && prefix === commands.channelPrefix)
+    );
+  }
+
+  /** @throws Error when a master cannot be subscribed to */
+  async open(): Promise<void> {
+    this.close();
+    this.#channels = this.#newChannels();
+    const opening = this.#deps.commands.masters().map((master) => this.#subscribe(master));
+    try {
+      this.#open = await Promise.all(opening);
+    } catch (error) {
+      for (const each of await Promise.allSettled(opening))
+        if (each.status === 'fulfilled') each.value.close();
+      throw error;
+    }
+  }
+
+  /** Settles when everything has been received that was published before. @throws Error when a connection is lost */
+  async ping(): Promise<void> {
+    if (!this.isComplete()) throw new Error('not subscribed to every master');
+    await Promise.all(this.#open.map((subscription) => subscription.ping()));
+  }
+
+  readonly close = (): void => {
+    for (const subscription of this.#open) subscription.close();
+    this.#open = [];
+  };
+
+  #newChannels(): Channels {
+    const { channelPrefix, isCluster } = this.#deps.commands;
+    return createChannels(channelPrefix, isCluster);
+  }
+
+  async #subscribe(master: RedisMaster): Promise<Subscription> {
+    const { commands, id, onChange, onAcknowledgement } = this.#deps;
+    const ofMember = this.#channels.ofMember(id);
+    const subscription = await commands.openSubscription(master, {
+      onMessage: (channel, text) => {
+        if (channel === ofMember) onAcknowledgement(text);
+        else onChange(text);
+      },
+      onLost: this.close,
+    });
+    try {
+      await subscription.subscribe(this.#channels.at(master, id));
+    } catch (error) {
+      subscription.close();
+      throw error;
+    }
+    return subscription;
+  }
+}

@@ -1,0 +1,116 @@
+// What the cache of a process does with the changes that it is told.
+import { expect, test } from 'vitest';
+import { createApply } from '../../../src/cache/coherence/apply-message.js';
+import { groupOf } from '../../../src/cache/coherence/groups.js';
+import type { Message } from '../../../src/cache/coherence/message.js';
+import { MemoryStore } from '../../../src/cache/memory-store.js';
+import { NOW, entryOf } from '../../support/store-contract.js';
+
+const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+
+function open() {
+  const clock = { now: NOW };
+  const now = (): number => clock.now;
+  const memory = new MemoryStore({ bounds, now });
+  const gone = { keys: [] as string[], prefixes: [] as string[] };
+  const applied = createApply({
+    memory,
+    now,
+    onInvalidated: (key) => gone.keys.push(key),
+    onBanned: (prefix) => gone.prefixes.push(prefix),
+  });
+  const put = (key: string): boolean => memory.set(key, entryOf(key), memory.get(key).ticket);
+  return { ...applied, memory, put, gone, clock };
+}
+
+const ban = (number: number, prefix = 'A', isSoft = false): Message & { kind: 'ban' } => ({
+  kind: 'ban',
+  prefix,
+  isSoft,
+  number,
+});
+
+test.each<[Message, 'gone' | 'stale' | 'fresh']>([
+  [{ kind: 'raise', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'fresh'],
+  [{ kind: 'unchanged', key: 'A', fence: 'm/0.1' }, 'fresh'],
+  [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, 'gone'],
+  [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'stale'],
+  [{ kind: 'forget', key: 'A' }, 'gone'],
+  [{ kind: 'replaced', key: 'A' }, 'gone'],
+  [{ kind: 'soften', key: 'A' }, 'stale'],
+  [ban(7), 'gone'],
+  [ban(7, '', true), 'stale'],
+  [ban(0), 'gone'],
+  [{ kind: 'distrust' }, 'stale'],
+  [{ kind: 'distrust', group: groupOf('A') }, 'stale'],
+  [{ kind: 'distrust', group: groupOf('A') + 1 }, 'fresh'],
+])('after %j the entry is %s', (message, left) => {
+  const { apply, memory, put } = open();
+  put('A');
+  apply(message);
+  const expected = { gone: undefined, stale: entryOf('A', { staleAt: 0 }), fresh: entryOf('A') };
+  expect(memory.peek('A')).toEqual(expected[left]);
+});
+
+test('no load is joined any more of what was invalidated', () => {
+  const { apply, gone } = open();
+  apply({ kind: 'raise', key: 'RAISED', fence: 'm/0.1', lifeMs: 1000 });
+  apply({ kind: 'unchanged', key: 'RAISED', fence: 'm/0.1' });
+  apply({ kind: 'forget', key: 'A' });
+  apply(ban(7, 'B'));
+  apply({ kind: 'distrust', group: 3 });
+  expect(gone).toEqual({ keys: ['A'], prefixes: ['B', ''] });
+});
+
+test('a write of unknown outcome holds in a process that started during it, until its fence has expired', () => {
+  const { apply, put, clock } = open();
+  apply({ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 });
+  expect(put('A')).toBe(false);
+  clock.now += 1000;
+  expect(put('A')).toBe(true);
+});
+
+test('the bans of Redis are not known before they were read', () => {
+  const { apply, bans } = open();
+  apply(ban(8));
+  expect(bans()).toBeUndefined();
+  apply({ kind: 'bans', floor: 0, bans: [] });
+  expect(bans()).toBeDefined();
+});
+
+test('a ban that arrives while the bans are read is known afterwards, though it was not among them', () => {
+  const { apply, bans } = open();
+  apply(ban(8, 'A'));
+  apply({ kind: 'bans', floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
+  expect(bans()?.apply('A', entryOf('A'), 7)).toBeUndefined();
+  expect(bans()?.apply('B', entryOf('B'), 4)).toBeUndefined();
+  expect(bans()?.latest).toBe(8);
+});
+
+test('a ban that is known already takes nothing that was loaded after it', () => {
+  const { apply, memory, put } = open();
+  const known = { number: 8, prefix: 'A', isSoft: false };
+  apply({ kind: 'bans', floor: 0, bans: [known] });
+  put('A');
+  apply(ban(8, 'A'));
+  apply({ kind: 'bans', floor: 0, bans: [known] });
+  expect(memory.peek('A')).toEqual(entryOf('A'));
+});
+
+test('bans that were missed are applied when the bans are read again', () => {
+  const { apply, memory, put } = open();
+  apply({ kind: 'bans', floor: 0, bans: [] });
+  put('A');
+  apply({ kind: 'bans', floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
+  expect(memory.peek('A')).toBeUndefined();
+});
+
+test('when missed bans are not listed any more, what is kept is not fresh any more', () => {
+  const { apply, memory, put } = open();
+  apply({ kind: 'bans', floor: 3, bans: [] });
+  put('A');
+  apply({ kind: 'bans', floor: 3, bans: [] });
+  expect(memory.peek('A')).toEqual(entryOf('A'));
+  apply({ kind: 'bans', floor: 9, bans: [] });
+  expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
+});

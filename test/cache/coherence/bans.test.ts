@@ -1,0 +1,84 @@
+// Purges of many keys at once.
+import { describe, expect, test } from 'vitest';
+import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';
+import { NOW, entryOf } from '../../support/store-contract.js';
+
+const ban = (number: number, prefix: string, isSoft = false): NumberedBan => ({ number, prefix, isSoft });
+const entry = entryOf('x');
+const stale = entryOf('x', { staleAt: 0 });
+
+describe('a ban', () => {
+  test('takes what is older and begins so, and nothing else', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '21.T1/A'));
+    expect(bans.apply('21.T1/ABC', entry, 9)).toBeUndefined();
+    expect(bans.apply('21.T1/ABC', entry, 10)).toEqual(entry);
+    expect(bans.apply('21.T1/B', entry, 9)).toEqual(entry);
+  });
+
+  test('that is soft leaves it to stand in', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '', true));
+    expect(bans.apply('21.T1/A', entry, 9)).toEqual(stale);
+    expect(stale.deleteAt).toBeGreaterThan(NOW);
+  });
+
+  test('that is hard wins over one that is soft, whichever came first', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '21.T1/', false));
+    bans.add(ban(11, '21.T1/A', true));
+    expect(bans.apply('21.T1/A', entry, 9)).toBeUndefined();
+    expect(bans.apply('21.T1/A', entry, 10)).toEqual(stale);
+  });
+
+  test('makes loads of its keys void that began before it, and no others', () => {
+    const bans = new Bans();
+    bans.add(ban(10, '21.T1/A', true));
+    expect(bans.isSince('21.T1/ABC', 9)).toBe(true);
+    expect(bans.isSince('21.T1/ABC', 10)).toBe(false);
+    expect(bans.isSince('21.T1/B', 9)).toBe(false);
+  });
+
+  test('is known once, and not again when a later one did as much', () => {
+    const bans = new Bans();
+    expect(bans.add(ban(10, '21.T1/A'))).toBe(true);
+    expect(bans.add(ban(10, '21.T1/A'))).toBe(false);
+    expect(bans.add(ban(12, '21.T1/'))).toBe(true);
+    expect(bans.add(ban(11, '21.T1/B', true))).toBe(false);
+    expect(bans.latest).toBe(12);
+  });
+
+  test('that arrives late counts by its number', () => {
+    const bans = new Bans();
+    bans.add(ban(12, '21.T1/B'));
+    expect(bans.add(ban(11, '21.T1/A'))).toBe(true);
+    expect(bans.latest).toBe(12);
+    expect(bans.apply('21.T1/A', entry, 10)).toBeUndefined();
+    expect(bans.apply('21.T1/A', entry, 11)).toEqual(entry);
+  });
+
+  test('that was dropped because there are too many counts for every key', () => {
+    const bans = new Bans();
+    for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
+    expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
+    expect(bans.isSince('21.T1/OTHER', 0)).toBe(true);
+    expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
+  });
+
+  test('that was dropped and soft leaves every key to stand in', () => {
+    const bans = new Bans();
+    for (let number = 1; number <= MAX_BANS + 1; number++)
+      bans.add(ban(number, `21.T1/${number}-`, number === 1));
+    expect(bans.apply('21.T1/OTHER', entry, 0)).toEqual(stale);
+    expect(bans.isSince('21.T1/OTHER', 0)).toBe(true);
+  });
+
+  test('below the floor of Redis counts for every key, and is no news', () => {
+    const bans = new Bans();
+    bans.raiseFloor(20);
+    expect(bans.latest).toBe(20);
+    expect(bans.add(ban(20, '21.T1/A'))).toBe(false);
+    expect(bans.apply('21.T1/B', entry, 19)).toBeUndefined();
+    expect(bans.apply('21.T1/B', entry, 20)).toEqual(entry);
+  });
+});

@@ -1,0 +1,46 @@
+// A gap in the numbers of a group shows that messages were missed.
+import { expect, test } from 'vitest';
+import { GroupNumbers } from '../../../src/cache/coherence/group-numbers.js';
+
+/** Numbers of a group whose state was read at 10. */
+function readAt10(): GroupNumbers {
+  const numbers = new GroupNumbers();
+  numbers.isSame(1, 10);
+  return numbers;
+}
+
+test('a message that follows the one before was not preceded by a missed one', () => {
+  const numbers = readAt10();
+  expect([11, 12, 13].map((seq) => numbers.isNext(1, seq))).toEqual([true, true, true]);
+});
+
+test('a message after a gap was, and the next one after it was not', () => {
+  const numbers = readAt10();
+  expect([12, 13].map((seq) => numbers.isNext(1, seq))).toEqual([false, true]);
+});
+
+test('the first message of a group of which nothing is known was preceded by any number', () => {
+  expect(new GroupNumbers().isNext(1, 11)).toBe(false);
+});
+
+test('a message that the state contained already is no gap, and moves nothing back', () => {
+  const numbers = readAt10();
+  expect(numbers.isNext(1, 9)).toBe(true);
+  expect(numbers.isNext(1, 10)).toBe(true);
+  expect(numbers.isNext(1, 11)).toBe(true);
+});
+
+test('each group has its numbers, and the bans have theirs', () => {
+  const numbers = readAt10();
+  expect(numbers.isNext(2, 11)).toBe(false);
+  expect(numbers.isNext('bans', 11)).toBe(false);
+  expect(numbers.isNext(1, 11)).toBe(true);
+});
+
+test('a state with the known number is the same, and one with any other is not, also a lower one', () => {
+  const numbers = readAt10();
+  expect(numbers.isSame(1, 10)).toBe(true);
+  expect(numbers.isSame(1, 12)).toBe(false);
+  expect(numbers.isSame(1, 5)).toBe(false);
+  expect(numbers.isNext(1, 6)).toBe(true);
+});

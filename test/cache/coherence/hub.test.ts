@@ -1,0 +1,182 @@
+// How a change reaches every process, with Redis, without one, and while it is away.
+import { expect, test } from 'vitest';
+import { Hub, type WritesWithout } from '../../../src/cache/coherence/hub.js';
+import type { Membership, Published } from '../../../src/cache/coherence/membership.js';
+import type { Change, Message } from '../../../src/cache/coherence/message.js';
+import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
+import { gate } from '../../support/lock-contract.js';
+import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
+
+const RAISE: Change = { kind: 'raise', key: 'A', fence: '1', lifeMs: 60_000 };
+const CHANGED: Change = { kind: 'changed', key: 'A', fence: '1' };
+const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/0.1' };
+const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
+const notConfirmed = { code: 'NOT_CONFIRMED', status: 503 };
+
+test('without Redis a change is done when the processes of this machine have applied it', async () => {
+  const told: [Message, number | undefined][] = [];
+  const applied = gate();
+  const deliver = (message: Message, from?: number): Promise<void> => {
+    told.push([message, from]);
+    return applied.passed;
+  };
+  const hub = new Hub({ now: Date.now, deliver });
+  const published = hub.publish(CHANGED, 3);
+  expect(await isSettled(published)).toBe(false);
+  applied.pass();
+  await published;
+  expect(told).toEqual([[{ ...CHANGED, fence: 'local/3.1' }, 3]]);
+  expect(hub.isLinked()).toBe(true);
+  expect(hub.trustedSince()).toBe(0);
+});
+
+/** An instance whose link to Redis does what it is told. */
+function open(writesWithout: WritesWithout = 'wait') {
+  const clock = createManualClock();
+  const pending = new PendingInvalidations();
+  const delivered: Message[] = [];
+  const published: Change[] = [];
+  const world = {
+    leaseLeftMs: 1000,
+    /** Undefined: Redis is away. */
+    publish: (): Published | undefined => ({ seq: 7, acknowledged: Promise.resolve(true) }),
+    returned: (): Promise<boolean> => Promise.resolve(false),
+  };
+  const member: Membership = {
+    id: 'me',
+    leaseLeftMs: () => world.leaseLeftMs,
+    publish(change) {
+      const result = world.publish();
+      if (result) published.push(change);
+      return Promise.resolve(result);
+    },
+    returned: () => world.returned(),
+  };
+  const hub = new Hub({
+    now: clock.now,
+    deliver(message) {
+      delivered.push(message);
+      return Promise.resolve();
+    },
+    remote: { member, pending, writesWithout, lostMaxAgeMs: 5000 },
+  });
+  return { hub, clock, pending, delivered, published, world };
+}
+
+const away = (): undefined => undefined;
+
+test('with Redis a change is done when this machine has applied it and the others have acknowledged it', async () => {
+  const { hub, delivered, world } = open();
+  const acknowledged = gate();
+  world.publish = () => ({ seq: 7, acknowledged: acknowledged.passed.then(() => true) });
+  const published = hub.publish(CHANGED);
+  expect(await isSettled(published)).toBe(false);
+  expect(delivered).toEqual([CHANGED_BY_ME]);
+  acknowledged.pass();
+  await published;
+});
+
+test('nothing but a fence is applied before Redis has published it: what it gave before may still be copied', async () => {
+  const { hub, delivered, world } = open();
+  const before: Message[][] = [];
+  world.publish = () => {
+    before.push([...delivered]);
+    return { seq: 7, acknowledged: Promise.resolve(true) };
+  };
+  await hub.publish(RAISE);
+  await hub.publish(CHANGED);
+  const raised = { ...RAISE, fence: 'me/0.1' };
+  expect(before).toEqual([[raised], [raised]]);
+});
+
+test('a fence is raised when Redis has it, and waits for no acknowledgement', async () => {
+  const { hub, world } = open();
+  world.publish = () => ({ seq: 7, acknowledged: new Promise(() => undefined) });
+  expect(await isSettled(hub.publish(RAISE))).toBe(true);
+});
+
+test('a ban is applied with the number that Redis gave it', async () => {
+  const { hub, delivered } = open();
+  await hub.publish({ kind: 'ban', prefix: 'A', isSoft: false, number: 0 });
+  expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
+});
+
+test('without a lease only what is young is trusted', () => {
+  const { hub, clock, world } = open();
+  expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
+  world.leaseLeftMs = 0;
+  expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
+});
+
+test('a change that cannot be published is applied here, is pending, and is published again on return', async () => {
+  const { hub, pending, delivered, published, world } = open();
+  const back = gate();
+  const acknowledged = gate();
+  world.publish = away;
+  world.returned = () => back.passed.then(() => true);
+  const publishing = hub.publish(CHANGED);
+  await settled();
+  expect(delivered).toEqual([CHANGED_BY_ME]);
+  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+  world.publish = () => ({ seq: 8, acknowledged: acknowledged.passed.then(() => true) });
+  back.pass();
+  expect(await isSettled(publishing)).toBe(false);
+  expect(published).toEqual([CHANGED_BY_ME]);
+  acknowledged.pass();
+  await publishing;
+});
+
+test('wait: when Redis is not back in time the write is acknowledged, and reported later', async () => {
+  const { hub, pending, world } = open('wait');
+  world.publish = away;
+  await hub.publish(RAISE);
+  await hub.publish(CHANGED);
+  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+});
+
+test('refuse: when Redis is not back in time the write is not confirmed, but reported later all the same', async () => {
+  const { hub, pending, world } = open('refuse');
+  world.publish = away;
+  await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
+  expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+});
+
+test('refuse: a write whose fence cannot be raised is not confirmed, and leaves no fence behind', async () => {
+  const { hub, delivered, world } = open('refuse');
+  world.publish = away;
+  await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
+  expect(delivered.at(-1)).toEqual({ kind: 'unchanged', key: 'A', fence: 'me/0.1' });
+});
+
+test.each<WritesWithout>(['wait', 'refuse'])(
+  '%s: when Redis is lost again before the change is published, it is waited for again',
+  async (writesWithout) => {
+    const { hub, pending, published, world } = open(writesWithout);
+    const second = gate();
+    let returns = 0;
+    world.publish = away;
+    world.returned = () => (++returns === 1 ? Promise.resolve(true) : second.passed.then(() => true));
+    const publishing = hub.publish(CHANGED);
+    expect(await isSettled(publishing)).toBe(false);
+    expect(pending.size).toBe(1);
+    world.publish = () => ({ seq: 8, acknowledged: Promise.resolve(true) });
+    second.pass();
+    await publishing;
+    expect(published).toEqual([CHANGED_BY_ME]);
+  },
+);
+
+test('a write whose outcome is unknown waits for nobody, and is reported as soft', async () => {
+  const { hub, pending, world } = open('refuse');
+  world.publish = away;
+  await hub.publish(UNKNOWN);
+  expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
+});
+
+test('a refused write that cannot be published needs no report', async () => {
+  const { hub, pending, delivered, world } = open('refuse');
+  world.publish = away;
+  await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
+  expect(delivered).toEqual([{ kind: 'unchanged', key: 'A', fence: 'me/0.1' }]);
+  expect(pending.size).toBe(0);
+});

@@ -1,0 +1,63 @@
+// What was changed while Redis was away, and has still to be reported.
+import { expect, test } from 'vitest';
+import type { Change } from '../../../src/cache/coherence/message.js';
+import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
+
+const EVERY_KEY: Change = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
+const forget = (key: string): Change => ({ kind: 'forget', key });
+const soften = (key: string): Change => ({ kind: 'soften', key });
+
+test.each<[Change, Change]>([
+  [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, forget('A')],
+  [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1 }, soften('A')],
+  [{ kind: 'replaced', key: 'A' }, forget('A')],
+  [forget('A'), forget('A')],
+  [soften('A'), soften('A')],
+  [EVERY_KEY, EVERY_KEY],
+])('%j is reported as %j, and only once', (change, reported) => {
+  const pending = new PendingInvalidations();
+  pending.add(change);
+  expect(pending.size).toBe(1);
+  expect(pending.take(10)).toEqual([reported]);
+  expect(pending.take(10)).toEqual([]);
+});
+
+test('a key that was changed and softened is forgotten, whichever came first', () => {
+  for (const changes of [
+    [forget('A'), soften('A')],
+    [soften('A'), forget('A')],
+  ]) {
+    const pending = new PendingInvalidations();
+    for (const change of changes) pending.add(change);
+    expect(pending.take(10)).toEqual([forget('A')]);
+  }
+});
+
+test('they are taken a few at a time, and what could not be published is taken again', () => {
+  const pending = new PendingInvalidations();
+  for (const key of ['A', 'B', 'C']) pending.add(forget(key));
+  const taken = pending.take(2);
+  expect(taken).toEqual([forget('A'), forget('B')]);
+  for (const change of taken) pending.add(change);
+  expect(pending.take(10)).toEqual([forget('C'), forget('A'), forget('B')]);
+});
+
+test('a key that is changed again while it is reported is reported again', () => {
+  const pending = new PendingInvalidations();
+  pending.add(forget('A'));
+  pending.take(10);
+  pending.add(forget('A'));
+  expect(pending.take(10)).toEqual([forget('A')]);
+});
+
+test('more keys than can be kept are one hard ban of every key', () => {
+  const pending = new PendingInvalidations(2);
+  for (const key of ['A', 'B', 'C']) pending.add(soften(key));
+  expect(pending.take(10)).toEqual([EVERY_KEY]);
+});
+
+test('what is changed after that is reported by itself', () => {
+  const pending = new PendingInvalidations(2);
+  for (const key of ['A', 'B', 'C', 'D']) pending.add(forget(key));
+  expect(pending.take(10)).toEqual([EVERY_KEY, forget('D')]);
+});

@@ -1,0 +1,146 @@
+// Whoever asks for the same key again and again looks at the place where its entry is held.
+import { describe, expect, test } from 'vitest';
+import { groupOf } from '../../src/cache/coherence/groups.js';
+import type { MemoryBounds } from '../../src/cache/lists.js';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import type { Held } from '../../src/cache/slots.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { NOW, entryOf } from '../support/store-contract.js';
+
+const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+function open(more: Partial<MemoryBounds> = {}): MemoryStore {
+  return new MemoryStore({ bounds: { ...bounds, ...more }, now: () => NOW });
+}
+
+const notFound = entryOf('', { kind: 'not-found', values: toBytes('') });
+
+function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
+  return store.set(key, entry, store.get(key).ticket);
+}
+
+function heldIn(store: MemoryStore, key: string): Held {
+  const held = store.hold(key, entryOf(key));
+  if (held === undefined) throw new Error('it is not kept');
+  return held;
+}
+
+describe('a place in the memory store', () => {
+  test.each<[string, (store: MemoryStore) => unknown]>([
+    [
+      'forgotten',
+      (store) => {
+        store.forget('A');
+      },
+    ],
+    [
+      'softened',
+      (store) => {
+        store.soften('A');
+      },
+    ],
+    [
+      'invalidated by a write',
+      (store) => {
+        store.raise('A', 'writer', NOW + 1000);
+        store.lower('A', 'writer');
+        store.forget('A');
+      },
+    ],
+    [
+      'left stale by a write whose outcome is unknown',
+      (store) => {
+        store.raise('A', 'writer', NOW + 1000);
+        store.soften('A');
+      },
+    ],
+    ['replaced', (store) => put(store, 'A', entryOf('new'))],
+    ['found to be missing', (store) => put(store, 'A', notFound)],
+    [
+      'purged with all others',
+      (store) => {
+        store.ban({ prefix: '', isSoft: false });
+      },
+    ],
+    [
+      'purged by its prefix',
+      (store) => {
+        store.ban({ prefix: 'A', isSoft: true });
+      },
+    ],
+    [
+      'distrusted',
+      (store) => {
+        store.distrust();
+      },
+    ],
+    [
+      'distrusted with its group',
+      (store) => {
+        store.distrust(groupOf('A'));
+      },
+    ],
+    ['evicted', (store) => Array.from({ length: 100 }, (_, at) => put(store, `KEY${at}`))],
+  ])('knows by the place it holds that the entry was %s', (_how, change) => {
+    const store = open();
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    expect(store.look('A', held)).toBe(true);
+    change(store);
+    expect(store.look('A', held)).toBe(false);
+  });
+
+  test('holds no other entry than the one it is asked to hold', () => {
+    const store = open();
+    expect(store.hold('A', entryOf('A'))).toBeUndefined();
+    put(store, 'A');
+    expect(store.hold('A', entryOf('B'))).toBeUndefined();
+    expect(store.hold('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
+    expect(store.hold('A', entryOf('A'))).toBeDefined();
+  });
+
+  test('does not take an entry for the one that was held in its place', () => {
+    const store = open();
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.forget('A');
+    put(store, 'B');
+    put(store, 'A');
+    expect(store.look('A', held)).toBe(false);
+    store.ban({ prefix: '', isSoft: false });
+    put(store, 'A');
+    expect(store.look('A', held)).toBe(false);
+  });
+
+  test('holds an entry while a write is in flight, and after it was refused', () => {
+    const store = open();
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.raise('A', 'writer', NOW + 1000);
+    expect(store.look('A', held)).toBe(true);
+    store.lower('A', 'writer');
+    expect(store.look('A', held)).toBe(true);
+  });
+
+  test('holds an entry no longer than the fence of a writer that died', () => {
+    let now = NOW;
+    const store = new MemoryStore({ bounds, now: () => now });
+    put(store, 'A');
+    const held = heldIn(store, 'A');
+    store.raise('A', 'killed', NOW + 1000);
+    now = NOW + 999;
+    expect(store.look('A', held)).toBe(true);
+    now = NOW + 1000;
+    expect(store.look('A', held)).toBe(false);
+  });
+
+  test('keeps what is used by the place it is held at, while others come and go', () => {
+    const store = open({ found: { maxEntries: 100 } });
+    for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
+    const held = heldIn(store, 'KEY0');
+    for (let at = 100; at < 1000; at++) {
+      expect(store.look('KEY0', held)).toBe(true);
+      put(store, `KEY${at}`);
+    }
+    expect(store.peek('KEY1')).toBeUndefined();
+  });
+});

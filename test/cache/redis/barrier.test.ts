@@ -1,0 +1,155 @@
+// A sender waits until no other member answers with what its change invalidates.
+import { expect, test } from 'vitest';
+import { Acknowledgements } from '../../../src/cache/coherence/acknowledgements.js';
+import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
+import { awaitAcknowledgements, expel } from '../../../src/cache/redis/barrier.js';
+import { createManualClock, isSettled } from '../../support/manual-clock.js';
+
+const CALL = '1';
+
+/** A change that was just published among members, which are listed with the end of their membership. */
+function publish(listed: Record<string, string>, call = CALL) {
+  const clock = createManualClock();
+  const acknowledgements = new Acknowledgements();
+  const list = new Map(Object.entries(listed));
+  const world = { isRead: true, incompleteForMs: 0, over: [] as string[], expelled: [] as string[] };
+  const members = {
+    others: () =>
+      world.isRead
+        ? Promise.resolve({ ends: new Map(list), incompleteForMs: world.incompleteForMs })
+        : Promise.reject(new Error('away')),
+    leaseIsOver(member: string) {
+      world.over.push(member);
+    },
+    expel(gone: readonly string[]) {
+      world.expelled.push(...gone);
+      return Promise.resolve();
+    },
+  };
+  acknowledgements.begin(call);
+  const deps = { clock, members, acknowledgements };
+  const pass = (): Promise<string[]> => awaitAcknowledgements(deps, call);
+  const expelAll = (late: string[]): Promise<boolean> => expel(deps, late);
+  const acknowledge = (member: string): void => {
+    acknowledgements.received(member, [call]);
+  };
+  return { clock, world, list, pass, expelAll, acknowledge };
+}
+
+test('who is alone waits for nobody', async () => {
+  expect(await isSettled(publish({}).pass())).toBe(true);
+});
+
+test('it is over at once when all members have acknowledged', async () => {
+  const { world, pass, acknowledge } = publish({ a: '5', b: '5' });
+  const passed = pass();
+  acknowledge('a');
+  expect(await isSettled(passed)).toBe(false);
+  acknowledge('b');
+  expect(await isSettled(passed)).toBe(true);
+  expect(world.expelled).toEqual([]);
+});
+
+test('a member that has acknowledged before the list was read is not waited for', async () => {
+  const { pass, acknowledge } = publish({ a: '5' });
+  acknowledge('a');
+  expect(await isSettled(pass())).toBe(true);
+});
+
+test('a member that does not renew is waited for until its lease is over', async () => {
+  const { clock, pass } = publish({ dead: '5' });
+  const passed = pass();
+  await clock.pass(LEASE_WAIT_MS - 1);
+  expect(await isSettled(passed)).toBe(false);
+  await clock.pass(1);
+  expect(await isSettled(passed)).toBe(true);
+});
+
+test('a member that acknowledges late is waited for no longer, and is not expelled', async () => {
+  const { clock, world, pass, acknowledge } = publish({ slow: '5' });
+  const passed = pass();
+  await clock.pass(LEASE_WAIT_MS / 2);
+  acknowledge('slow');
+  expect(await isSettled(passed)).toBe(true);
+  expect(world.expelled).toEqual([]);
+});
+
+test('a member that renews and does not acknowledge is late', async () => {
+  const { clock, world, list, pass, acknowledge } = publish({ deaf: '5', good: '5', dead: '5' });
+  const passed = pass();
+  acknowledge('good');
+  list.set('deaf', '6');
+  list.set('good', '6');
+  await clock.pass(LEASE_WAIT_MS);
+  expect(await passed).toEqual(['deaf']);
+  expect(world.over).toEqual(['dead']);
+});
+
+test('a member that is expelled is waited for until its lease is over', async () => {
+  const { clock, world, expelAll } = publish({ deaf: '5' });
+  const done = expelAll(['deaf']);
+  expect(await isSettled(done)).toBe(false);
+  await clock.pass(LEASE_WAIT_MS - 1);
+  expect(await isSettled(done)).toBe(false);
+  expect(world.expelled).toEqual(['deaf']);
+  await clock.pass(1);
+  expect(await isSettled(done)).toBe(true);
+});
+
+test('a member that was removed by somebody else meanwhile may have renewed', async () => {
+  const { clock, list, pass } = publish({ gone: '5' });
+  const passed = pass();
+  list.delete('gone');
+  await clock.pass(LEASE_WAIT_MS);
+  expect(await passed).toEqual(['gone']);
+});
+
+test('a list that may lack members is waited for, whoever has acknowledged', async () => {
+  const { clock, world, pass } = publish({});
+  world.incompleteForMs = 1000;
+  const passed = pass();
+  expect(await isSettled(passed)).toBe(false);
+  await clock.pass(999);
+  expect(await isSettled(passed)).toBe(false);
+  await clock.pass(1);
+  expect(await isSettled(passed)).toBe(true);
+});
+
+test('whoever joins later is not waited for', async () => {
+  const { list, pass, acknowledge } = publish({ a: '5' });
+  const passed = pass();
+  expect(await isSettled(passed)).toBe(false);
+  list.set('late', '6');
+  acknowledge('a');
+  expect(await isSettled(passed)).toBe(true);
+});
+
+test('when the members cannot be read the lease is waited for', async () => {
+  const { clock, world, pass, acknowledge } = publish({ a: '5' });
+  world.isRead = false;
+  acknowledge('a');
+  const passed = pass();
+  await clock.pass(LEASE_WAIT_MS - 1);
+  expect(await isSettled(passed)).toBe(false);
+  await clock.pass(1);
+  expect(await isSettled(passed)).toBe(true);
+});
+
+test('when they cannot be read the second time, a member that is missing may have renewed', async () => {
+  const { clock, world, pass } = publish({ a: '5' });
+  const passed = pass();
+  expect(await isSettled(passed)).toBe(false);
+  world.isRead = false;
+  await clock.pass(LEASE_WAIT_MS);
+  expect(await passed).toEqual(['a']);
+});
+
+test('without a call the lease is waited for, and nobody is expelled', async () => {
+  const { clock, world, pass } = publish({ a: '5' }, '');
+  const passed = pass();
+  await clock.pass(LEASE_WAIT_MS - 1);
+  expect(await isSettled(passed)).toBe(false);
+  await clock.pass(1);
+  expect(await isSettled(passed)).toBe(true);
+  expect(world.expelled).toEqual([]);
+});

@@ -1,0 +1,179 @@
+// The link of an instance to the others, on a Redis that answers as it is told and notes in which order it was asked.
+import { expect, test } from 'vitest';
+import type { Message } from '../../../src/cache/coherence/message.js';
+import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
+import { CHANGE, READ_BANS, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
+import type { LinkCommands } from '../../../src/cache/redis/link-commands.js';
+import { RedisLink } from '../../../src/cache/redis/link.js';
+import type { Renewed } from '../../../src/cache/redis/members.js';
+import type { Subscription } from '../../../src/cache/redis/subscription.js';
+import { createManualClock } from '../../support/manual-clock.js';
+
+const KEY = '21.T1/KEY';
+
+interface World {
+  /** What it was asked, in order. */
+  asked: string[];
+  was: Renewed['was'];
+  lapsed: string[];
+  isConnected: boolean;
+  /** Delivers a message of another member. */
+  send: (text: string) => void;
+}
+
+function createFakeRedis(): { commands: LinkCommands; world: World } {
+  const world: World = { asked: [], was: 'absent', lapsed: [], isConnected: true, send: () => undefined };
+  const answerTo: Record<string, (keys: readonly string[]) => unknown> = {
+    [SYNC](keys) {
+      return keys.map(() => '1');
+    },
+    [READ_BANS]: () => [],
+    [CHANGE]: () => '2',
+    [RENEW]() {
+      const { was, lapsed } = world;
+      world.was = 'listed';
+      return [was, 1, lapsed, [], '0', 60_000, '0'];
+    },
+  };
+  const names = new Map([
+    [RENEW, 'renew'],
+    [CHANGE, 'change'],
+  ]);
+  const openSubscription: LinkCommands['openSubscription'] = (_master, { onMessage }) => {
+    world.send = (text) => {
+      onMessage('t:messages', text);
+    };
+    return Promise.resolve<Subscription>({
+      master: 'master',
+      prefix: 't:',
+      subscribe: () => Promise.resolve(),
+      ping() {
+        world.asked.push('ping');
+        return Promise.resolve();
+      },
+      close: () => undefined,
+    });
+  };
+  const commands = {
+    isCluster: false,
+    keyPrefix: 't:',
+    channelPrefix: 't:',
+    isConnected: () => world.isConnected,
+    masters: () => [{ name: 'master' }],
+    runOf: () => 'run',
+    script(source: string, keys: readonly string[]) {
+      const name = names.get(source);
+      if (name !== undefined) world.asked.push(name);
+      return Promise.resolve(answerTo[source]?.(keys));
+    },
+    command: () => Promise.resolve([]),
+    openSubscription,
+    failed(error: unknown) {
+      world.asked.push(`failed: ${String(error)}`);
+    },
+    lookAgain: () => undefined,
+  } as unknown as LinkCommands;
+  return { commands, world };
+}
+
+function open() {
+  const { commands, world } = createFakeRedis();
+  const clock = createManualClock();
+  const pending = new PendingInvalidations();
+  const delivered: Message[] = [];
+  const leases: boolean[] = [];
+  const link = new RedisLink({
+    commands,
+    clock,
+    pending,
+    deliver(message) {
+      delivered.push(message);
+      return Promise.resolve();
+    },
+    onRenewed() {
+      leases.push(link.leaseLeftMs() > 0);
+    },
+  });
+  return { world, clock, pending, delivered, leases, link };
+}
+
+test('the first lease begins with a ping from after it was listed, and the numbers are read in between', async () => {
+  const { world, link } = open();
+  await link.renewNow();
+  // The first one gives the clock of Redis.
+  expect(world.asked).toEqual(['renew', 'renew', 'ping', 'renew']);
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('a listed member gets its lease with each ping', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const before = link.leaseLeftMs();
+  await clock.pass(100);
+  world.asked.length = 0;
+  await link.renewNow();
+  expect(world.asked).toEqual(['ping', 'renew']);
+  expect(link.leaseLeftMs()).toBe(before);
+});
+
+test('that a lease runs is said also when the last one ended unseen', async () => {
+  const { world, clock, leases, link } = open();
+  await clock.pass(100);
+  await link.renewNow();
+  world.isConnected = false;
+  await clock.pass(2100);
+  expect(link.leaseLeftMs()).toBe(0);
+  world.isConnected = true;
+  leases.length = 0;
+  await link.renewNow();
+  expect(leases).toEqual([true]);
+});
+
+test('what is pending is reported before the renewal', async () => {
+  const { world, pending, link } = open();
+  pending.add({ kind: 'forget', key: KEY });
+  await link.renewNow();
+  expect(world.asked.slice(0, 2)).toEqual(['change', 'renew']);
+  expect(pending.size).toBe(0);
+});
+
+test('what is reported is applied here too: it may have been copied from Redis before', async () => {
+  const { pending, delivered, link } = open();
+  pending.add({ kind: 'forget', key: KEY });
+  await link.renewNow();
+  expect(delivered).toContainEqual({ kind: 'forget', key: KEY });
+});
+
+test('a member that was removed distrusts everything it keeps before it has a lease again', async () => {
+  const { world, clock, delivered, link } = open();
+  await link.renewNow();
+  delivered.length = 0;
+  world.was = 'absent';
+  await clock.pass(500);
+  expect(delivered).toContainEqual({ kind: 'distrust' });
+});
+
+test('after a lease has ended, members that are lapsed are waited for, but not for ever', async () => {
+  const { world, clock, link } = open();
+  world.lapsed = ['gone'];
+  await clock.pass(2000);
+  expect(link.leaseLeftMs()).toBe(0);
+  await clock.pass(2000);
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('the fences of a lapsed member leave stale what is kept under them, once', async () => {
+  const { world, clock, delivered, link } = open();
+  await clock.pass(1000);
+  const raise = `9 gone - raise gone/0.1 60000 ${KEY}`;
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+  world.lapsed = ['gone'];
+  delivered.length = 0;
+  world.send(raise);
+  await clock.pass(1500);
+  // Once at once, and once more with its publication to Redis.
+  expect(delivered.filter(({ kind }) => kind === 'soften')).toEqual([
+    { kind: 'soften', key: KEY },
+    { kind: 'soften', key: KEY },
+  ]);
+});

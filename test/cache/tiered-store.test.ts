@@ -1,0 +1,113 @@
+// Memory before Redis: what Redis gives while a change is published does not come back to memory.
+import { describe, expect, test } from 'vitest';
+import { createApply } from '../../src/cache/coherence/apply-message.js';
+import type { Change } from '../../src/cache/coherence/message.js';
+import { type Entry, asStale } from '../../src/cache/entry.js';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import type { RedisStore, RedisTicket } from '../../src/cache/redis/store.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
+import { bounds, openInstance } from '../support/instances.js';
+import { gate } from '../support/lock-contract.js';
+import { NOW, entryOf, storeContract } from '../support/store-contract.js';
+
+const KEY = '21.T1/A';
+const now = (): number => NOW;
+const TICKET: RedisTicket = { run: 'run', seq: 1, ban: 0, isFenced: false };
+
+describe('the store without Redis', () => {
+  storeContract(() => Promise.resolve(openInstance()));
+});
+
+/** A store on a Redis that holds one entry, and publishes changes when it is let. */
+function open({ isStored = true, isFenced = false } = {}) {
+  const memory = new MemoryStore({ bounds, now });
+  const nothing = (): void => undefined;
+  const { apply } = createApply({ memory, now, onInvalidated: nothing, onBanned: nothing });
+  const published = gate();
+  const changes: Change[] = [];
+  const far = { entry: entryOf('old') as Entry | undefined };
+  const redis = {
+    get: () => Promise.resolve({ entry: far.entry, ticket: { ...TICKET, isFenced } }),
+    accepts: () => true,
+    set: () => Promise.resolve(isStored),
+  } as unknown as RedisStore;
+  const publish = async (change: Change): Promise<void> => {
+    changes.push(change);
+    await published.passed;
+    const isSoft = change.kind === 'soften' || (change.kind === 'ban' && change.isSoft);
+    far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
+    apply(change);
+  };
+  const store = new TieredStore({ memory, coherence: { publish }, redis, fenceLifeMs: 1000, now });
+  const put = async (entry: Entry): Promise<boolean> => store.set(KEY, entry, (await store.get(KEY)).ticket);
+  return { memory, store, far, changes, put, pass: published.pass };
+}
+
+const stale = asStale(entryOf('old'));
+
+test.each<[what: string, left: Entry | undefined, purge: (store: TieredStore) => Promise<void>]>([
+  ['a forgetting', undefined, (store) => store.forget(KEY)],
+  ['a ban', undefined, (store) => store.ban({ prefix: '21.T1/', isSoft: false })],
+  ['a softening', stale, (store) => store.soften(KEY)],
+  ['a soft ban', stale, (store) => store.ban({ prefix: '21.T1/', isSoft: true })],
+])('after %s nothing fresh is left', async (_what, left, purge) => {
+  const { memory, store, pass } = open();
+  const purged = purge(store);
+  // A reader comes in between, and the entry of Redis is copied into memory.
+  expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
+  expect(memory.peek(KEY)).toEqual(entryOf('old'));
+  pass();
+  await purged;
+  expect((await store.get(KEY)).entry).toEqual(left);
+});
+
+test('what Redis gives is not copied into memory when the key was invalidated while it was asked', async () => {
+  const { memory, store } = open();
+  const asked = store.get(KEY);
+  memory.forget(KEY);
+  expect((await asked).entry).toBeUndefined();
+  expect(memory.peek(KEY)).toBeUndefined();
+});
+
+test('what Redis gives is not copied into memory while a write is in flight that this process may not know of', async () => {
+  const { memory, store } = open({ isFenced: true });
+  expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
+  expect(memory.peek(KEY)).toBeUndefined();
+});
+
+test('the newer of both tiers is given, and memory when they are equally old', async () => {
+  const { store, far, put } = open();
+  await put(entryOf('here', { cachedAt: NOW + 1 }));
+  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { cachedAt: NOW + 1 }));
+  far.entry = entryOf('there', { cachedAt: NOW + 1 });
+  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { cachedAt: NOW + 1 }));
+  far.entry = entryOf('there', { cachedAt: NOW + 2 });
+  expect((await store.get(KEY)).entry).toEqual(entryOf('there', { cachedAt: NOW + 2 }));
+});
+
+test('what Redis refuses does not stay in memory', async () => {
+  const { memory, put } = open({ isStored: false });
+  expect(await put(entryOf('old'))).toBe(false);
+  expect(memory.peek(KEY)).toBeUndefined();
+});
+
+test('what Redis could not be asked about stays in memory', async () => {
+  const { memory, put } = open({ isStored: undefined });
+  expect(await put(entryOf('new'))).toBe(true);
+  expect(memory.peek(KEY)).toEqual(entryOf('new'));
+});
+
+test('each write has a fence of its own, and says how long an unknown end may still keep the key', async () => {
+  const { store, changes, pass } = open();
+  pass();
+  const [one, other] = [await store.fence(KEY), await store.fence(KEY)];
+  await one.unknown();
+  await other.unchanged();
+  const key = KEY;
+  expect(changes).toEqual([
+    { kind: 'raise', key, fence: '1', lifeMs: 1000 },
+    { kind: 'raise', key, fence: '2', lifeMs: 1000 },
+    { kind: 'unknown', key, fence: '1', lifeMs: 1000 },
+    { kind: 'unchanged', key, fence: '2' },
+  ]);
+});

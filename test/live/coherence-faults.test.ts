@@ -1,0 +1,211 @@
+// Faults of Redis and of the lines to it, with real processes: nobody shows an old record after the acknowledgement.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { LEASE_WAIT_MS } from '../../src/cache/coherence/lease.js';
+import { startConnectedProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import type { Proxy } from '../support/proxy.js';
+import { startRedisCluster } from '../support/redis-cluster.js';
+import { startGuardedRedis } from '../support/redis-sentinel.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { redisIs, startSeparated, startSharing } from '../support/sharing-proxies.js';
+import { startSlowLine } from '../support/slow-line.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/fault';
+const PATH = `/api/handles/${HANDLE}`;
+/** How late a message is on a slow line: less than a lease. */
+const LATE_MS = 600;
+
+beforeEach(() => {
+  demo.put(HANDLE, numbered(1));
+  demo.reset();
+});
+
+async function startOwnRedis(extra: string[] = []): Promise<RedisServer> {
+  const redis = await startRedis(extra);
+  onTestFinished(() => {
+    redis.thaw();
+    return redis.stop();
+  });
+  return redis;
+}
+
+describeWithRedis('a Redis that forgets', () => {
+  async function startWithDump(): Promise<{ redis: RedisServer; save: () => Promise<void> }> {
+    const folder = await mkdtemp(join(tmpdir(), 'redis-dump-'));
+    const redis = await startOwnRedis(['--dir', folder]);
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const save = async (): Promise<void> => {
+      const client = new Redis(redis.url);
+      await client.save();
+      client.disconnect();
+    };
+    return { redis, save };
+  }
+
+  test('what it brings back from an old dump is not read, by new instances neither', async () => {
+    const { redis, save } = await startWithDump();
+    const start = (): Promise<Proxy> => startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    const [one, other] = await Promise.all([start(), start()]);
+    for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
+    await save();
+    expect((await putNumbered(one.url, PATH, 2)).status).toBe(200);
+    await redis.restart();
+    const late = await start();
+    await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+    for (const proxy of [late, one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(2);
+  });
+
+  test('a write that is lost with the master and its writer stays forgotten everywhere', async () => {
+    const guarded = await startGuardedRedis();
+    onTestFinished(() => guarded.stop());
+    await guarded.isSafe();
+    const env = { REDIS_SENTINELS: guarded.sentinels };
+    const writer = await startConnectedProxy({ UPSTREAM_URL: demo.url, ...env });
+    const reader = await startSharing({ upstreamUrl: demo.url, env });
+    expect(numberIn(await reader.ask(PATH))).toBe(1);
+    const before = await guarded.master();
+    const replica = guarded.servers.find((server) => server !== before)!;
+    // What is written now the replica never learns.
+    const client = new Redis(replica.url);
+    await client.call('REPLICAOF', 'NO', 'ONE');
+    client.disconnect();
+    expect((await putNumbered(writer.url, PATH, 2)).status).toBe(200);
+    await writer.stop('SIGKILL');
+    await before.stop();
+    await guarded.hasFollowed(before);
+    await redisIs(reader, 1);
+    expect(numberIn(await reader.ask(PATH))).toBe(2);
+    const late = await startSharing({ upstreamUrl: demo.url, env });
+    expect(numberIn(await late.ask(PATH))).toBe(2);
+  });
+});
+
+describeWithRedis('a line to Redis that is slow', () => {
+  /** A reader behind a line that becomes slow once it has the record. */
+  async function startSlowReader(redis: RedisServer): Promise<{ reader: Proxy; slowDown: () => void }> {
+    const line = await startSlowLine(redis.port, 0);
+    const reader = await startSharing({
+      redisUrl: `redis://127.0.0.1:${line.port}`,
+      upstreamUrl: demo.url,
+      env: { REDIS_KEY_PREFIX: 'slow:' },
+    });
+    expect(numberIn(await reader.ask(PATH))).toBe(1);
+    return {
+      reader,
+      slowDown: () => {
+        line.delayMs = LATE_MS;
+      },
+    };
+  }
+  const env = { REDIS_KEY_PREFIX: 'slow:' };
+
+  test('the first write of an instance that has just started waits for the reader', async () => {
+    const redis = await startOwnRedis();
+    const { reader, slowDown } = await startSlowReader(redis);
+    slowDown();
+    const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+    expect((await putNumbered(writer.url, PATH, 2)).status).toBe(200);
+    expect(numberIn(await reader.ask(PATH))).toBe(2);
+  });
+
+  test('auth=true that finds another record waits for the reader', async () => {
+    const redis = await startOwnRedis();
+    const { reader, slowDown } = await startSlowReader(redis);
+    const asking = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env });
+    slowDown();
+    demo.put(HANDLE, numbered(2));
+    expect(numberIn(await asking.ask(`${PATH}?auth=true`))).toBe(2);
+    expect(numberIn(await reader.ask(PATH))).toBe(2);
+  });
+
+  test('a writer that loses Redis after it has told it waits all the same', async () => {
+    const redis = await startOwnRedis();
+    const { reader, slowDown } = await startSlowReader(redis);
+    const line = await startSlowLine(redis.port, 0);
+    const writer = await startSharing({
+      redisUrl: `redis://127.0.0.1:${line.port}`,
+      upstreamUrl: demo.url,
+      env,
+    });
+    slowDown();
+    const client = new Redis(redis.url);
+    const told = new Promise((resolve) =>
+      client.on('message', (_channel, text: string) => {
+        if (text.includes(' changed ')) resolve(undefined);
+      }),
+    );
+    await client.subscribe('slow:0:messages');
+    const written = putNumbered(writer.url, PATH, 2);
+    await told;
+    client.disconnect();
+    line.delayMs = 60_000;
+    expect((await written).status).toBe(200);
+    expect(numberIn(await reader.ask(PATH))).toBe(2);
+  });
+});
+
+describeWithRedis('an instance that starts', () => {
+  test('while Redis is frozen waits for those that may have something to report', async () => {
+    const redis = await startOwnRedis();
+    const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    expect(numberIn(await writer.ask(PATH))).toBe(1);
+    redis.freeze();
+    expect((await putNumbered(writer.url, PATH, 2)).status).toBe(200);
+    const late = await startSeparated({ redisUrl: redis.url, upstreamUrl: demo.url });
+    redis.thaw();
+    await redisIs(late, 1);
+    expect(numberIn(await late.ask(PATH))).toBe(2);
+  });
+
+  test('does not acknowledge a write before those it does not know of can have lost their lease', async () => {
+    const redis = await startOwnRedis();
+    const reader = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    const writer = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url });
+    expect(numberIn(await reader.ask(PATH))).toBe(1);
+    const client = new Redis(redis.url);
+    // The list of members is lost.
+    const startedAt = performance.now();
+    await client.flushall();
+    client.disconnect();
+    expect((await putNumbered(writer.url, PATH, 2)).status).toBe(200);
+    expect(performance.now() - startedAt).toBeGreaterThan(LEASE_WAIT_MS / 2);
+    expect(numberIn(await reader.ask(PATH))).toBe(2);
+  });
+});
+
+describeWithRedis('a Redis Cluster', () => {
+  test('whose bus is cut again and again delivers every message', async () => {
+    const cluster = await startRedisCluster(3, ['--enable-debug-command', 'yes']);
+    onTestFinished(() => cluster.stop());
+    const env = { REDIS_CLUSTER: cluster.nodes };
+    const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env });
+    const [one, other] = await Promise.all([start(), start()]);
+    const clients = cluster.servers.map(({ url }) => new Redis(url));
+    onTestFinished(() => {
+      for (const client of clients) client.disconnect();
+    });
+    const ids = await Promise.all(clients.map((client) => client.cluster('MYID')));
+    const linksOf = (client: Redis): Promise<unknown> => client.cluster('LINKS');
+    const cutBus = async (): Promise<void> => {
+      // Redis 7.0 crashes when a link is cut that is not there.
+      for (const client of clients) await expect.poll(() => linksOf(client)).toHaveLength(4);
+      await Promise.all(
+        clients.map((client, at) =>
+          client.call('DEBUG', 'CLUSTERLINK', 'KILL', 'TO', ids[(at + 1) % ids.length] ?? ''),
+        ),
+      );
+    };
+    for (let count = 2; count < 12; count++) {
+      await other.ask(PATH);
+      await cutBus();
+      expect((await putNumbered(one.url, PATH, count)).status).toBe(200);
+      expect(numberIn(await other.ask(PATH))).toBe(count);
+    }
+  });
+});

@@ -1,0 +1,153 @@
+// Bans and members as Redis lists them.
+import { expect, test } from 'vitest';
+import { MAX_BANS } from '../../src/cache/coherence/bans.js';
+import { LEASE_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
+import type { Change } from '../../src/cache/coherence/message.js';
+import { readBans } from '../../src/cache/redis/group-states.js';
+import { PREFIX, type ScriptClient, describeScripts, runNamed } from '../support/script-client.js';
+import { entryOf } from '../support/store-contract.js';
+
+const KEY = '21.T1/KEY';
+const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
+
+type One = ReturnType<ScriptClient['members']>;
+type Three = [One, One, One];
+
+describeScripts('the scripts of bans and members', (world) => {
+  test('bans are listed in order, and trimmed to so many: the last that went is the floor', async () => {
+    const numbers: number[] = [];
+    for (let at = 0; at <= MAX_BANS; at++)
+      numbers.push(await world.scripts.publish(ban(`21.T1/${at} `, at % 2 === 1)));
+    const known = await readBans(world.scripts.commands);
+    expect(known.floor).toBe(numbers[0]);
+    expect(known.bans).toHaveLength(MAX_BANS);
+    expect(known.bans).toContainEqual({ number: numbers[1], prefix: '21.T1/1 ', isSoft: true });
+    expect(known.bans).toContainEqual({ number: numbers[2], prefix: '21.T1/2 ', isSoft: false });
+  });
+
+  test('an entry is gone when a ban is newer than its load', async () => {
+    await world.scripts.put(KEY, entryOf('old'));
+    world.scripts.bans.add({
+      number: await world.scripts.publish(ban('21.T1/')),
+      prefix: '21.T1/',
+      isSoft: false,
+    });
+    expect(await world.scripts.read(KEY)).toBeUndefined();
+    expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
+    expect(await world.scripts.read(KEY)).toEqual(entryOf('new'));
+  });
+
+  test('a load that began before a ban is not stored', async () => {
+    const ticket = await world.scripts.ticket(KEY);
+    world.scripts.bans.add({
+      number: await world.scripts.publish(ban('21.T1/')),
+      prefix: '21.T1/',
+      isSoft: true,
+    });
+    expect(world.scripts.store.accepts(KEY, ticket)).toBe(false);
+    expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
+  });
+
+  test('a member is absent, then listed, and lapsed when its membership has ended', async () => {
+    const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
+    expect(await one.renew()).toMatchObject({ was: 'absent', count: 1, lapsed: [], removed: [] });
+    expect(await one.renew({ joins: false })).toMatchObject({ was: 'listed', count: 1 });
+    expect(await other.renew()).toMatchObject({ was: 'absent', count: 2 });
+    await world.client.zadd(`${PREFIX}members`, 1, 'one');
+    expect(await other.renew({ joins: false })).toMatchObject({ lapsed: ['one'], removed: [] });
+    expect(await one.renew({ joins: false })).toMatchObject({ was: 'lapsed', lapsed: [] });
+  });
+
+  test('a renewal that Redis carries out later than a lease after it was sent does nothing', async () => {
+    let time = 10_000;
+    const one = world.scripts.members('one', { monotonic: () => time });
+    await one.renew();
+    const end = await world.client.zscore(`${PREFIX}members`, 'one');
+    time -= 2 * LEASE_MS;
+    expect(await one.renew()).toMatchObject({ was: 'late', lapsed: [] });
+    expect(await world.client.zscore(`${PREFIX}members`, 'one')).toBe(end);
+    expect((await one.renew()).was).toBe('listed');
+  });
+
+  test('a member that is absent stays so unless it joins', async () => {
+    expect((await world.scripts.members('one').renew({ joins: false })).was).toBe('absent');
+    expect((await world.scripts.members('one').renew({ joins: false })).was).toBe('absent');
+    expect(await world.client.zscore(`${PREFIX}members`, 'one')).toBeNull();
+  });
+
+  test('a membership lasts so long by the clock of Redis', async () => {
+    await world.scripts.members('one').renew();
+    const [seconds, micros] = (await world.client.time()) as unknown as [string, string];
+    const ends = Number(await world.client.zscore(`${PREFIX}members`, 'one'));
+    const leftMs = ends - Number(seconds) * 1000 - Number(micros) / 1000;
+    expect(leftMs).toBeLessThanOrEqual(MEMBERSHIP_MS);
+  });
+
+  test('a member that was expelled is absent to itself, and joins anew', async () => {
+    const [one, deaf] = [world.scripts.members('one'), world.scripts.members('deaf')];
+    await one.renew();
+    await deaf.renew();
+    await one.expel(['deaf']);
+    expect((await deaf.renew({ joins: false })).was).toBe('absent');
+    expect((await one.renew()).lapsed).toEqual(['deaf']);
+    expect(await deaf.renew()).toMatchObject({ was: 'absent', lapsed: [] });
+    expect((await deaf.renew({ joins: false })).was).toBe('listed');
+    expect((await one.renew()).lapsed).toEqual([]);
+  });
+
+  test('a member that was expelled is lapsed to every other, and waited for, as long as any membership', async () => {
+    const [one, other, deaf] = ['one', 'other', 'deaf'].map((id) => world.scripts.members(id)) as Three;
+    for (const each of [one, other, deaf]) await each.renew();
+    await one.expel(['deaf', 'unheard']);
+    const before = await one.others();
+    expect([...before.ends.keys()].sort()).toEqual(['deaf', 'other']);
+    await other.expel(['deaf']);
+    expect((await one.others()).ends.get('deaf')).toBe(before.ends.get('deaf'));
+    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['deaf'], removed: [] });
+    expect(await other.renew()).toMatchObject({ lapsed: ['deaf'] });
+    const expelledAt = -Number(before.ends.get('deaf'));
+    await world.client.zadd(`${PREFIX}members`, -(expelledAt - MEMBERSHIP_MS - 60_000), 'deaf');
+    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['deaf'], removed: ['deaf'] });
+    expect([...(await one.others()).ends.keys()]).toEqual(['other']);
+  });
+
+  test('who ended long ago is removed, but only when the one that renews says so', async () => {
+    const one = world.scripts.members('one');
+    await one.renew();
+    const [seconds] = (await world.client.time()) as unknown as [string];
+    const now = Number(seconds) * 1000;
+    await world.client.zadd(
+      `${PREFIX}members`,
+      now - 1000,
+      'just now',
+      now - MEMBERSHIP_MS - 60_000,
+      'long ago',
+    );
+    const lapsed = ['long ago', 'just now'];
+    expect(await one.renew()).toMatchObject({ count: 3, lapsed, removed: [] });
+    expect(await one.renew({ removes: true })).toMatchObject({ count: 2, lapsed, removed: ['long ago'] });
+    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['just now'], removed: [] });
+  });
+
+  test('a list of another server run is begun anew: it may lack members', async () => {
+    const one = world.scripts.members('one');
+    await one.renew();
+    await world.client.zadd(`${PREFIX}members`, 1, 'brought back');
+    world.scripts.run = runNamed('next');
+    expect(await one.renew({ joins: false })).toMatchObject({ was: 'absent' });
+    expect(await one.renew()).toMatchObject({ was: 'absent', count: 1, lapsed: [] });
+    const { ends, incompleteForMs } = await one.others();
+    expect([...ends.keys()]).toEqual([]);
+    expect(incompleteForMs).toBeGreaterThan(0);
+  });
+
+  test('nobody waits for a member whose lease is over, until it renews', async () => {
+    const [one, frozen] = [world.scripts.members('one'), world.scripts.members('frozen')];
+    for (const each of [one, frozen]) await each.renew();
+    const before = (await one.others()).ends;
+    one.leaseIsOver('frozen', before.get('frozen') ?? '');
+    expect([...(await one.others()).ends.keys()]).toEqual([]);
+    await world.client.zadd(`${PREFIX}members`, Date.now() + 60_000, 'frozen');
+    expect([...(await one.others()).ends.keys()]).toEqual(['frozen']);
+  });
+});

@@ -1,0 +1,91 @@
+// Instances of the cache without a server around them: memory, the hub, and the link to a real Redis.
+import { createApply } from '../../src/cache/coherence/apply-message.js';
+import { type Clock, systemClock } from '../../src/cache/coherence/clock.js';
+import type { Message } from '../../src/cache/coherence/message.js';
+import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import type { RedisCommands } from '../../src/cache/redis/commands.js';
+import { RedisStore } from '../../src/cache/redis/store.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
+import { PATIENT_MS } from './redis-server.js';
+import { NOW } from './store-contract.js';
+
+export const bounds = { maxBytes: 10_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 1000 } };
+/** Longer than a busy machine stands still: entries in Redis expire with the fence. */
+export const FENCE_LIFE_MS = 60_000;
+export const PREFIX = 'test:';
+
+/** Runs so slowly that no lease ends while a busy machine stands still. All times begin a minute after NOW. */
+const SLOWNESS = 20;
+const steady = (): number => performance.now() / SLOWNESS;
+export const slowClock: Clock = { ...systemClock, monotonic: steady, now: () => NOW + 60_000 + steady() };
+
+export interface OpenInstance extends Instance {
+  memory: MemoryStore;
+  store: TieredStore;
+  /** Where Redis is used. */
+  redisStore?: RedisStore;
+  commands?: RedisCommands;
+  /** What this process was told, in order. */
+  delivered: Message[];
+}
+
+export interface InstanceOptions {
+  /** Address of Redis; none: memory alone. */
+  url?: string;
+  redis?: Partial<RedisOptions>;
+  clock?: Clock;
+  onState?: () => void;
+}
+
+export function openInstance(options: InstanceOptions = {}): OpenInstance {
+  const { url, redis, clock = slowClock, onState = () => undefined } = options;
+  const { now } = clock;
+  const memory = new MemoryStore({ bounds, now });
+  const nothing = (): void => undefined;
+  const applied = createApply({ memory, now, onInvalidated: nothing, onBanned: nothing });
+  const delivered: Message[] = [];
+  const instance = createInstance({
+    clock,
+    now,
+    onState,
+    ...(url !== undefined && { redis: { ...redisOptions(url), ...redis } }),
+    deliver(message, from) {
+      delivered.push(message);
+      if (message.kind !== 'replaced' || from === undefined) applied.apply(message);
+      return Promise.resolve();
+    },
+  });
+  const { commands, hub } = instance;
+  const redisStore =
+    commands && new RedisStore({ commands, bans: applied.bans, isLinked: () => hub.isLinked(), now });
+  const store = new TieredStore({
+    memory,
+    coherence: hub,
+    redis: redisStore,
+    fenceLifeMs: FENCE_LIFE_MS,
+    now,
+  });
+  return { ...instance, memory, store, delivered, ...(redisStore && { redisStore }) };
+}
+
+/** One that has its lease. */
+export function openLinked(options: InstanceOptions & { url: string }): Promise<OpenInstance> {
+  return new Promise((resolve) => {
+    const instance: OpenInstance = openInstance({
+      ...options,
+      onState() {
+        if (instance.hub.isLinked()) resolve(instance);
+        options.onState?.();
+      },
+    });
+  });
+}
+
+export const redisOptions = (url: string): RedisOptions => ({
+  url,
+  keyPrefix: PREFIX,
+  commandTimeoutMs: PATIENT_MS,
+  lostMaxAgeMs: 0,
+  writesWithout: 'wait',
+});

@@ -1,0 +1,115 @@
+// The workers of one machine and their primary, without processes: messages are copied as between processes.
+import { type Cache, createCache } from '../../src/cache/cache.js';
+import { LEASE_MS } from '../../src/cache/coherence/lease.js';
+import { Hub } from '../../src/cache/coherence/hub.js';
+import type { Down, Up } from '../../src/workers/messages.js';
+import { type PeerHandlers, PeerLink } from '../../src/workers/peers.js';
+import { Relay } from '../../src/workers/relay.js';
+import { WorkerLeases } from '../../src/workers/worker-leases.js';
+import { bounds } from './instances.js';
+import { type ManualClock, createManualClock } from './manual-clock.js';
+
+export const FENCE_LIFE_MS = 1000;
+
+export interface MachineWorker extends Cache {
+  link: PeerLink;
+  /** The primary sends it messages from now on. */
+  join: () => void;
+  /** It reads nothing of what it is sent until it goes on. */
+  freeze: () => void;
+  goOn: () => void;
+}
+
+export interface Machine {
+  clock: ManualClock;
+  start: () => MachineWorker;
+  /** Every worker asks for its lease. */
+  renew: () => void;
+  relay: Relay;
+}
+
+export function createMachine(): Machine {
+  const clock = createManualClock();
+  const leases = new WorkerLeases(clock);
+  const relay = new Relay(leases.isOver);
+  const hub = new Hub({ now: clock.now, deliver: (message, from) => relay.deliver(message, from) });
+  const workers: MachineWorker[] = [];
+
+  function receive(id: number, message: Up, send: (message: Down) => void): void {
+    if (message.kind === 'renew') {
+      if (!relay.has(id)) return;
+      leases.renewed(id);
+      send({ kind: 'lease', asked: message.asked, linkedMs: LEASE_MS });
+    } else if (message.kind === 'publish') {
+      void hub.publish(message.change, id).then(() => {
+        send({ kind: 'done', id: message.id });
+      });
+    } else relay.pass(id, message);
+  }
+
+  function start(): MachineWorker {
+    const id = workers.length + 1;
+    let held: Down[] | undefined;
+    const obey = (message: Down): void => {
+      link.obey(message, handlers);
+    };
+    const toWorker = (message: Down): void => {
+      const copy = structuredClone(message);
+      if (held) held.push(copy);
+      else obey(copy);
+    };
+    const link = new PeerLink({
+      self: id,
+      askTimeoutMs: 1000,
+      clock,
+      lostMaxAgeMs: 0,
+      send: (message) => {
+        receive(id, structuredClone(message), toWorker);
+      },
+    });
+    const cache = createWorkerCache(link, clock);
+    const handlers = {
+      apply: cache.apply,
+      hear: cache.hear,
+      joined() {
+        cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
+      },
+    } as unknown as PeerHandlers;
+    const worker: MachineWorker = {
+      ...cache,
+      link,
+      join() {
+        relay.join({ id, send: toWorker });
+      },
+      freeze() {
+        held ??= [];
+      },
+      goOn() {
+        const late = held ?? [];
+        held = undefined;
+        late.forEach(obey);
+      },
+    };
+    workers.push(worker);
+    return worker;
+  }
+  const renew = (): void => {
+    for (const { link } of workers) link.renew();
+  };
+  return { clock, start, renew, relay };
+}
+
+function createWorkerCache(worker: PeerLink, { now }: ManualClock): Cache {
+  const nothing = (): void => undefined;
+  return createCache({
+    bounds,
+    fenceLifeMs: FENCE_LIFE_MS,
+    lockWaitMs: 100,
+    now,
+    worker,
+    onInvalidated: nothing,
+    onBanned: nothing,
+    onEvict: nothing,
+    onRedisState: nothing,
+  });
+}

@@ -1,0 +1,67 @@
+// A clock that the test drives: timers run when it is told that time has passed.
+import type { Clock } from '../../src/cache/coherence/clock.js';
+
+interface Timer {
+  at: number;
+  run: () => void;
+}
+
+export interface ManualClock extends Clock {
+  /** Both clocks go on by so many ms; the timers that are due run in order, and what waits for them goes on. */
+  pass: (ms: number) => Promise<void>;
+  /** The wall clock alone is set. */
+  setBy: (ms: number) => void;
+}
+
+export const CLOCK_NOW = 1_000_000;
+
+export function createManualClock(): ManualClock {
+  let monotonic = 0;
+  let offset = CLOCK_NOW;
+  let ids = 0;
+  const timers = new Set<Timer>();
+  const nextDue = (until: number): Timer | undefined =>
+    [...timers].filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)[0];
+  return {
+    now: () => offset + monotonic,
+    monotonic: () => monotonic,
+    after(ms, run) {
+      const timer = { at: monotonic + ms, run };
+      timers.add(timer);
+      return () => {
+        timers.delete(timer);
+      };
+    },
+    randomId: () => `member-${++ids}`,
+    async pass(ms) {
+      const until = monotonic + ms;
+      for (let due = nextDue(until); due !== undefined; due = nextDue(until)) {
+        timers.delete(due);
+        monotonic = Math.max(monotonic, due.at);
+        due.run();
+        await settled();
+      }
+      monotonic = until;
+      await settled();
+    },
+    setBy(ms) {
+      offset += ms;
+    },
+  };
+}
+
+/** What goes on without the passing of time has gone on. */
+export async function settled(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Whether a promise is settled without the passing of time. */
+export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let is = false;
+  const note = (): void => {
+    is = true;
+  };
+  promise.then(note, note);
+  await settled();
+  return is;
+}

@@ -1,0 +1,31 @@
+// The Handle server of a race: one record, which a load sees at some moment on its way.
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+
+/** A moment at which others may come in between. */
+export type Step = (label: string) => Promise<unknown>;
+
+/** The record is the number of the write that made it. A load sees it at some moment between its ends. */
+export class RaceUpstream {
+  record = 0;
+  failures = 0;
+  /** What the record was when each of the loads under way began. */
+  readonly underWay = new Set<{ record: number }>();
+
+  constructor(readonly step: Step) {}
+
+  async load(): Promise<Outcome> {
+    const began = { record: this.record };
+    this.underWay.add(began);
+    await this.step('the question travels');
+    const values = toBytes(String(this.record));
+    await this.step('the answer travels');
+    this.underWay.delete(began);
+    if (this.failures > 0) {
+      this.failures--;
+      throw new ServiceError('UPSTREAM_FAILED');
+    }
+    return { kind: 'found', values, ttls: [86_400] };
+  }
+}

@@ -1,0 +1,108 @@
+// The scripts of cache coherence on a real Redis, without a link: no lease, no time of its own.
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { Bans } from '../../src/cache/coherence/bans.js';
+import type { Clock } from '../../src/cache/coherence/clock.js';
+import type { Change } from '../../src/cache/coherence/message.js';
+import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
+import { createChannels } from '../../src/cache/redis/channels.js';
+import { publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
+import type { LinkCommands } from '../../src/cache/redis/link-commands.js';
+import { Members, type Renewed } from '../../src/cache/redis/members.js';
+import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
+import { type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
+import { NOW } from './store-contract.js';
+
+export const PREFIX = 'test:';
+/** A minute after all entries were loaded. */
+export const SCRIPTS_NOW = NOW + 60_000;
+/** Longer than a busy machine stands still. */
+export const FENCE_MS = 60_000;
+
+/** A run has so many characters. */
+export const runNamed = (name: string): string => name.padEnd(RUN_LENGTH, '0');
+
+export interface ScriptClient {
+  commands: LinkCommands;
+  store: RedisStore;
+  bans: Bans;
+  /** What this client takes for the run of the server. */
+  run: string;
+  publish: (change: Change) => Promise<number>;
+  put: (key: string, entry: Entry) => Promise<boolean | undefined>;
+  ticket: (key: string) => Promise<RedisTicket>;
+  read: (key: string) => Promise<Entry | undefined>;
+  members: (
+    id: string,
+    clock?: Pick<Clock, 'monotonic'>,
+  ) => Pick<Members, 'others' | 'leaseIsOver' | 'expel' | 'leave'> & {
+    renew: (how?: Partial<Parameters<Members['renew']>[0]>) => Promise<Renewed>;
+  };
+}
+
+export function createScriptClient(client: Redis): ScriptClient {
+  const bans = new Bans();
+  const channels = createChannels(PREFIX, false);
+  const commands = {
+    isCluster: false,
+    keyPrefix: PREFIX,
+    channelPrefix: PREFIX,
+    runOf: () => made.run,
+    script: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
+    command: (name, ...args) => client.call(name, ...args),
+    run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
+  } as Partial<LinkCommands> as LinkCommands & { run: never };
+  const store = new RedisStore({ commands, bans: () => bans, isLinked: () => true, now: () => SCRIPTS_NOW });
+  const made: ScriptClient = {
+    commands,
+    store,
+    bans,
+    run: runNamed('this'),
+    publish: (change) =>
+      publishChange(commands, channels, { change, member: 'me', call: '', now: SCRIPTS_NOW }),
+    put: async (key, entry) => store.set(key, entry, (await store.get(key)).ticket),
+    ticket: async (key) => (await store.get(key)).ticket,
+    read: async (key) => (await store.get(key)).entry,
+    members: (id, clock = { monotonic: () => performance.now() }) => {
+      const members = new Members(commands, clock, id);
+      return {
+        renew: (how) => members.renew({ joins: true, removes: false, ...how }),
+        others: () => members.others(),
+        expel: (ids) => members.expel(ids),
+        leaseIsOver: (other, end) => {
+          members.leaseIsOver(other, end);
+        },
+        leave: () => members.leave(),
+      };
+    },
+  };
+  return made;
+}
+
+export interface ScriptWorld {
+  redis: RedisServer;
+  client: Redis;
+  scripts: ScriptClient;
+}
+
+/** Tests on a Redis that is empty but for the states of all groups. */
+export function describeScripts(name: string, suite: (world: ScriptWorld) => void): void {
+  describeWithRedis(name, () => {
+    const world = {} as ScriptWorld;
+    beforeAll(async () => {
+      world.redis = await startRedis(['--maxmemory-policy', 'noeviction']);
+      world.client = new Redis(world.redis.url);
+    });
+    afterAll(async () => {
+      world.client.disconnect();
+      await world.redis.stop();
+    });
+    beforeEach(async () => {
+      await world.client.config('SET', 'maxmemory', '0');
+      await world.client.flushall();
+      world.scripts = createScriptClient(world.client);
+      await readNumbers(world.scripts.commands);
+    });
+    suite(world);
+  });
+}

@@ -1,0 +1,51 @@
+// A change that cannot be confirmed while Redis is away (redis.writesWithout: refuse) is the matter of who asked for it.
+import { expect, onTestFinished, test } from 'vitest';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import { Resting } from '../../src/cache/resting.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { Resolver } from '../../src/resolver/resolver.js';
+import { settled } from '../support/manual-clock.js';
+import { NOW, entryOf } from '../support/store-contract.js';
+
+const HANDLE = '21.T1/unkept';
+const now = (): number => NOW;
+
+/** A resolver that has a stale record, and gets one that may not be kept. */
+function start(): Resolver<unknown> {
+  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
+  const memory = new MemoryStore({ bounds, now });
+  const publish = (): Promise<void> => Promise.reject(new ServiceError('NOT_CONFIRMED'));
+  const resolver = new Resolver({
+    store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
+    memory,
+    upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }) },
+    resting: new Resting(0, now),
+    lifetimes: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
+    trustedSince: () => 0,
+    refreshAheadMinHits: 0,
+    staleAfterMs: 1_000_000,
+    caseSensitive: false,
+    now,
+  });
+  const key = resolver.keyOf(HANDLE);
+  memory.set(key, entryOf('old', { staleAt: NOW - 1 }), memory.get(key).ticket);
+  return resolver;
+}
+
+test('a reader is answered, and the failure is no uncaught one', async () => {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown): number => uncaught.push(error);
+  process.on('unhandledRejection', note);
+  onTestFinished(() => void process.off('unhandledRejection', note));
+  expect(await start().resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'upstream' });
+  await settled();
+  expect(uncaught).toEqual([]);
+});
+
+test('whoever asked for it on purpose hears that it is not confirmed', async () => {
+  await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
+    code: 'NOT_CONFIRMED',
+  });
+});
