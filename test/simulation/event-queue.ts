@@ -1,0 +1,65 @@
+// The events of a simulation in the order in which they happen: a binary heap.
+
+export interface Event {
+  /** Virtual time in ms. */
+  at: number;
+  /** Drawn from the seed: says which of two events at the same time is first. */
+  tie: number;
+  /** Number of the event: for two with the same tie. */
+  number: number;
+  label: string;
+  /** False for what surely leaves no promise behind: nothing has to be drained after it. */
+  drains: boolean;
+  run: () => void;
+}
+
+export class EventQueue {
+  readonly #heap: Event[] = [];
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  get first(): Event | undefined {
+    return this.#heap[0];
+  }
+
+  add(event: Event): void {
+    const heap = this.#heap;
+    let place = heap.length;
+    heap.push(event);
+    while (place > 0) {
+      const above = (place - 1) >> 1;
+      if (!isBefore(event, heap[above]!)) break;
+      heap[place] = heap[above]!;
+      place = above;
+    }
+    heap[place] = event;
+  }
+
+  take(): Event | undefined {
+    const first = this.#heap[0];
+    const last = this.#heap.pop();
+    if (last !== undefined && this.#heap.length > 0) this.#sink(last);
+    return first;
+  }
+
+  #sink(event: Event): void {
+    const heap = this.#heap;
+    let place = 0;
+    for (;;) {
+      let below = 2 * place + 1;
+      if (below >= heap.length) break;
+      if (below + 1 < heap.length && isBefore(heap[below + 1]!, heap[below]!)) below++;
+      if (!isBefore(heap[below]!, event)) break;
+      heap[place] = heap[below]!;
+      place = below;
+    }
+    heap[place] = event;
+  }
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  if (a.at !== b.at) return a.at < b.at;
+  return a.tie === b.tie ? a.number < b.number : a.tie < b.tie;
+}

@@ -1,0 +1,166 @@
+// Connections of the simulation: what arrives, in which order, and what happens when one of the two sides is gone.
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Process } from './process.js';
+import type { RedisCommands, RedisDialer, RedisSubscription } from './redis-client.js';
+import type { RedisServer } from './redis.js';
+import { Simulation } from './simulation.js';
+
+describe('a connection to a simulated Redis', () => {
+  let world: Simulation;
+  let process: Process;
+  let redis: RedisServer;
+  let dial: RedisDialer;
+  let commands: RedisCommands;
+  let messages: RedisSubscription;
+  let heard: string[];
+  let closed: string[];
+
+  beforeEach(async () => {
+    world = await Simulation.create(3);
+    process = world.process('a');
+    redis = world.redis('redis');
+    dial = world.dialer(process, () => redis);
+    await open();
+  });
+
+  async function open(): Promise<void> {
+    heard = [];
+    closed = [];
+    commands = await world.scheduler.settle(dial.commands());
+    messages = await world.scheduler.settle(dial.subscription());
+    messages.onMessage = (channel, text) => heard.push(`${channel} ${text}`);
+    commands.onClose = () => closed.push('commands');
+    messages.onClose = () => closed.push('messages');
+    await world.scheduler.settle(messages.subscribe(['news', 'ü']));
+  }
+
+  const ask = (name: string, ...args: string[]): Promise<unknown> =>
+    world.scheduler.settle(commands.command(name, ...args));
+
+  test('answers commands and scripts, with bytes', async () => {
+    expect(await ask('SET', 'k', 'ü')).toBe('OK');
+    expect(await ask('GET', 'k')).toEqual(Buffer.from('ü'));
+    const source = "return { redis.call('GET', KEYS[1]), ARGV[1], 5 }";
+    const answer = await world.scheduler.settle(commands.script(source, ['k'], [new Uint8Array([255])]));
+    expect(answer).toEqual([Buffer.from('ü'), Buffer.from([255]), 5]);
+    await expect(ask('HGET', 'k', 'f')).rejects.toThrow('WRONGTYPE');
+  });
+
+  test('brings messages in order, and an answer after them', async () => {
+    for (let number = 0; number < 50; number++) void commands.command('PUBLISH', 'news', number);
+    await ask('PUBLISH', 'ü', 'ö');
+    await world.scheduler.settle(messages.ping());
+    expect(heard).toEqual([...Array.from({ length: 50 }, (_, number) => `news ${number}`), 'ü ö']);
+  });
+
+  test('may lose a message without being cut', async () => {
+    redis.losesMessage = (_, __, text) => text === '2';
+    for (const number of [1, 2, 3]) await ask('PUBLISH', 'news', String(number));
+    await world.scheduler.settle(messages.ping());
+    expect(heard).toEqual(['news 1', 'news 3']);
+    expect(closed).toEqual([]);
+  });
+
+  test('brings all later when its line was cut', async () => {
+    const line = world.network.line(process, redis);
+    line.cut();
+    const answer = commands.command('PUBLISH', 'news', 'late');
+    let isAnswered = false;
+    void answer.then(() => (isAnswered = true));
+    await world.scheduler.runFor(10_000);
+    expect(isAnswered).toBe(false);
+    line.mend();
+    expect(await world.scheduler.settle(answer)).toBe(1);
+  });
+
+  test('waits while its server is frozen', async () => {
+    redis.host.pause();
+    const answer = commands.command('PING');
+    const again = dial.commands();
+    await expect(world.scheduler.settle(answer, 1000)).rejects.toThrow('not settled');
+    expect(await world.scheduler.settle(again)).toBeDefined();
+    redis.host.resume();
+    expect(await world.scheduler.settle(answer)).toBe('PONG');
+  });
+
+  test('ends with its server, which has lost all after a restart', async () => {
+    await ask('SET', 'k', 'v');
+    const { runId } = redis;
+    const pending = commands.command('GET', 'k');
+    redis.host.kill();
+    await expect(world.scheduler.settle(pending)).rejects.toThrow('closed');
+    await world.scheduler.runFor(100);
+    expect(closed.toSorted()).toEqual(['commands', 'messages']);
+    await expect(world.scheduler.settle(dial.commands())).rejects.toThrow('ECONNREFUSED');
+    redis.restart();
+    await open();
+    expect(await ask('GET', 'k')).toBeNull();
+    expect(redis.runId).not.toBe(runId);
+  });
+
+  test('finds what an old dump held', async () => {
+    await ask('SET', 'k', 'old');
+    const dump = redis.dump();
+    await ask('SET', 'k', 'new');
+    redis.host.kill();
+    redis.restart(dump);
+    await open();
+    expect(await ask('GET', 'k')).toEqual(Buffer.from('old'));
+  });
+
+  test('finds what a replica had received that takes over', async () => {
+    await ask('SET', 'k', 'old', 'PX', '60000');
+    await world.scheduler.runFor(1000);
+    await ask('SET', 'k', 'new');
+    const old = redis;
+    redis = world.redis('replica', {}, old.replica(500));
+    old.host.kill();
+    await open();
+    expect(await ask('GET', 'k')).toEqual(Buffer.from('old'));
+    expect(redis.runId).not.toBe(old.runId);
+    expect(await ask('PTTL', 'k')).toBeLessThan(60_000);
+  });
+
+  test('is broken for the client only when it sends, if only the server knows', async () => {
+    for (const connection of world.network.connections(process)) connection.forgetAtServer();
+    await world.scheduler.runFor(1000);
+    expect(closed).toEqual([]);
+    await expect(world.scheduler.settle(messages.ping())).rejects.toThrow('closed');
+    expect(closed).toEqual(['messages']);
+  });
+
+  test('tells both sides that it was reset', async () => {
+    const pending = commands.command('GET', 'k');
+    for (const connection of world.network.connections()) connection.reset();
+    await expect(world.scheduler.settle(pending)).rejects.toThrow('closed');
+    await world.scheduler.runFor(100);
+    expect(closed.toSorted()).toEqual(['commands', 'messages']);
+    expect(world.network.connections()).toEqual([]);
+  });
+
+  test('tells the server when its process was killed', async () => {
+    process.kill();
+    await world.scheduler.runFor(100);
+    expect(world.network.connections()).toEqual([]);
+    expect(redis.subscriptions.publish('news', 'text', false)).toBe(0);
+  });
+
+  test('lets keys expire on the clock of the server', async () => {
+    await ask('SET', 'k', 'v', 'PX', '500');
+    await world.scheduler.runFor(300);
+    expect(await ask('EXISTS', 'k')).toBe(1);
+    redis.host.stepWallClock(1000);
+    expect(await ask('EXISTS', 'k')).toBe(0);
+  });
+
+  test('is refused writes by a server that became a replica', async () => {
+    redis.isReadOnly = true;
+    await expect(ask('SET', 'k', 'v')).rejects.toThrow('READONLY');
+    expect(await ask('GET', 'k')).toBeNull();
+  });
+
+  test('ends the test at a command that is not simulated', async () => {
+    void commands.command('XADD', 'k');
+    await expect(world.scheduler.runFor(100)).rejects.toThrow('does not have: the command XADD');
+  });
+});

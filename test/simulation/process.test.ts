@@ -1,0 +1,98 @@
+// A simulated process: its clocks, its timers, and what becomes of them when it is paused or killed.
+import { describe, expect, test } from 'vitest';
+import type { Pause, Process, ProcessOptions } from './process.js';
+import { Simulation } from './simulation.js';
+
+async function worldWith(options: ProcessOptions = {}): Promise<{ world: Simulation; process: Process }> {
+  const world = await Simulation.create(7);
+  return { world, process: world.process('a', { timerLatenessMs: 0, ...options }) };
+}
+
+describe('a simulated process', () => {
+  test('has clocks that run with virtual time', async () => {
+    const { world, process } = await worldWith({ wallOffsetMs: 5000, clockRate: 1.1 });
+    const [wall, monotonic] = [process.clock.now(), process.clock.monotonic()];
+    await world.scheduler.runFor(1000);
+    expect(process.clock.now() - wall).toBe(1100);
+    expect(process.clock.monotonic() - monotonic).toBeCloseTo(1100);
+  });
+
+  test('counts its timers on its own clock', async () => {
+    const { world, process } = await worldWith({ clockRate: 2 });
+    let at = 0;
+    process.clock.after(1000, () => (at = world.scheduler.now));
+    const cancel = process.clock.after(10, () => {
+      throw new Error('it was cancelled');
+    });
+    cancel();
+    await world.scheduler.runFor(1000);
+    expect(at).toBeCloseTo(500);
+  });
+
+  test('does all that its promises have to do before the next event', async () => {
+    const { world, process } = await worldWith();
+    const order: string[] = [];
+    const chain = async (): Promise<void> => {
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+      order.push('promises');
+    };
+    process.clock.after(1, () => void chain());
+    process.clock.after(1.0001, () => order.push('next'));
+    await world.scheduler.runFor(10);
+    expect(order).toEqual(['promises', 'next']);
+  });
+
+  test.each<[Pause, wallMs: number, monotonicMs: number, firedAt: number]>([
+    ['stopped', 1100, 1100, 1100],
+    ['suspended', 1100, 100, 1600],
+    ['unnoticed', 100, 100, 1600],
+  ])(
+    'that was %s for a second sees it on its clocks as it should',
+    async (kind, wallMs, monotonicMs, firedAt) => {
+      const { world, process } = await worldWith();
+      const { clock } = process;
+      const [wall, started] = [clock.now(), clock.monotonic()];
+      let fired = 0;
+      clock.after(600, () => (fired = world.scheduler.now));
+      await world.scheduler.runFor(100);
+      process.pause(kind);
+      await world.scheduler.runFor(1000);
+      expect(fired).toBe(0);
+      process.resume();
+      expect(clock.now() - wall).toBe(wallMs);
+      expect(clock.monotonic() - started).toBeCloseTo(monotonicMs);
+      await world.scheduler.runFor(1000);
+      expect(fired).toBeCloseTo(firedAt);
+    },
+  );
+
+  test('hears nothing more of its timers when it was killed, also after another start', async () => {
+    const { world, process } = await worldWith();
+    process.clock.after(10, () => {
+      throw new Error('this life is over');
+    });
+    process.kill();
+    process.start();
+    let isFired = false;
+    process.clock.after(10, () => (isFired = true));
+    await world.scheduler.runFor(100);
+    expect(isFired).toBe(true);
+  });
+
+  test('may have its wall clock put back', async () => {
+    const { world, process } = await worldWith();
+    const wall = process.clock.now();
+    await world.scheduler.runFor(100);
+    process.stepWallClock(-1000);
+    expect(process.clock.now() - wall).toBe(-900);
+    expect(process.clock.monotonic()).toBeCloseTo(100);
+  });
+
+  test('is failed by what an event throws', async () => {
+    const { world, process } = await worldWith();
+    process.clock.after(1, () => {
+      throw new Error('broken');
+    });
+    await expect(world.scheduler.runFor(10)).rejects.toThrow('broken');
+  });
+});

@@ -1,0 +1,182 @@
+// A simulated process: clocks of its own, timers, and a life that ends with a kill. While it is paused all that
+// concerns it waits.
+import type { Clock } from '../../src/cache/coherence/clock.js';
+import type { Scheduler } from './clock.js';
+import type { Random } from './random.js';
+
+export interface ProcessOptions {
+  /** By how much the wall clock is wrong, ms. */
+  wallOffsetMs?: number;
+  /** How fast both clocks run: 1.05 gains 5 %. */
+  clockRate?: number;
+  /** A timer is late by up to so much, ms. */
+  timerLatenessMs?: number;
+  /** It never uses promises: nothing has to be drained after its events. */
+  isSynchronous?: boolean;
+}
+
+/**
+ * `stopped`: as by SIGSTOP, both clocks go on. `suspended`: a virtual machine whose monotonic clock stands still.
+ * `unnoticed`: one whose wall clock stands still too.
+ */
+export type Pause = 'stopped' | 'suspended' | 'unnoticed';
+
+/** Wall clocks show this when a simulation begins (November 2023). */
+export const EPOCH_MS = 1_700_000_000_000;
+
+interface Held {
+  label: string;
+  run: () => void;
+}
+
+export class Process {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly #scheduler: Scheduler;
+  readonly #random: Random;
+  readonly #options: Required<ProcessOptions>;
+  readonly #endings = new Set<() => void>();
+  /** Odd while it runs: each start and each kill adds one. */
+  #life = 1;
+  #pause: { kind: Pause; since: number } | undefined;
+  #held: Held[] = [];
+  #wallErrorMs: number;
+  #monotonicLossMs = 0;
+
+  constructor(name: string, scheduler: Scheduler, random: Random, options: ProcessOptions = {}) {
+    this.name = name;
+    this.#scheduler = scheduler;
+    this.#random = random.stream(name);
+    this.#options = { wallOffsetMs: 0, clockRate: 1, timerLatenessMs: 1, isSynchronous: false, ...options };
+    this.#wallErrorMs = this.#options.wallOffsetMs;
+    this.clock = {
+      now: () => Math.floor(this.wallMs),
+      monotonic: () => this.#monotonicMs,
+      after: (ms, run) => this.#after(ms, run),
+      randomId: () => [8, 4, 4, 4, 12].map((digits) => this.#random.hex(digits)).join('-'),
+    };
+  }
+
+  get isAlive(): boolean {
+    return this.#life % 2 === 1;
+  }
+
+  get isPaused(): boolean {
+    return this.#pause !== undefined;
+  }
+
+  /** Another one after each start: what belongs to an earlier one is over. */
+  get life(): number {
+    return this.#life;
+  }
+
+  /** Time of the simulation, which no process can read. */
+  get virtualMs(): number {
+    return this.#scheduler.now;
+  }
+
+  /** Wall clock with parts of a millisecond. */
+  get wallMs(): number {
+    const hiddenMs = this.#pause?.kind === 'unnoticed' ? this.#pausedMs : 0;
+    return EPOCH_MS + this.#elapsedMs - hiddenMs + this.#wallErrorMs;
+  }
+
+  /** The wall clock is put forward, or back. */
+  stepWallClock(ms: number): void {
+    this.#wallErrorMs += ms;
+  }
+
+  pause(kind: Pause = 'stopped'): void {
+    if (this.#pause !== undefined || !this.isAlive) return;
+    this.#scheduler.note(`${this.name} paused ${kind}`);
+    this.#pause = { kind, since: this.#scheduler.now };
+  }
+
+  resume(): void {
+    if (this.#pause === undefined) return;
+    this.#scheduler.note(`${this.name} resumed`);
+    if (this.#pause.kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
+    if (this.#pause.kind === 'unnoticed') this.#wallErrorMs -= this.#pausedMs;
+    this.#pause = undefined;
+    for (const { label, run } of this.#held.splice(0)) this.#schedule(0, label, run);
+  }
+
+  kill(): void {
+    if (!this.isAlive) return;
+    this.resume();
+    this.#scheduler.note(`${this.name} killed`);
+    this.#life++;
+    for (const ending of [...this.#endings]) ending();
+    this.#endings.clear();
+  }
+
+  /** Begins another life after a kill. Its clocks go on. */
+  start(): void {
+    if (this.isAlive) return;
+    this.#scheduler.note(`${this.name} started`);
+    this.#life++;
+  }
+
+  /** Runs when this life ends. Gives what takes it back. */
+  onKill(run: () => void): () => void {
+    this.#endings.add(run);
+    return () => {
+      this.#endings.delete(run);
+    };
+  }
+
+  /** Something happens to this process: it waits while the process is paused, and is dropped when this life is over. */
+  post(delayMs: number, label: string, run: () => void): void {
+    if (!this.isAlive) return;
+    const life = this.#life;
+    const line = `${this.name} ${label}`;
+    const whenRunning = (): void => {
+      if (life !== this.#life) return;
+      if (this.#pause === undefined) run();
+      else this.#held.push({ label: line, run: whenRunning });
+    };
+    this.#schedule(delayMs, line, whenRunning);
+  }
+
+  /** A line of the trace on what it does. */
+  note(line: string): void {
+    this.#scheduler.note(`${this.name} ${line}`);
+  }
+
+  #schedule(delayMs: number, label: string, run: () => void): void {
+    this.#scheduler.after(delayMs, label, run, !this.#options.isSynchronous);
+  }
+
+  #after(ms: number, run: () => void): () => void {
+    const dueAt = this.#monotonicMs + Math.max(1, ms);
+    let isCancelled = false;
+    const arm = (): void => {
+      const latenessMs = this.#random.between(0, this.#options.timerLatenessMs);
+      this.post((dueAt - this.#monotonicMs) / this.#options.clockRate + latenessMs, 'timer', fire);
+    };
+    const fire = (): void => {
+      if (isCancelled) return;
+      // After a pause in which its clock stood still the timer has to wait for the rest.
+      if (dueAt - this.#monotonicMs > 0.001) arm();
+      else run();
+    };
+    arm();
+    return () => {
+      isCancelled = true;
+    };
+  }
+
+  get #elapsedMs(): number {
+    return this.#scheduler.now * this.#options.clockRate;
+  }
+
+  get #pausedMs(): number {
+    if (this.#pause === undefined) return 0;
+    return (this.#scheduler.now - this.#pause.since) * this.#options.clockRate;
+  }
+
+  get #monotonicMs(): number {
+    const isStanding = this.#pause !== undefined && this.#pause.kind !== 'stopped';
+    return this.#elapsedMs - this.#monotonicLossMs - (isStanding ? this.#pausedMs : 0);
+  }
+}

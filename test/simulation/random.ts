@@ -1,0 +1,79 @@
+// The only source of chance in a simulation: xoshiro128**, started from a seed. Each part of the world draws from a
+// stream of its own, so that one more draw in one place changes nothing elsewhere.
+
+export class Random {
+  readonly #seed: number;
+  #a: number;
+  #b: number;
+  #c: number;
+  #d: number;
+
+  constructor(seed: number) {
+    this.#seed = seed >>> 0;
+    const mix = splitmix(this.#seed);
+    [this.#a, this.#b, this.#c, this.#d] = [mix(), mix(), mix(), mix()];
+  }
+
+  /** A stream of its own for the part of the world with this name. */
+  stream(name: string): Random {
+    let seed = this.#seed ^ 0x811c9dc5;
+    for (let at = 0; at < name.length; at++) seed = Math.imul(seed ^ name.charCodeAt(at), 0x01000193);
+    return new Random(splitmix(seed)());
+  }
+
+  uint32(): number {
+    const times5 = Math.imul(this.#b, 5);
+    const result = Math.imul((times5 << 7) | (times5 >>> 25), 9) >>> 0;
+    const shifted = this.#b << 9;
+    this.#c ^= this.#a;
+    this.#d ^= this.#b;
+    this.#b ^= this.#c;
+    this.#a ^= this.#d;
+    this.#c ^= shifted;
+    this.#d = (this.#d << 11) | (this.#d >>> 21);
+    return result;
+  }
+
+  /** From 0, below 1. */
+  fraction(): number {
+    return this.uint32() / 2 ** 32;
+  }
+
+  /** From min, below max. */
+  between(min: number, max: number): number {
+    return min + (max - min) * this.fraction();
+  }
+
+  /** A whole number from min to max, both included. */
+  integer(min: number, max: number): number {
+    return Math.floor(this.between(min, max + 1));
+  }
+
+  chance(probability: number): boolean {
+    return this.fraction() < probability;
+  }
+
+  /** @throws Error when there is nothing to pick from */
+  pick<T>(items: readonly T[]): T {
+    const item = items[this.integer(0, items.length - 1)];
+    if (item === undefined) throw new Error('nothing to pick from');
+    return item;
+  }
+
+  /** So many hex digits. */
+  hex(digits: number): string {
+    let text = '';
+    while (text.length < digits) text += this.uint32().toString(16).padStart(8, '0');
+    return text.slice(0, digits);
+  }
+}
+
+function splitmix(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return mixed ^ (mixed >>> 15);
+  };
+}

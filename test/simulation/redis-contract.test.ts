@@ -1,0 +1,211 @@
+// The simulated Redis answers as a real one does, and holds the same afterwards.
+import { fc, test as property } from '@fast-check/vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { describeWithRedis } from '../support/redis-server.js';
+import { type Step, commands, scriptCalls } from './redis-arbitraries.js';
+import { RedisPair, rough } from './redis-pair.js';
+
+describeWithRedis('the simulated Redis and a real one', () => {
+  let pair: RedisPair;
+  beforeAll(async () => {
+    pair = await RedisPair.start();
+  });
+  afterAll(() => pair.stop());
+  beforeEach(() => pair.run('FLUSHALL'));
+
+  /** Runs all steps on both. Gives what both answered to the last one. */
+  async function bothAnswer(steps: readonly Step[]): Promise<unknown> {
+    await pair.run('FLUSHALL');
+    let last: unknown;
+    for (const [index, [name, ...args]] of steps.entries()) {
+      const { simulated, real } = await pair.run(name, ...args);
+      expect([index, name, rough(simulated)]).toEqual([index, name, rough(real)]);
+      last = simulated;
+    }
+    const state = await pair.state();
+    expect(state.simulated).toEqual(state.real);
+    return last;
+  }
+
+  const lua = (source: string, keys: string[] = [], args: string[] = []): Promise<unknown> =>
+    bothAnswer([['EVAL', source, String(keys.length), ...keys, ...args]]);
+
+  property.prop([fc.array(commands, { minLength: 10, maxLength: 40 })], { numRuns: 200 })(
+    'answer the same to any commands',
+    async (steps) => {
+      await bothAnswer(steps);
+    },
+  );
+
+  property.prop([fc.array(scriptCalls, { minLength: 5, maxLength: 30 })], { numRuns: 200 })(
+    'answer the same to the scripts of the cache',
+    async (steps) => {
+      await bothAnswer(steps);
+    },
+  );
+
+  property.prop(
+    [fc.double({ noNaN: true }), fc.double({ noNaN: true }), fc.constantFrom('+', '-', '*', '/', '%', '^')],
+    {
+      numRuns: 200,
+    },
+  )('count and print alike', async (a, b, operator) => {
+    await lua(
+      `local number = ARGV[1] ${operator} ARGV[2]
+       if number ~= number then return 'not a number' end
+       redis.call('SET', KEYS[1], number)
+       return { tostring(number), number .. '', string.format('%.3f %5.1e', number, number) }`,
+      ['key'],
+      [String(a), String(b)],
+    );
+  });
+
+  property.prop([fc.maxSafeInteger(), fc.double({ noNaN: true, min: -1e15, max: 1e15 })])(
+    'give integers for numbers, without their fraction',
+    async (whole, real) => {
+      await lua('return { tonumber(ARGV[1]), tonumber(ARGV[2]), -0.5 }', [], [String(whole), String(real)]);
+    },
+  );
+
+  property.prop([fc.integer(), fc.double({ noNaN: true }), fc.string({ unit: 'binary', maxLength: 10 })])(
+    'pack numbers and texts alike',
+    async (whole, real, text) => {
+      const args = [String(whole), String(real), Buffer.from(text).toString('latin1')];
+      await lua(
+        `local packed = struct.pack('>i4<I8d>fhbc0s', ARGV[1], ARGV[1], ARGV[2], ARGV[2], ARGV[1] % 100, 7, ARGV[3], 'end')
+         local a, b, c = struct.unpack('>i4<i8d', packed)
+         return { packed, a, b, tostring(c), struct.size('>i4<I8dfhb') }`,
+        [],
+        args,
+      );
+    },
+  );
+
+  property.prop([fc.integer(), fc.integer(), fc.nat({ max: 40 })])(
+    'shift bits alike',
+    async (a, b, count) => {
+      await lua(
+        `local a, b, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+       return { bit.band(a, b), bit.bor(a, b), bit.bxor(a, b, count), bit.bnot(a), bit.lshift(a, count),
+         bit.rshift(a, count), bit.arshift(a, count), bit.rol(a, count), bit.ror(a, count), bit.bswap(a),
+         bit.tobit(a * 3), bit.tohex(a), bit.tohex(b, -4) }`,
+        [],
+        [String(a), String(b), String(count)],
+      );
+    },
+  );
+
+  property.prop([
+    fc.array(
+      fc.oneof(
+        fc.integer(),
+        fc.boolean(),
+        fc.string({ unit: 'grapheme-ascii' }),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+      ),
+    ),
+  ])('read and write JSON alike', async (items) => {
+    const json = Buffer.from(JSON.stringify({ items })).toString('latin1');
+    fc.pre(!json.includes('\\u'));
+    await lua('return cjson.encode(cjson.decode(ARGV[1]).items)', [], [json]);
+  });
+
+  test.each([
+    ['a table ends at its first nil', 'return { 1, nil, 3 }', [1]],
+    ['true is 1 and false is nil', 'return { true, false, 2 }', [1, null, 2]],
+    ['nil is nil', 'return nil', null],
+    ['nothing is nil', 'local a = 1', null],
+    ['nil of Redis is false', "return redis.call('GET', 'nothing') == false", 1],
+    ['a status is a table', "return redis.call('SET', 'a', 'b').ok", 'OK'],
+    ['a status can be given', "return redis.status_reply('FINE')", 'FINE'],
+    ['tables may hold tables', 'return { { 1, { 2 } }, {} }', [[1, [2]], []]],
+    ['texts that are numbers can be added', "return '10' + 5", 15],
+    [
+      'large numbers are printed with 14 digits',
+      'return tostring(1e15) .. 2 ^ 53',
+      '1e+159.007199254741e+15',
+    ],
+    ['texts may hold any byte', "return string.char(0, 255, 10) .. '\\0'", '\0\xff\n\0'],
+    ['texts are compared by bytes', "return { 'a' < 'b', 'Z' < 'a', '10' < '9' }", [1, 1, 1]],
+    ['a name of a command may be in any case', "return redis.call('sEt', 'a', 1.5)", 'OK'],
+    ['sums of SHA-1 are the same', "return redis.sha1hex('abc')", 'a9993e364706816aba3e25717850c26c9cd0d89d'],
+    [
+      'an error can be caught',
+      "return redis.pcall('INCR', 'a', 'b').err",
+      'ERR Wrong number of args calling Redis command from script',
+    ],
+    [
+      'an error can be caught by pcall',
+      "redis.call('SET', 'a', 'b') local ok = pcall(redis.call, 'INCR', 'a') return ok",
+      null,
+    ],
+    [
+      'an error ends the script',
+      "redis.call('SET', 'a', 'b') redis.call('HGET', 'a', 'b') redis.call('DEL', 'a')",
+      'error WRONGTYPE',
+    ],
+    ['an error of Lua ends the script', "error('what')", 'error ERR'],
+    ['an error of its own has its own code', "return { err = 'MINE is this' }", 'error MINE'],
+    ['an error of its own may have no code', "return redis.error_reply('oops')", 'error ERR'],
+    ['an error may be a table', "error({ err = 'MINE is this' })", 'error MINE'],
+    ['globals cannot be made', 'a = 1', 'error ERR'],
+    ['globals that are not there cannot be read', 'return a', 'error ERR'],
+    ['what does not compile is refused', 'return return', 'error ERR'],
+    ['a table is no argument', "return redis.call('SET', 'a', {})", 'error ERR'],
+    ['a command is needed', 'return redis.call()', 'error ERR'],
+    ['scripts do not run scripts', "return redis.call('EVAL', 'return 1', 0)", 'error ERR'],
+    ['there is no file to read', "return dofile('a')", 'error ERR'],
+    ['the members of an array are counted', "return #redis.call('HMGET', 'a', 'b', 'c')", 2],
+    ['the run is known', "return #string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')", 40],
+    [
+      'TIME has two parts',
+      "local t = redis.call('TIME') return { type(t[1]), type(t[2]), #t }",
+      ['string', 'string', 2],
+    ],
+    ['patterns work', "return { string.gsub('a1b22', '%d+', '<%0>') }", ['a<1>b<22>', 2]],
+    ['tables are sorted', 'local t = { 3, 1, 2 } table.sort(t) return table.concat(t, ",")', '1,2,3'],
+  ])('in scripts %s', async (_, source, answer) => {
+    expect(await lua(source)).toEqual(answer);
+  });
+
+  test('know a script by its sum when it has run', async () => {
+    const sha = 'e0e1f9fabfc9d4800c877a703b823ac0578ff8db';
+    expect(await bothAnswer([['EVALSHA', 'f'.repeat(40), '0']])).toBe('error NOSCRIPT');
+    expect(
+      await bothAnswer([
+        ['EVAL', 'return 1', '0'],
+        ['EVALSHA', sha, '0'],
+      ]),
+    ).toBe(1);
+    expect(await bothAnswer([['EVALSHA', sha.toUpperCase(), '0']])).toBe(1);
+    expect(await bothAnswer([['SCRIPT', 'LOAD', 'return 1']])).toBe(sha);
+  });
+
+  test('refuse a script with fewer keys than it says', async () => {
+    expect(await bothAnswer([['EVAL', 'return 1', '2', 'a']])).toBe('error ERR');
+    expect(await bothAnswer([['EVAL', 'return 1', '-1']])).toBe('error ERR');
+    expect(await bothAnswer([['EVAL', 'return 1', 'a']])).toBe('error ERR');
+  });
+
+  test('let a script go on that frees memory first when memory is full', async () => {
+    await pair.run('SET', 'a', '1');
+    await pair.real.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction');
+    pair.simulated.isFull = true;
+    const answers = [];
+    for (const source of [
+      "return redis.call('SET', KEYS[1], 'b')",
+      "redis.call('DEL', KEYS[1]) redis.call('SET', KEYS[1], 'b') return redis.call('GET', KEYS[1])",
+      "return redis.pcall('HSET', 'h', 'f', 'v').err",
+      "return redis.call('PEXPIRE', KEYS[1], 100000)",
+    ]) {
+      const { simulated, real } = await pair.run('EVAL', source, '1', 'a');
+      expect(simulated).toEqual(real);
+      answers.push(simulated);
+    }
+    const { simulated, real } = await pair.run('SET', 'c', 'd');
+    await pair.real.config('SET', 'maxmemory', '0');
+    pair.simulated.isFull = false;
+    expect(simulated).toEqual(real);
+    expect(answers[1]).toBe('b');
+  });
+});

@@ -1,0 +1,118 @@
+// The keys of a simulated Redis, with their types and the time at which they expire.
+import { ReplyError } from './redis-reply.js';
+import type { SortedSet } from './redis-sorted-set.js';
+
+interface ValueOf {
+  string: string;
+  hash: Map<string, string>;
+  zset: SortedSet;
+  list: string[];
+}
+
+export type ValueType = keyof ValueOf;
+
+type Slot = { [T in ValueType]: { type: T; value: ValueOf[T]; expireAt: number | undefined } }[ValueType];
+
+export class Keyspace {
+  /** Wall clock of the server in ms, as it was when the command began. */
+  now = 0;
+  #slots = new Map<string, Slot>();
+
+  get size(): number {
+    return [...this.keys()].length;
+  }
+
+  *keys(): Iterable<string> {
+    for (const key of [...this.#slots.keys()]) if (this.has(key)) yield key;
+  }
+
+  has(key: string): boolean {
+    return this.#find(key) !== undefined;
+  }
+
+  typeOf(key: string): ValueType | 'none' {
+    return this.#find(key)?.type ?? 'none';
+  }
+
+  /** @throws ReplyError when the key holds another type */
+  read<T extends ValueType>(key: string, type: T): ValueOf[T] | undefined {
+    const slot = this.#find(key);
+    if (slot === undefined) return undefined;
+    if (slot.type !== type) {
+      throw new ReplyError('WRONGTYPE Operation against a key holding the wrong kind of value');
+    }
+    return slot.value as ValueOf[T];
+  }
+
+  /** As `read`; a key that is not there is made with this value. */
+  open<T extends Exclude<ValueType, 'string'>>(key: string, type: T, empty: () => ValueOf[T]): ValueOf[T] {
+    const value = this.read(key, type);
+    if (value !== undefined) return value;
+    const made = empty();
+    this.#slots.set(key, { type, value: made, expireAt: undefined } as Slot);
+    return made;
+  }
+
+  /** A new value without an end. */
+  set(key: string, value: string, expireAt?: number): void {
+    this.#slots.set(key, { type: 'string', value, expireAt });
+  }
+
+  /** Another value, the same end. */
+  change(key: string, value: string): void {
+    this.set(key, value, this.#find(key)?.expireAt);
+  }
+
+  delete(key: string): boolean {
+    const isThere = this.has(key);
+    this.#slots.delete(key);
+    return isThere;
+  }
+
+  /** A hash, a set or a list without members does not exist. */
+  dropIfEmpty(key: string): void {
+    const slot = this.#slots.get(key);
+    if (slot === undefined || slot.type === 'string') return;
+    const size = slot.type === 'list' ? slot.value.length : slot.value.size;
+    if (size === 0) this.#slots.delete(key);
+  }
+
+  /** Undefined: it stays. */
+  expireAt(key: string): number | undefined {
+    return this.#find(key)?.expireAt;
+  }
+
+  /** An end that has passed deletes the key. Gives whether there was one. */
+  setExpiry(key: string, at: number | undefined): boolean {
+    const slot = this.#find(key);
+    if (slot === undefined) return false;
+    if (at !== undefined && at <= this.now) this.#slots.delete(key);
+    else slot.expireAt = at;
+    return true;
+  }
+
+  clear(): void {
+    this.#slots.clear();
+  }
+
+  /** A copy that shares nothing with this one. */
+  copy(): Keyspace {
+    const copy = new Keyspace();
+    copy.now = this.now;
+    copy.#slots = new Map([...this.#slots].map(([key, slot]) => [key, copyOf(slot)]));
+    return copy;
+  }
+
+  #find(key: string): Slot | undefined {
+    const slot = this.#slots.get(key);
+    if (slot?.expireAt === undefined || this.now <= slot.expireAt) return slot;
+    this.#slots.delete(key);
+    return undefined;
+  }
+}
+
+function copyOf(slot: Slot): Slot {
+  if (slot.type === 'string') return { ...slot };
+  if (slot.type === 'hash') return { ...slot, value: new Map(slot.value) };
+  return slot.type === 'zset' ? { ...slot, value: slot.value.copy() } : { ...slot, value: [...slot.value] };
+}

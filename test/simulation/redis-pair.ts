@@ -1,0 +1,108 @@
+// A simulated and a real Redis side by side: the same command goes to both, and their replies are made comparable.
+import { Redis } from 'ioredis';
+import { type RedisServer as RealServer, startRedis } from '../support/redis-server.js';
+import { Status } from './redis-reply.js';
+import type { RedisServer } from './redis.js';
+import { Simulation } from './simulation.js';
+
+export type Comparable = string | number | null | Comparable[];
+
+/** Both replies to one command. */
+export interface Replies {
+  simulated: Comparable;
+  real: Comparable;
+}
+
+/** The texts of hashes come in any order. */
+const UNORDERED = new Set(['HKEYS', 'HVALS', 'HGETALL']);
+
+const nobody = { name: 'contract', message: () => undefined };
+
+export class RedisPair {
+  readonly real: Redis;
+  readonly simulated: RedisServer;
+  readonly #server: RealServer;
+
+  private constructor(server: RealServer, simulated: RedisServer) {
+    this.#server = server;
+    this.real = new Redis(server.port);
+    this.simulated = simulated;
+  }
+
+  static async start(): Promise<RedisPair> {
+    const world = await Simulation.create(1);
+    return new RedisPair(await startRedis(), world.redis('simulated'));
+  }
+
+  async stop(): Promise<void> {
+    this.real.disconnect();
+    await this.#server.stop();
+  }
+
+  /** The clock of the simulated one is put right first. Texts are bytes. */
+  async run(name: string, ...args: readonly string[]): Promise<Replies> {
+    const { host } = this.simulated;
+    host.stepWallClock(Date.now() - host.wallMs);
+    const real = this.real.callBuffer(name, ...args.map((text) => Buffer.from(text, 'latin1')));
+    const simulated = this.simulated.execute(nobody, [name, ...args]);
+    return {
+      simulated: comparable(name, simulated),
+      real: comparable(name, await real.catch((error: unknown) => error as Error)),
+    };
+  }
+
+  /** All that both hold, by key: type, value, whether it expires. */
+  async state(): Promise<{ simulated: Comparable[]; real: Comparable[] }> {
+    const keys = new Set([...this.simulated.keyspace.keys(), ...(await this.real.keys('*'))]);
+    const state = { simulated: [] as Comparable[], real: [] as Comparable[] };
+    for (const key of [...keys].toSorted()) {
+      for (const [name, ...args] of [['TYPE'], await this.#reading(key), ['PTTL']]) {
+        const replies = await this.run(name!, key, ...args);
+        state.simulated.push([key, name!, name === 'PTTL' ? rough(replies.simulated) : replies.simulated]);
+        state.real.push([key, name!, name === 'PTTL' ? rough(replies.real) : replies.real]);
+      }
+    }
+    return state;
+  }
+
+  async #reading(key: string): Promise<string[]> {
+    const byType: Record<string, string[]> = {
+      string: ['GET'],
+      hash: ['HGETALL'],
+      zset: ['ZRANGE', '0', '-1', 'WITHSCORES'],
+      list: ['LRANGE', '0', '-1'],
+    };
+    return byType[await this.real.type(key)] ?? ['EXISTS'];
+  }
+}
+
+/** Lives of ten million ms apart are told apart, milliseconds between two servers are not. */
+export const LIFE_STEP_MS = 1e7;
+const FAR_MS = 1e11;
+
+export function rough(reply: Comparable): Comparable {
+  if (Array.isArray(reply)) return reply.map(rough);
+  if (typeof reply !== 'number' || reply <= 1000) return reply;
+  return Math.round(Math.min(reply, FAR_MS) / LIFE_STEP_MS) * LIFE_STEP_MS;
+}
+
+function comparable(name: string, reply: unknown): Comparable {
+  if (reply instanceof Error) return errorOf(name, reply);
+  if (Array.isArray(reply)) {
+    const items = reply.map((item: unknown) => comparable('', item));
+    return UNORDERED.has(name) ? ordered(name, items) : items;
+  }
+  if (reply instanceof Status) return reply.text;
+  return Buffer.isBuffer(reply) ? reply.toString('latin1') : (reply as string | number | null);
+}
+
+function ordered(name: string, items: Comparable[]): Comparable[] {
+  if (name !== 'HGETALL') return items.toSorted();
+  const fields = items.flatMap((field, index) => (index % 2 === 0 ? [[field, items[index + 1]!]] : []));
+  return fields.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+}
+
+/** Where a script ends with an error, Redis adds which script it was, and Lua where: only the code is compared. */
+function errorOf(name: string, { message }: Error): string {
+  return name.startsWith('EVAL') ? `error ${message.split(' ')[0] ?? ''}` : `error ${message}`;
+}

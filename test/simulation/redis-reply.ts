@@ -1,0 +1,81 @@
+// What a command of the simulated Redis gives, and how Redis reads and writes numbers. All texts are bytes: each
+// character is one byte (latin1).
+
+/** A reply like +OK. */
+export class Status {
+  constructor(readonly text: string) {}
+}
+
+/** An error reply; its text begins with a code. */
+export class ReplyError extends Error {
+  override name = 'ReplyError';
+}
+
+/** null is the nil reply. */
+export type Reply = string | number | null | Status | ReplyError | Reply[];
+
+/** The simulation cannot do what Redis could: no reply, it ends the test. */
+export class NotSimulated extends Error {
+  constructor(what: string) {
+    super(`the simulated Redis does not have: ${what}`);
+  }
+}
+
+export const OK = new Status('OK');
+
+export const syntaxError = (): ReplyError => new ReplyError('ERR syntax error');
+export const notAnInteger = (): ReplyError => new ReplyError('ERR value is not an integer or out of range');
+
+const WHOLE = /^(0|-?[1-9]\d{0,18})$/;
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const INFINITE = /^([+-]?)inf(inity)?$/i;
+
+/** @throws ReplyError when Redis would not take it as an integer */
+export function toInteger(text: string, refusal = notAnInteger): number {
+  if (!WHOLE.test(text)) throw refusal();
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new NotSimulated(`integers like ${text}`);
+  return value;
+}
+
+/** The number that strtod() reads in all of the text, or NaN. */
+export function toFloat(text: string): number {
+  const infinite = INFINITE.exec(text);
+  if (infinite) return infinite[1] === '-' ? -Infinity : Infinity;
+  return DECIMAL.test(text) ? Number(text) : NaN;
+}
+
+/** As printf writes it with %.<precision>g, for 14 digits and more. */
+export function formatNumber(value: number, precision: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e14) return Object.is(value, -0) ? '-0' : String(value);
+  if (Number.isNaN(value)) return 'nan';
+  const sign = value < 0 ? '-' : '';
+  return sign + (Number.isFinite(value) ? formatPositive(Math.abs(value), precision) : 'inf');
+}
+
+function formatPositive(value: number, precision: number): string {
+  const { digits, exponent } = rounded(value, precision);
+  if (exponent < -4 || exponent >= precision) {
+    const magnitude = String(Math.abs(exponent)).padStart(2, '0');
+    return `${withoutZeros(`${digits.slice(0, 1)}.${digits.slice(1)}`)}e${exponent < 0 ? '-' : '+'}${magnitude}`;
+  }
+  const padded = digits.padStart(digits.length + Math.max(0, -exponent), '0');
+  const point = Math.max(0, exponent) + 1;
+  return withoutZeros(`${padded.slice(0, point)}.${padded.slice(point)}`);
+}
+
+/** So many digits. Halfway between two numbers C takes the even one, JavaScript the greater one. */
+function rounded(value: number, precision: number): { digits: string; exponent: number } {
+  const [up = '', exponent] = value.toExponential(precision - 1).split('e');
+  const [exact = ''] = value.toExponential(precision + 29).split('e');
+  const down = exact.slice(0, up.length);
+  const isHalfway = /^50*$/.test(exact.slice(up.length));
+  const mantissa = isHalfway && Number(down.at(-1)) % 2 === 0 ? down : up;
+  return { digits: mantissa.replace('.', ''), exponent: Number(exponent) };
+}
+
+const withoutZeros = (digits: string): string =>
+  digits.includes('.') ? digits.replace(/\.?0*$/, '') : digits;
+
+/** Scores in replies, and numbers that a script hands to redis.call. */
+export const formatDouble = (value: number): string => formatNumber(value, 17);

@@ -1,0 +1,59 @@
+// A world on virtual time: processes, servers of Redis and the network between them, all of it out of one seed.
+import { Scheduler } from './clock.js';
+import { LuaVm } from './lua-vm.js';
+import { Network, type NetworkOptions } from './network.js';
+import { Process, type ProcessOptions } from './process.js';
+import { Random } from './random.js';
+import { type RedisDialer, dialer } from './redis-client.js';
+import type { Keyspace } from './redis-keyspace.js';
+import { RedisServer } from './redis.js';
+import { Trace } from './trace.js';
+
+export interface SimulationOptions {
+  network?: NetworkOptions;
+  /** How many of the newest lines of the trace are kept to be read. */
+  keptLines?: number;
+}
+
+/** Made once: a script leaves nothing behind in it. */
+let machine: Promise<LuaVm> | undefined;
+
+export function luaVm(): Promise<LuaVm> {
+  machine ??= LuaVm.create();
+  return machine;
+}
+
+export class Simulation {
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly scheduler: Scheduler;
+  readonly network: Network;
+  readonly #vm: LuaVm;
+
+  private constructor(seed: number, { network, keptLines }: SimulationOptions, vm: LuaVm) {
+    this.random = new Random(seed);
+    this.trace = new Trace(keptLines);
+    this.scheduler = new Scheduler(this.random, this.trace);
+    this.network = new Network(this.scheduler, this.random, network);
+    this.#vm = vm;
+  }
+
+  static async create(seed: number, options: SimulationOptions = {}): Promise<Simulation> {
+    return new Simulation(seed, options, await luaVm());
+  }
+
+  process(name: string, options: ProcessOptions = {}): Process {
+    return new Process(name, this.scheduler, this.random, options);
+  }
+
+  /** Empty, or with what a dump or a replica of another one held. */
+  redis(name: string, options: ProcessOptions = {}, held?: Keyspace): RedisServer {
+    const host = this.process(name, { ...options, isSynchronous: true });
+    return new RedisServer({ host, random: this.random, vm: this.#vm }, held);
+  }
+
+  /** How a process reaches Redis; another server may be the right one after a failover. */
+  dialer(client: Process, findServer: () => RedisServer): RedisDialer {
+    return dialer(this.network, client, findServer);
+  }
+}
