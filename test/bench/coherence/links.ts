@@ -1,0 +1,75 @@
+// A process with some instances on one Redis: links and hubs, without proxies. Driven by its parent over IPC.
+import { type Instance, createInstance } from '../../../src/cache/instance.js';
+
+export type Order =
+  | { kind: 'start'; url: string; links: number }
+  | { kind: 'write'; count: number; atOnce: number }
+  | { kind: 'received' }
+  | { kind: 'stop' };
+export type Reply =
+  { kind: 'started' } | { kind: 'written'; ms: number[] } | { kind: 'received'; count: number };
+
+const instances: Instance[] = [];
+let received = 0;
+let keys = 0;
+
+async function start(url: string, links: number): Promise<void> {
+  for (let link = 0; link < links; link++) {
+    const instance = createInstance({
+      redis: {
+        url,
+        keyPrefix: 'bench:',
+        commandTimeoutMs: 1000,
+        lostMaxAgeMs: 1000,
+        writesWithout: 'wait',
+      },
+      now: Date.now,
+      deliver: () => {
+        received++;
+        return Promise.resolve();
+      },
+      onState: () => undefined,
+    });
+    instances.push(instance);
+    while (!instance.hub.isLinked()) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A write as the proxy does it: a fence before, the invalidation after, and nothing in between. */
+async function write(): Promise<number> {
+  const { hub } = instances[0]!;
+  const key = `${process.pid}/${++keys}`;
+  const startedAt = performance.now();
+  await hub.publish({ kind: 'raise', key, fence: String(keys), lifeMs: 45_000 });
+  await hub.publish({ kind: 'changed', key, fence: String(keys) });
+  return performance.now() - startedAt;
+}
+
+async function writeAll(count: number, atOnce: number): Promise<number[]> {
+  const ms: number[] = [];
+  const writeOn = async (): Promise<void> => {
+    while (ms.length < count) ms.push(await write());
+  };
+  await Promise.all(Array.from({ length: atOnce }, writeOn));
+  return ms;
+}
+
+async function obey(order: Order): Promise<Reply | undefined> {
+  switch (order.kind) {
+    case 'start':
+      await start(order.url, order.links);
+      return { kind: 'started' };
+    case 'write':
+      return { kind: 'written', ms: await writeAll(order.count, order.atOnce) };
+    case 'received':
+      return { kind: 'received', count: received };
+    case 'stop':
+      await Promise.all(instances.map((instance) => instance.close()));
+      process.exit();
+  }
+}
+
+process.on('message', (order: Order) => {
+  void obey(order).then((reply) => reply && process.send?.(reply));
+});
+process.on('disconnect', () => process.exit());
