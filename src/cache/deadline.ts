@@ -1,17 +1,18 @@
-// Waits for a promise, but not for ever.
+// Timeout for a promise.
+import { type Clock, systemClock } from './coherence/clock.js';
 
-/** @throws what `late` makes, when the promise has not settled after so many ms */
-export async function untilDeadline<T>(promise: Promise<T>, waitMs: number, late: () => Error): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+/** @throws what `late` makes, when the promise has not settled within `timeoutMs` */
+export async function untilDeadline<T>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  late: () => Error,
+  clock: Pick<Clock, 'after'> = systemClock,
+): Promise<T> {
+  let cancel = (): void => undefined;
   const expired = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      // When this process was busy the answer may be here and merely not read yet: that comes first.
-      setImmediate(() => {
-        reject(late());
-      });
-    }, waitMs);
+    cancel = clock.after(timeoutMs, () => {
+      reject(late());
+    });
   });
-  return Promise.race([promise, expired]).finally(() => {
-    clearTimeout(timer);
-  });
+  return Promise.race([promise, expired]).finally(cancel);
 }

@@ -38,7 +38,7 @@ export const hasSameContent = (one: Entry, other: Entry): boolean =>
 const MAGIC = 'HRP';
 const VERSION = 5;
 export const KINDS = ['found', 'empty', 'not-found'] as const;
-/** In Redis the byte of the kind is raised by this when the entry may only stand in (see SOFTEN). */
+/** In Redis the byte of the kind is raised by this when the entry is stale (redis/coherence-scripts.ts, ENTRY). */
 const STALE_KINDS = KINDS.length;
 const HEADER_BYTES = 69;
 const BAN_AT = 45;

@@ -40,7 +40,7 @@ export const redis = section({
     'How long one Redis command may take; after that it counts as a miss.',
   ),
   writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
-    'What becomes of writes while Redis is configured and away: `wait` acknowledges them once every instance that is cut off with this one has stopped trusting its cache; `refuse` answers 503.',
+    'How writes are answered while Redis is configured but unreachable: `wait` acknowledges them after at most 9 s, when other instances without Redis no longer use their caches; `refuse` answers 503.',
   ),
   lostMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     'How old an answer from memory may be while Redis is away, since writes through other instances are not heard of then.',

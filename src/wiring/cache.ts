@@ -69,10 +69,7 @@ export function redisOptions({
     },
     onEvictionPolicy: (policy) => {
       const remedy = 'set maxmemory-policy to volatile-lru or noeviction';
-      logger.warn(
-        { policy, remedy },
-        'redis may evict what coordinates instances: writes would wait for 2.5 s',
-      );
+      logger.warn({ policy, remedy }, 'redis may evict coordination keys: writes would wait for 2.5 s each');
     },
     onForeign: (found) => {
       logger.warn(found, 'redis.keyPrefix belongs to another upstream: nothing is shared with it');

@@ -34,7 +34,7 @@ interface WorkerPlace extends Place {
  */
 export class Relay {
   readonly #workers = new Map<number, RelayWorker>();
-  readonly #deliveries = new Set<Delivery>();
+  readonly #deliveries = new Map<number, Delivery>();
   readonly #askings = new Map<string, Asking>();
   readonly #turns = new LockQueue<WorkerPlace>();
   readonly #isOver: (id: number) => boolean;
@@ -67,7 +67,7 @@ export class Relay {
   }
 
   #passOver(id: number): void {
-    for (const delivery of [...this.#deliveries]) this.#applied(delivery, id);
+    for (const delivery of [...this.#deliveries.values()]) this.#applied(delivery, id);
     for (const asking of [...this.#askings.values()]) if (asking.owner === id) this.#answer(asking, {});
   }
 
@@ -84,7 +84,7 @@ export class Relay {
     const left = new Set(receivers.map((worker) => worker.id).filter((worker) => !this.#isOver(worker)));
     return new Promise((resolve) => {
       const delivery = { id, left, onApplied: resolve };
-      this.#deliveries.add(delivery);
+      this.#deliveries.set(id, delivery);
       for (const worker of receivers) worker.send(make(id));
       this.#applied(delivery);
     });
@@ -98,10 +98,11 @@ export class Relay {
           this.#workers.get(from)?.send({ kind: 'done', id: message.id });
         });
         break;
-      case 'applied':
-        for (const delivery of [...this.#deliveries])
-          if (delivery.id === message.id) this.#applied(delivery, from);
+      case 'applied': {
+        const delivery = this.#deliveries.get(message.id);
+        if (delivery) this.#applied(delivery, from);
         break;
+      }
       case 'ask':
         this.#ask(from, message);
         break;
@@ -119,7 +120,7 @@ export class Relay {
   #applied(delivery: Delivery, worker?: number): void {
     if (worker !== undefined) delivery.left.delete(worker);
     if (delivery.left.size > 0) return;
-    this.#deliveries.delete(delivery);
+    this.#deliveries.delete(delivery.id);
     delivery.onApplied();
   }
 

@@ -54,7 +54,7 @@ export class Bans {
     return false;
   }
 
-  /** What is left of an entry from the time of that number: itself when no ban is about it. */
+  /** Applies the bans newer than `number` to an entry; undefined when one of them deletes it. */
   apply<T extends Times>(key: string, entry: T, number: number): T | undefined {
     if (number < this.#floor.hard) return undefined;
     if (number >= this.latest) return entry;

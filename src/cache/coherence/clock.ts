@@ -6,7 +6,7 @@ export interface Clock {
   now: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
-  /** Runs once after so many ms; the result cancels it. */
+  /** Runs once after this time, and after what has arrived meanwhile; the result cancels it. */
   after: (ms: number, run: () => void) => () => void;
   randomId: () => string;
 }
@@ -15,9 +15,12 @@ export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),
   after(ms, run) {
-    const timer = setTimeout(run, ms).unref();
+    let immediate: NodeJS.Immediate | undefined;
+    // When this process was busy an answer may be here and not read yet.
+    const timer = setTimeout(() => (immediate = setImmediate(run)), ms).unref();
     return () => {
       clearTimeout(timer);
+      clearImmediate(immediate);
     };
   },
   randomId: randomUUID,

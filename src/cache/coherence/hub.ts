@@ -28,13 +28,13 @@ export interface Remote {
   lostMaxAgeMs: number;
 }
 
-/** The clock of Redis may be set by so much. */
+/** Maximum step of the clock of Redis. */
 const MAX_REDIS_CLOCK_STEP_MS = 1000;
 
 /**
- * So long after it has sent its last renewal, which Redis carries out within the length of a lease or not at all, the
- * membership of an instance has ended, every other instance has learnt that with its
- * own renewal or has lost its lease, and has made stale what was fenced by it.
+ * After this time since its last renewal was sent, the membership of an instance has ended: Redis runs a renewal within
+ * the length of a lease, or not at all. Every other instance has learnt that with its own renewal, or has lost its lease,
+ * and has made stale the entries under the fences of this one.
  */
 const UNKNOWN_TO_OTHERS_MS =
   MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) + LEASE_WAIT_MS + RENEW_EVERY_MS;

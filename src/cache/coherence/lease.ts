@@ -1,15 +1,15 @@
-// A lease on what is kept in memory: while it runs, every change is received before it is acknowledged.
+// A lease on the cache: while it runs, every change is received before it is acknowledged.
 import type { Clock } from './clock.js';
 
-/** How long a lease runs from the moment it was asked for. */
+/** Length of a lease, from the moment when it was requested. */
 export const LEASE_MS = 2000;
-/** The wall clock may be set by so much without notice; more means that the machine was paused. */
+/** A larger shift between wall clock and monotonic clock means that the machine was paused. */
 const MAX_CLOCK_SHIFT_MS = 250;
 /** No two monotonic clocks run at the same rate. */
 export const MAX_DRIFT = 1.1;
-/** How long others wait for it to end. */
+/** How long other instances wait for the end of a lease. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
-/** The membership of an instance lasts so much longer, so that it is listed as long as it has a lease. */
+/** Longer than a lease, so that an instance is listed as long as it has one. */
 export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
 /** How often it is renewed. */
 export const RENEW_EVERY_MS = 500;
@@ -44,7 +44,7 @@ export class Lease {
     this.#endsAt = -Infinity;
   }
 
-  /** What is left of it (ms); 0 when it is over. */
+  /** Remaining time (ms); 0 when it has ended. */
   leftMs(): number {
     const monotonic = this.#clock.monotonic();
     if (monotonic >= this.#endsAt) return 0;

@@ -14,6 +14,6 @@ export interface Membership {
   leaseLeftMs: () => number;
   /** Undefined: Redis could not be told. */
   publish: (change: Change) => Promise<Published | undefined>;
-  /** True when Redis is back and was reported to; false when it is not so long after the last renewal (ms). */
+  /** True: Redis is back, and pending changes were reported. False: `afterRenewalMs` have passed since the last renewal. */
   returned: (afterRenewalMs: number) => Promise<boolean>;
 }

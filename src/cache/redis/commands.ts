@@ -7,7 +7,7 @@ import { untilDeadline } from '../deadline.js';
 import { oneAtATime } from '../one-at-a-time.js';
 import { RUN_LENGTH } from '../entry.js';
 import { type RedisConnections, type RedisMaster, type RedisPlace, openRedis } from './connections.js';
-import { Complaints, isAboutThisCommand, isAnswer } from './errors.js';
+import { Complaints, isAboutThisCommand, isAnswer, late } from './errors.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 import { type Subscription, type SubscriptionEvents, openSubscription } from './subscription.js';
 
@@ -233,5 +233,3 @@ function digestOf(source: string): string {
   digests.set(source, digest);
   return digest;
 }
-
-const late = (): Error => new Error('Redis did not answer in time');

@@ -10,6 +10,8 @@ export const isAboutThisCommand = (error: unknown): boolean =>
 export const isAnswer = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
+export const late = (): Error => new Error('Redis did not answer in time');
+
 const MOST_REASONS = 10;
 
 /** Reports why Redis cannot be used: each reason once until it is back. */

@@ -5,12 +5,14 @@ import { LEASE_MS, Lease, MEMBERSHIP_MS, RENEW_EVERY_MS } from '../coherence/lea
 import type { Membership, Published } from '../coherence/membership.js';
 import type { Change, Message } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
+import { untilDeadline } from '../deadline.js';
 import { oneAtATime } from '../one-at-a-time.js';
 import { createAcknowledge } from './acknowledge.js';
 import { readBans, readNumbers } from './group-states.js';
+import { late } from './errors.js';
 import type { LinkCommands } from './link-commands.js';
 import { Members, type Renewed } from './members.js';
-import { Publisher, inTime } from './publisher.js';
+import { Publisher } from './publisher.js';
 import { Receiver } from './receiver.js';
 import { Subscriptions } from './subscriptions.js';
 
@@ -236,6 +238,6 @@ export class RedisLink implements Membership {
   }
 
   #inTime<T>(promise: Promise<T>): Promise<T> {
-    return inTime(this.#deps.clock, promise, LEASE_MS);
+    return untilDeadline(promise, LEASE_MS, late, this.#deps.clock);
   }
 }

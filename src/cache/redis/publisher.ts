@@ -4,9 +4,11 @@ import type { Clock } from '../coherence/clock.js';
 import type { Published } from '../coherence/membership.js';
 import { type Change, type Message, isInvalidation } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
+import { untilDeadline } from '../deadline.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
 import type { Channels } from './channels.js';
 import { publishChange } from './group-states.js';
+import { late } from './errors.js';
 import type { LinkCommands } from './link-commands.js';
 import type { Members } from './members.js';
 
@@ -92,7 +94,7 @@ export class Publisher {
   #send(change: Change, call: string): Promise<number> {
     const { commands, channels, clock, id } = this.#deps;
     const publication = { change, member: id, call, now: clock.now() };
-    return inTime(clock, publishChange(commands, channels(), publication), PUBLISH_TIMEOUT_MS);
+    return untilDeadline(publishChange(commands, channels(), publication), PUBLISH_TIMEOUT_MS, late, clock);
   }
 
   async #awaitAcknowledgements(call: string): Promise<string[]> {
@@ -102,19 +104,4 @@ export class Publisher {
       this.#deps.acknowledgements.end(call);
     }
   }
-}
-
-/** @throws Error when it is late */
-export async function inTime<T>(
-  clock: Pick<Clock, 'after'>,
-  promise: Promise<T>,
-  limitMs: number,
-): Promise<T> {
-  let cancel = (): void => undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    cancel = clock.after(limitMs, () => {
-      reject(new Error('Redis did not answer in time'));
-    });
-  });
-  return Promise.race([promise, late]).finally(cancel);
 }

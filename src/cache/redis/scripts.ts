@@ -5,7 +5,7 @@
  * life of the trace in ms. Gives -1 when it is taken, else for how long nobody had it (ms). Who finds it
  * taken says so, and goes first when it is free: else an instance with a long queue would never let go.
  * The trace says "held" until its holder releases it: a holder that was killed may have written last.
- * A deletion is first, as above: a full Redis would else be taken for one that is away, and not lock.
+ * A deletion is first: a full Redis (noeviction) refuses a script whose first write wants memory.
  */
 export const LOCK = `
 local wanted = redis.call('GET', KEYS[2])

@@ -7,7 +7,7 @@ import type { LinkCommands } from '../../../src/cache/redis/link-commands.js';
 import { RedisLink } from '../../../src/cache/redis/link.js';
 import type { Renewed } from '../../../src/cache/redis/members.js';
 import type { Subscription } from '../../../src/cache/redis/subscription.js';
-import { createManualClock } from '../../support/manual-clock.js';
+import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
 
@@ -17,12 +17,21 @@ interface World {
   was: Renewed['was'];
   lapsed: string[];
   isConnected: boolean;
+  /** Renewals get no reply. */
+  isSilent: boolean;
   /** Delivers a message of another member. */
   send: (text: string) => void;
 }
 
 function createFakeRedis(): { commands: LinkCommands; world: World } {
-  const world: World = { asked: [], was: 'absent', lapsed: [], isConnected: true, send: () => undefined };
+  const world: World = {
+    asked: [],
+    was: 'absent',
+    lapsed: [],
+    isConnected: true,
+    isSilent: false,
+    send: () => undefined,
+  };
   const answerTo: Record<string, (keys: readonly string[]) => unknown> = {
     [SYNC](keys) {
       return keys.map(() => '1');
@@ -30,6 +39,7 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     [READ_BANS]: () => [],
     [CHANGE]: () => '2',
     [RENEW]() {
+      if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
       world.was = 'listed';
       return [was, 1, lapsed, [], '0', 60_000, '0'];
@@ -127,6 +137,17 @@ test('that a lease runs is said also when the last one ended unseen', async () =
   leases.length = 0;
   await link.renewNow();
   expect(leases).toEqual([true]);
+});
+
+test('a return is awaited from the last renewal that was sent, with or without a reply', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const returned = link.returned(1500);
+  world.isSilent = true;
+  await clock.pass(1600);
+  expect(await isSettled(returned)).toBe(false);
+  await clock.pass(500);
+  expect(await returned).toBe(false);
 });
 
 test('what is pending is reported before the renewal', async () => {

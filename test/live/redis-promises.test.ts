@@ -1,0 +1,74 @@
+// What the README promises of the built program and its Redis: refused writes, leaving, the warning about evictions.
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { ask } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+
+const demo = await startDemoServer();
+const HANDLE = '21.T11998/promise';
+const PATH = `/api/handles/${HANDLE}`;
+
+async function startOwnRedis(extra: string[] = []): Promise<RedisServer> {
+  const redis = await startRedis(extra);
+  onTestFinished(() => {
+    redis.thaw();
+    return redis.stop();
+  });
+  return redis;
+}
+
+const start = (redis: RedisServer, env: Record<string, string> = {}): Promise<BuiltProxy> =>
+  startConnectedProxy({
+    UPSTREAM_URL: demo.url,
+    REDIS_URL: redis.url,
+    REDIS_KEY_PREFIX: 'promise:',
+    ...env,
+  });
+
+describeWithRedis('the built program', () => {
+  test.each(['1', '2'])(
+    'refuses writes while Redis is away with redis.writesWithout: refuse, with %s workers',
+    async (SERVER_WORKERS) => {
+      const redis = await startOwnRedis();
+      const proxy = await start(redis, { SERVER_WORKERS, REDIS_WRITES_WITHOUT: 'refuse' });
+      demo.put(HANDLE, numbered(1));
+      const isWritten = (count: number) =>
+        expect.poll(async () => (await putNumbered(proxy.url, PATH, count)).status).toBe(200);
+      await isWritten(2);
+      redis.freeze();
+      const refused = await putNumbered(proxy.url, PATH, 3);
+      expect(refused.status).toBe(503);
+      expect(refused.text).toContain('cannot be confirmed');
+      expect(numberIn(await ask(demo.url, PATH))).toBe(2);
+      redis.thaw();
+      // The lease has to be back.
+      await isWritten(4);
+      expect(numberIn(await ask(proxy.url, PATH))).toBe(4);
+    },
+  );
+
+  test('leaves the list of members when it is stopped by SIGTERM', async () => {
+    const redis = await startOwnRedis();
+    const client = new Redis(redis.url);
+    onTestFinished(() => {
+      client.disconnect();
+    });
+    const members = async (): Promise<string[]> =>
+      (await client.zrange('promise:members', 0, -1)).filter((member) => !member.startsWith('run:'));
+    const proxies = await Promise.all([start(redis), start(redis, { SERVER_WORKERS: '2' })]);
+    await expect.poll(members).toHaveLength(2);
+    await proxies[1].stop();
+    // On a machine that stood still the other may have to join again.
+    expect((await members()).length).toBeLessThanOrEqual(1);
+  });
+
+  test('warns once of a Redis that may evict any key, with 2 workers', async () => {
+    const redis = await startOwnRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
+    const proxy = await start(redis, { SERVER_WORKERS: '2' });
+    const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);
+    await expect.poll(warnings).toMatchObject([{ policy: 'allkeys-lru' }]);
+  });
+});
