@@ -10,6 +10,8 @@ export interface SteadyClient {
   lost: () => number;
   /** Settles when the server has said that the connection ends, or has ended it; no other is opened then. */
   ended: Promise<void>;
+  /** Whether `ended` has settled. */
+  hasEnded: () => boolean;
 }
 
 export interface SteadyOptions {
@@ -24,6 +26,7 @@ export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOpti
   const statuses: number[] = [];
   let lost = 0;
   let isOver = false;
+  let hasEnded = false;
   const isOpen = (): boolean => !isOver;
   onTestFinished(() => {
     isOver = true;
@@ -46,7 +49,10 @@ export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOpti
     }
   };
 
-  return { statuses: () => statuses, lost: () => lost, ended: run() };
+  const ended = run().finally(() => {
+    hasEnded = true;
+  });
+  return { statuses: () => statuses, lost: () => lost, ended, hasEnded: () => hasEnded };
 }
 
 function wholeAnswer(asked: ClientRequest): Promise<IncomingMessage> {
