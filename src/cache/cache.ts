@@ -1,5 +1,6 @@
 // The cache of a process as one thing: memory, Redis behind it, and its coherence with every other process.
 import { type Applied, createApply } from './coherence/apply-message.js';
+import type { Clock } from './coherence/clock.js';
 import type { Coherence } from './coherence/coherence.js';
 import type { Message } from './coherence/message.js';
 import { type Count, createCounter } from './counters.js';
@@ -30,6 +31,7 @@ export interface CacheDeps {
   /** How long a work waits for its turn on a key (ms). */
   lockWaitMs: number;
   now: () => number;
+  clock?: Clock | undefined;
   worker?: WorkerCoherence | undefined;
   /** No load of the key is to be joined any more. */
   onInvalidated: (key: string) => void;
@@ -106,7 +108,7 @@ interface Connected {
 
 /** A worker has commands of its own, and everything else in the primary. */
 function connect(deps: CacheDeps, { apply }: Applied): Connected {
-  const { redis, worker, onRedisState } = deps;
+  const { worker, onRedisState } = deps;
   let wasUp: boolean | undefined;
   const onState = (): void => {
     if (connected.commands === undefined) return;
@@ -115,29 +117,30 @@ function connect(deps: CacheDeps, { apply }: Applied): Connected {
     if (isUp || wasUp === true) onRedisState(isUp ? 'up' : 'lost');
     wasUp = isUp;
   };
-  const connected = worker ? connectWorker(redis, worker, onState) : connectAlone(deps, apply, onState);
+  const connected = worker ? connectWorker(deps, worker, onState) : connectAlone(deps, apply, onState);
   worker?.onState(onState);
   return connected;
 }
 
-function connectWorker(
-  redis: RedisOptions | undefined,
-  worker: WorkerCoherence,
-  onState: () => void,
-): Connected {
+function connectWorker({ redis, clock }: CacheDeps, worker: WorkerCoherence, onState: () => void): Connected {
   if (redis === undefined) return { coherence: worker, close: () => Promise.resolve() };
   const onClaimed = (): void => {
     // What cannot be published is pending in the primary.
     worker.publish({ kind: 'ban', prefix: '', isSoft: false, number: 0 }).catch(() => undefined);
   };
-  const commands = new RedisCommands({ ...redis, onEvictionPolicy: undefined, onState, onClaimed });
+  const commands = new RedisCommands({ ...redis, clock, onEvictionPolicy: undefined, onState, onClaimed });
   return { coherence: worker, commands, close: () => commands.close() };
 }
 
-function connectAlone({ redis, now }: CacheDeps, apply: Applied['apply'], onState: () => void): Connected {
+function connectAlone(
+  { redis, now, clock }: CacheDeps,
+  apply: Applied['apply'],
+  onState: () => void,
+): Connected {
   const { hub, commands, close } = createInstance({
     redis,
     now,
+    clock,
     onState,
     deliver(message, from) {
       // This process has stored what it replaces.

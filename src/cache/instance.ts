@@ -7,7 +7,7 @@ import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { readBans } from './redis/group-states.js';
 import { RedisLink } from './redis/link.js';
 
-export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed'> {
+export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
   /** How old an entry in memory may be while the messages of other instances are not received (ms). */
   lostMaxAgeMs: number;
   writesWithout: WritesWithout;
@@ -20,7 +20,7 @@ export interface InstanceDeps {
   onState: () => void;
   /** The clock of entries (ms since the epoch). */
   now: () => number;
-  clock?: Clock;
+  clock?: Clock | undefined;
 }
 
 export interface Instance {
@@ -48,6 +48,7 @@ export function createInstance({
   const pending = new PendingInvalidations();
   const commands: RedisCommands = new RedisCommands({
     ...redis,
+    clock,
     // What is under a prefix that was nobody's may be about another upstream.
     onClaimed: () => {
       pending.addAll();

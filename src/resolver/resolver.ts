@@ -1,4 +1,5 @@
 // The use case in words: answer a handle from the cache or the upstream, and forget a handle.
+import { type Clock, systemClock } from '../cache/coherence/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isDueForRefresh } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
@@ -15,6 +16,7 @@ export interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** How long a reader waits for the upstream when a stale entry could be answered (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
+  clock?: Pick<Clock, 'after'>;
 }
 
 /** One handle, or all that begin with the prefix; an empty one is every handle. */
@@ -127,9 +129,14 @@ export class Resolver<Ticket> {
       return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
-    const late = startTimer(waitMs, () => stale('late'));
+    let cancel = (): void => undefined;
+    const late = new Promise<Resolution>((resolve) => {
+      cancel = (this.#deps.clock ?? systemClock).after(Math.max(0, waitMs), () => {
+        resolve(stale('late'));
+      });
+    });
     const answered = load.answer.catch(() => stale('error'));
-    return Promise.race([answered, late.done]).finally(late.cancel);
+    return Promise.race([answered, late]).finally(cancel);
   }
 
   /** By another load: in a Redis that had not been found yet, or at the upstream before it failed. */
@@ -153,22 +160,4 @@ export class Resolver<Ticket> {
 function keyPrefixes(text: string, caseSensitive: boolean): string[] {
   const folded = foldHandle(text, caseSensitive);
   return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];
-}
-
-function startTimer<T>(waitMs: number, value: () => T): { done: Promise<T>; cancel: () => void } {
-  let timer: NodeJS.Timeout | undefined;
-  const done = new Promise<T>((resolve) => {
-    timer = setTimeout(
-      () => {
-        resolve(value());
-      },
-      Math.max(0, waitMs),
-    );
-  });
-  return {
-    done,
-    cancel: () => {
-      clearTimeout(timer);
-    },
-  };
 }

@@ -1,6 +1,6 @@
 // Cache coherence of this machine, in the primary: the hub of all workers, and their leases.
 import { readFileSync } from 'node:fs';
-import { systemClock } from '../cache/coherence/clock.js';
+import { type Clock, systemClock } from '../cache/coherence/clock.js';
 import { LEASE_MS } from '../cache/coherence/lease.js';
 import { type Instance, type RedisOptions, createInstance } from '../cache/instance.js';
 import type { Config } from '../config/schema.js';
@@ -16,20 +16,24 @@ import { WorkerLeases } from './worker-leases.js';
 const LOOK_EVERY_MS = 250;
 
 export class CoherenceHub {
-  readonly #leases = new WorkerLeases(systemClock);
-  readonly #relay = new Relay(this.#leases.isOver);
+  readonly #clock: Clock;
+  readonly #leases: WorkerLeases;
+  readonly #relay: Relay;
   readonly #instance: Instance;
+  #cancelLook: () => void = () => undefined;
 
-  constructor(config: Config, logger: Logger) {
+  constructor(redis: RedisOptions | undefined, clock: Clock = systemClock) {
+    this.#clock = clock;
+    this.#leases = new WorkerLeases(clock);
+    this.#relay = new Relay(this.#leases.isOver);
     this.#instance = createInstance({
-      redis: makeRedisOptions(config, logger),
-      now: Date.now,
+      redis,
+      clock,
+      now: clock.now,
       deliver: (message, from) => this.#relay.deliver(message, from),
       onState: () => undefined,
     });
-    setInterval(() => {
-      this.#relay.passOverLate();
-    }, LOOK_EVERY_MS).unref();
+    this.#scheduleLook();
   }
 
   /** From now on the worker is sent every message, and may have a lease. */
@@ -51,7 +55,15 @@ export class CoherenceHub {
   }
 
   close(): Promise<void> {
+    this.#cancelLook();
     return this.#instance.close();
+  }
+
+  #scheduleLook(): void {
+    this.#cancelLook = this.#clock.after(LOOK_EVERY_MS, () => {
+      this.#scheduleLook();
+      this.#relay.passOverLate();
+    });
   }
 
   #renewLease(worker: RelayWorker, { asked }: Extract<Up, { kind: 'renew' }>): void {
@@ -71,7 +83,7 @@ export class CoherenceHub {
   }
 }
 
-function makeRedisOptions(config: Config, logger: Logger): RedisOptions | undefined {
+export function makeRedisOptions(config: Config, logger: Logger): RedisOptions | undefined {
   const { caFile } = config.redis;
   const redisCa = caFile === null ? {} : { redisCa: readFileSync(caFile, 'utf8') };
   return redisOptions({ config, upstreamUrl: config.upstream.url ?? '', logger, ...redisCa });

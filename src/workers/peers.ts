@@ -34,26 +34,29 @@ export interface PeerLinkOptions {
   self: number;
   askTimeoutMs: number;
   send: (message: Up) => void;
-  clock: Pick<Clock, 'now' | 'monotonic'>;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   /** How old an answer may be while the messages of other instances are not received (ms). */
   lostMaxAgeMs: number;
 }
 
 export class PeerLink implements Peers {
   readonly #options: PeerLinkOptions;
-  readonly #told = new Pending<{ failure?: PeerFailure | undefined }>();
+  readonly #told: Pending<{ failure?: PeerFailure | undefined }>;
   /** On the messages of the other workers, and on those of the other instances. */
   readonly #lease: Lease;
   readonly #link: Lease;
   #onState: () => void = () => undefined;
-  readonly #asked = new Pending<PeerAnswer>();
-  readonly #turns = new Pending<{ freeMs: number }>();
+  readonly #asked: Pending<PeerAnswer>;
+  readonly #turns: Pending<{ freeMs: number }>;
   #members: number[];
   #hasJoined = false;
   #hasLeft = false;
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
+    this.#told = new Pending(options.clock);
+    this.#asked = new Pending(options.clock);
+    this.#turns = new Pending(options.clock);
     this.#members = [options.self];
     this.#lease = new Lease(options.clock);
     this.#link = new Lease(options.clock);

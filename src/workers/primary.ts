@@ -10,7 +10,7 @@ import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
 import { makeAdmin } from '../wiring/admin.js';
 import { newInstance } from '../wiring/parts.js';
 import { Backoff } from './backoff.js';
-import { CoherenceHub } from './coherence-hub.js';
+import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
 import { Calls } from './members.js';
 import { type Up, unwrap, wrap } from './messages.js';
 import type { RelayWorker } from './relay.js';
@@ -76,7 +76,7 @@ class Crew {
     this.#count = count;
     this.#logger = logger;
     this.#environment = { [WORKERS_VARIABLE]: String(count), [INSTANCE_VARIABLE]: newInstance() };
-    this.#coherence = new CoherenceHub(config, logger);
+    this.#coherence = new CoherenceHub(makeRedisOptions(config, logger));
     // A second signal ends the primary at once: its workers must not linger.
     process.once('exit', () => {
       for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import slotOf from 'cluster-key-slot';
+import { type Clock, systemClock } from '../coherence/clock.js';
 import { untilDeadline } from '../deadline.js';
 import { oneAtATime } from '../one-at-a-time.js';
 import { RUN_LENGTH } from '../entry.js';
@@ -20,6 +21,9 @@ export interface RedisCommandsOptions extends RedisPlace, NamespaceOptions {
   onEvictionPolicy?: ((policy: string) => void) | undefined;
   /** Called when commands are run again, and when they are not. */
   onState?: (isUp: boolean) => void;
+  clock?: Clock | undefined;
+  /** Opens the connections; ioredis does where nothing is given. */
+  open?: ((place: RedisPlace) => RedisConnections) | undefined;
 }
 
 export type Argument = string | number | Buffer;
@@ -38,20 +42,23 @@ export class RedisCommands {
   readonly #complaints: Complaints;
   /** The server run that each connection leads to. A restarted server, or one that takes over, has another. */
   readonly #runs = new Map<Redis, string>();
-  readonly #checking: NodeJS.Timeout;
+  readonly #clock: Clock;
+  #cancelCheck: () => void = () => undefined;
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
   #hasWarned = false;
 
   constructor(options: RedisCommandsOptions) {
+    const { clock = systemClock, open = openRedis } = options;
     this.#options = options;
+    this.#clock = clock;
     this.#complaints = new Complaints(options.onTrouble);
-    this.connections = openRedis(options);
+    this.connections = open(options);
     this.redis = this.connections.commands;
     this.#namespace = new RedisNamespace(options, this.connections.database);
     this.watch(this.redis);
-    this.#checking = setInterval(() => void this.#check(), CHECK_EVERY_MS).unref();
+    this.#scheduleCheck();
   }
 
   isUp(): boolean {
@@ -126,7 +133,7 @@ export class RedisCommands {
    * @throws Error when it fails or is late
    */
   attempt<T>(command: Promise<T>, timeoutMs: number): Promise<T> {
-    return untilDeadline(command, timeoutMs, late);
+    return untilDeadline(command, timeoutMs, late, this.#clock);
   }
 
   /** Runs a script, which Redis keeps by its digest. @throws Error */
@@ -163,9 +170,16 @@ export class RedisCommands {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearInterval(this.#checking);
+    this.#cancelCheck();
     await this.attempt(this.redis.quit(), CHECK_EVERY_MS).catch(() => undefined);
     this.redis.disconnect();
+  }
+
+  #scheduleCheck(): void {
+    this.#cancelCheck = this.#clock.after(CHECK_EVERY_MS, () => {
+      this.#scheduleCheck();
+      void this.#check();
+    });
   }
 
   readonly #check = oneAtATime(async () => {
