@@ -42,6 +42,7 @@ export class Process {
   #held: Held[] = [];
   #wallErrorMs: number;
   #monotonicLossMs = 0;
+  #idleMs = 0;
 
   constructor(name: string, scheduler: Scheduler, random: Random, options: ProcessOptions = {}) {
     this.name = name;
@@ -59,6 +60,11 @@ export class Process {
 
   get isAlive(): boolean {
     return this.#life % 2 === 1;
+  }
+
+  /** How long it has been paused in all, ms of virtual time. */
+  get idleMs(): number {
+    return this.#idleMs + (this.#pause === undefined ? 0 : this.#scheduler.now - this.#pause.since);
   }
 
   get isPaused(): boolean {
@@ -95,6 +101,7 @@ export class Process {
   resume(): void {
     if (this.#pause === undefined) return;
     this.#scheduler.note(`${this.name} resumed`);
+    this.#idleMs += this.#scheduler.now - this.#pause.since;
     if (this.#pause.kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
     if (this.#pause.kind === 'unnoticed') this.#wallErrorMs -= this.#pausedMs;
     this.#pause = undefined;

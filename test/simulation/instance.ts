@@ -1,0 +1,70 @@
+// An instance of the proxy: one process that has the link to Redis and answers requests.
+import type { RedisOptions } from '../../src/cache/instance.js';
+import type { WritesWithout } from '../../src/cache/coherence/hub.js';
+import { openSimulated } from './ioredis-connections.js';
+import type { Network } from './network.js';
+import type { Process } from './process.js';
+import type { RedisServer } from './redis.js';
+import { Server } from './server.js';
+import type { Upstream } from './upstream.js';
+
+export interface InstanceDeps {
+  process: Process;
+  network: Network;
+  upstream: Upstream;
+  findRedis: () => RedisServer;
+  writesWithout: WritesWithout;
+  lostMaxAgeMs: number;
+  commandTimeoutMs: number;
+}
+
+export class Instance {
+  readonly process: Process;
+  readonly #deps: InstanceDeps;
+  #servers: Server[] = [];
+  /** When it was started, or had a lease last. */
+  linkedAt = 0;
+  /** When a pause ended that none of its clocks shows. */
+  unnoticedUntil = -Infinity;
+
+  constructor(deps: InstanceDeps) {
+    this.#deps = deps;
+    this.process = deps.process;
+  }
+
+  get name(): string {
+    return this.process.name;
+  }
+
+  /** The processes that answer requests; none while it is not started. */
+  get servers(): readonly Server[] {
+    return this.process.isAlive ? this.#servers : [];
+  }
+
+  start(): void {
+    this.process.start();
+    this.linkedAt = this.process.virtualMs;
+    const { process, upstream } = this.#deps;
+    this.#servers = [new Server({ process, upstream, redis: this.#redisOptions(process) })];
+  }
+
+  noteLease(now: number): void {
+    if (this.servers.some((server) => server.hasLease)) this.linkedAt = now;
+  }
+
+  kill(): void {
+    this.process.kill();
+    this.#servers = [];
+  }
+
+  #redisOptions(process: Process): RedisOptions {
+    const { network, findRedis, writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.#deps;
+    return {
+      keyPrefix: 'p:',
+      commandTimeoutMs,
+      lostMaxAgeMs,
+      writesWithout,
+      open: (place) => openSimulated({ network, process, findServer: findRedis }, place),
+    };
+  }
+}

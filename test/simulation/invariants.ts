@@ -1,0 +1,98 @@
+// What holds after every step.
+import { Bans } from '../../src/cache/coherence/bans.js';
+import { decodeEntry, originOf } from '../../src/cache/entry.js';
+import { RUN_LENGTH } from '../../src/cache/entry.js';
+import { groupNames, stateName } from '../../src/cache/redis/names.js';
+import { recordKey } from '../../src/handle/handle.js';
+import { versionOf } from './upstream.js';
+import { Violation } from './violation.js';
+import type { World } from './world.js';
+
+const PREFIX = 'p:';
+const NEXT_LEASE_MS = 2500;
+/** Requests and Redis are looked at less often than memory. */
+const LOOK_EVERY_MS = 20;
+
+export class Invariants {
+  readonly #world: World;
+  #lookedAt = -Infinity;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** @throws Violation */
+  check(): void {
+    const { violation, instances, now, requests } = this.#world;
+    if (violation !== undefined) throw violation;
+    for (const instance of instances) instance.noteLease(now);
+    this.#checkMemory();
+    if (now - this.#lookedAt < LOOK_EVERY_MS) return;
+    this.#lookedAt = now;
+    requests.check();
+    if (instances.some(({ servers }) => servers.some((server) => server.hasLease))) this.#checkRedis();
+  }
+
+  /** @throws Violation when an instance is not linked */
+  checkLinked(): void {
+    for (const { servers, name } of this.#world.instances)
+      if (!servers.every((server) => server.hasLease))
+        throw new Violation('every instance is linked again', name);
+  }
+
+  #checkMemory(): void {
+    const { instances, handles, history, now } = this.#world;
+    for (const instance of instances) {
+      if (now - instance.unnoticedUntil < NEXT_LEASE_MS) continue;
+      for (const server of instance.servers) {
+        if (server.process.isPaused || !server.hasLease) continue;
+        for (const handle of handles) {
+          const entry = server.fresh(handle);
+          if (entry === undefined || versionOf(entry) >= history.oldest(instance.name, handle)) continue;
+          const detail = `${server.process.name} has version ${versionOf(entry)} of ${handle}, ${history.oldest(instance.name, handle)} was acknowledged`;
+          throw new Violation('no older record is kept as fresh in memory', detail);
+        }
+      }
+    }
+  }
+
+  #checkRedis(): void {
+    const { redis, handles, history } = this.#world;
+    if (!redis.host.isAlive) return;
+    for (const handle of handles) {
+      const version = this.#versionInRedis(recordKey(handle, false));
+      if (version === undefined || version >= history.oldestInRedis(handle)) continue;
+      const detail = `version ${version} of ${handle}, ${history.oldestInRedis(handle)} was acknowledged`;
+      throw new Violation('no older record is kept as fresh in Redis', detail);
+    }
+  }
+
+  /** Of an entry that would be used. */
+  #versionInRedis(key: string): number | undefined {
+    const { keyspace, runId } = this.#world.redis;
+    const [entryName, groupState] = groupNames(PREFIX, key);
+    const bytes = keyspace.read(entryName, 'string');
+    const run = runId.slice(0, RUN_LENGTH);
+    if (bytes === undefined || keyspace.read(groupState, 'hash')?.get('run') !== run) return undefined;
+    const buffer = Buffer.from(bytes, 'latin1');
+    const origin = originOf(buffer);
+    const entry = decodeEntry(key, buffer);
+    if (entry === undefined || origin.run !== run) return undefined;
+    const left = this.#bans().apply(key, entry, origin.ban);
+    return left === undefined || left.staleAt <= keyspace.now ? undefined : versionOf(left);
+  }
+
+  #bans(): Bans {
+    const bans = new Bans();
+    for (const [field, value] of this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash') ?? []) {
+      if (field === 'floor') bans.raiseFloor(Number(value));
+      if (field.startsWith('b:'))
+        bans.add({
+          number: Number(field.slice(2)),
+          isSoft: value.startsWith('soft '),
+          prefix: value.slice(5),
+        });
+    }
+    return bans;
+  }
+}

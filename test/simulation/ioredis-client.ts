@@ -1,0 +1,193 @@
+// What ioredis does for the code under test, over simulated connections: it connects again, checks that the server is ready,
+// sends one automatic pipeline at a time, and gives each command a time limit.
+import { EventEmitter } from 'node:events';
+import { untilDeadline } from '../../src/cache/deadline.js';
+import type { Connection } from './connection.js';
+import type { Network } from './network.js';
+import type { Process } from './process.js';
+import { type Argument, toBytes } from './redis-client.js';
+import { ReplyError, type Reply, Status } from './redis-reply.js';
+import type { RedisServer } from './redis.js';
+
+export interface IoredisDeps {
+  network: Network;
+  process: Process;
+  /** The server that is the master now. */
+  findServer: () => RedisServer;
+  /** Timeout of a command, from when it is sent. */
+  commandTimeoutMs: number;
+}
+
+interface Waiting {
+  command: string[];
+  settle: (reply: Promise<Reply>) => void;
+}
+
+const CONNECT_TIMEOUT_MS = 2000;
+const delayOf = (attempt: number): number => Math.min(50 * 2 ** attempt, 1000);
+const notReady = (): Error =>
+  new Error("Stream isn't writeable and enableOfflineQueue options is set to false");
+
+export class IoredisClient extends EventEmitter {
+  status: 'connecting' | 'connect' | 'ready' | 'reconnecting' | 'end' = 'connecting';
+  readonly #deps: IoredisDeps;
+  /** For commands: pipelined, and connected again. Else for messages: connected once. */
+  readonly #isForCommands: boolean;
+  #connection: Connection | undefined;
+  #attempts = 0;
+  /** Each connection that is tried has a number: what belongs to an earlier one is over. */
+  #number = 0;
+  #waiting: Waiting[] = [];
+  #isSending = false;
+
+  constructor(deps: IoredisDeps, use: 'commands' | 'messages') {
+    super();
+    this.#deps = deps;
+    this.#isForCommands = use === 'commands';
+    void this.connect();
+  }
+
+  async connect(): Promise<void> {
+    const { network, process, findServer } = this.#deps;
+    const number = ++this.#number;
+    this.status = 'connecting';
+    const opening = network.connect(process, findServer());
+    void opening.then(
+      (late) => {
+        if (number !== this.#number) late.close();
+      },
+      () => undefined,
+    );
+    try {
+      const connection = await untilDeadline(opening, CONNECT_TIMEOUT_MS, notReady, process.clock);
+      if (number !== this.#number) return;
+      this.#use(connection);
+      await this.#request(['INFO']);
+      if (number !== this.#number) return;
+      this.#attempts = 0;
+      this.status = 'ready';
+      this.emit('ready');
+    } catch (error) {
+      if (number === this.#number) this.#failed(error);
+    }
+  }
+
+  disconnect(reconnects = false): void {
+    if (this.status === 'end') return;
+    this.#connection?.close();
+    this.#closed(reconnects);
+  }
+
+  quit(): Promise<unknown> {
+    return this.#command(['QUIT']);
+  }
+
+  ping(): Promise<unknown> {
+    return this.#command(['PING']);
+  }
+
+  info(): Promise<unknown> {
+    return this.#command(['INFO']);
+  }
+
+  call(name: string, ...args: Argument[]): Promise<unknown> {
+    return this.#command([name, ...args]);
+  }
+
+  evalsha(digest: string, count: number, ...args: Argument[]): Promise<unknown> {
+    return this.#command(['EVALSHA', digest, count, ...args]);
+  }
+
+  eval(source: string, count: number, ...args: Argument[]): Promise<unknown> {
+    return this.#command(['EVAL', source, count, ...args]);
+  }
+
+  hmget(key: string, ...fields: string[]): Promise<unknown> {
+    return this.#command(['HMGET', key, ...fields]);
+  }
+
+  mgetBuffer(...keys: string[]): Promise<unknown> {
+    return this.#command(['MGET', ...keys], toBuffers);
+  }
+
+  subscribe(...channels: string[]): Promise<unknown> {
+    return this.#command(['SUBSCRIBE', ...channels]);
+  }
+
+  async #command(args: Argument[], convert = toTexts): Promise<unknown> {
+    if (this.status !== 'ready') throw notReady();
+    const command = args.map(toBytes);
+    const reply = await (this.#isForCommands ? this.#pipelined(command) : this.#request(command));
+    return convert(reply);
+  }
+
+  /** What is asked for while a pipeline is on its way waits for its last reply. */
+  #pipelined(command: string[]): Promise<Reply> {
+    return new Promise((settle) => {
+      this.#waiting.push({ command, settle });
+      if (this.#waiting.length === 1 && !this.#isSending) queueMicrotask(() => void this.#sendPipeline());
+    });
+  }
+
+  async #sendPipeline(): Promise<void> {
+    this.#isSending = true;
+    const replies = this.#waiting.splice(0).map(({ command, settle }) => {
+      const reply = this.#request(command);
+      settle(reply);
+      return reply;
+    });
+    await Promise.allSettled(replies);
+    this.#isSending = false;
+    if (this.#waiting.length > 0) void this.#sendPipeline();
+  }
+
+  async #request(command: string[]): Promise<Reply> {
+    const { process, commandTimeoutMs } = this.#deps;
+    if (this.#connection === undefined) throw notReady();
+    const late = (): Error => new Error('Command timed out');
+    const asked = this.#connection.request(command);
+    const reply = await untilDeadline(asked, commandTimeoutMs, late, process.clock);
+    if (!(reply instanceof ReplyError)) return reply;
+    if (reply.message.startsWith('READONLY')) this.disconnect(true);
+    throw reply;
+  }
+
+  #use(connection: Connection): void {
+    this.#connection = connection;
+    this.status = 'connect';
+    connection.onClose = () => {
+      this.#closed(this.#isForCommands);
+    };
+    connection.onMessage = (channel, text) => {
+      this.emit('message', channel, Buffer.from(text, 'latin1').toString());
+    };
+  }
+
+  #failed(error: unknown): void {
+    this.#connection?.close();
+    if (this.listenerCount('error') > 0) this.emit('error', error);
+    this.#closed(this.#isForCommands);
+  }
+
+  #closed(reconnects: boolean): void {
+    const number = ++this.#number;
+    this.#connection = undefined;
+    this.status = reconnects ? 'reconnecting' : 'end';
+    this.#deps.process.post(0, 'closed', () => this.emit('close'));
+    if (!reconnects) return;
+    this.#deps.process.clock.after(delayOf(++this.#attempts), () => {
+      if (number === this.#number) void this.connect();
+    });
+  }
+}
+
+function toTexts(reply: Reply): unknown {
+  if (typeof reply === 'string') return Buffer.from(reply, 'latin1').toString();
+  if (reply instanceof Status) return reply.text;
+  return Array.isArray(reply) ? reply.map(toTexts) : reply;
+}
+
+function toBuffers(reply: Reply): unknown {
+  if (typeof reply === 'string') return Buffer.from(reply, 'latin1');
+  return Array.isArray(reply) ? reply.map(toBuffers) : reply;
+}

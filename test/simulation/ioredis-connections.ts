@@ -1,0 +1,27 @@
+// The connections of one process to the simulated Redis, as `openRedis` makes them of ioredis.
+import type { Redis } from 'ioredis';
+import type { RedisConnections, RedisPlace } from '../../src/cache/redis/connections.js';
+import { IoredisClient, type IoredisDeps } from './ioredis-client.js';
+
+/** Like `openRedis`: no command is waited for less than this. */
+const MIN_COMMAND_TIMEOUT_MS = 500;
+
+export function openSimulated(
+  deps: Omit<IoredisDeps, 'commandTimeoutMs'>,
+  { commandTimeoutMs }: RedisPlace,
+): RedisConnections {
+  const all = { ...deps, commandTimeoutMs: Math.max(MIN_COMMAND_TIMEOUT_MS, 2 * commandTimeoutMs) };
+  const client = new IoredisClient(all, 'commands');
+  const commands = client as unknown as Redis;
+  return {
+    commands,
+    isCluster: false,
+    clientOf: () => commands,
+    masters: () => [{ name: 'master', client: commands, holds: () => true }],
+    database: 0,
+    openMessages: () => new IoredisClient(all, 'messages') as unknown as Redis,
+    lookAgain() {
+      if (client.status === 'connect' || client.status === 'ready') client.disconnect(true);
+    },
+  };
+}

@@ -1,0 +1,166 @@
+// Requests of clients: reads, writes, purges, and changes past the proxy. What comes of them is checked.
+import { ServiceError } from '../../src/errors.js';
+import type { Instance } from './instance.js';
+import type { Answered, Server } from './server.js';
+import { Violation } from './violation.js';
+import type { World } from './world.js';
+
+export interface Target {
+  instance: Instance;
+  server: Server;
+  handle: string;
+}
+
+interface Open {
+  label: string;
+  server: Server;
+  life: number;
+  startedAt: number;
+  idleMs: number;
+  limitMs: number;
+}
+
+export type Counted = 'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges';
+
+/** The timeout of the upstream, of Redis, and of lines that are slow. */
+const READ_LIMIT_MS = 5000;
+/** Raise, upstream, change, twice the wait for acknowledgements, an expulsion, and the same again after a return. */
+const WRITE_LIMIT_MS = 45_000;
+/** Within this time a lease has begun again after a pause that no clock shows. */
+const NEXT_LEASE_MS = 2500;
+/** No acknowledgement without Redis comes earlier after the last lease: 9 s less the lease, and clocks that run fast. */
+const MIN_LOST_MS = 6000;
+
+export class Requests {
+  readonly counts: Record<Counted, number> = {
+    reads: 0,
+    staleAnswers: 0,
+    writes: 0,
+    refusedWrites: 0,
+    failedWrites: 0,
+    purges: 0,
+  };
+  readonly #world: World;
+  readonly #open = new Set<Open>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  read(target: Target, authoritative = false): void {
+    const { handle, server, instance } = target;
+    const { history, now } = this.#world;
+    const oldest = history.oldest(instance.name, handle);
+    const kind = authoritative ? 'reads the authority for' : 'reads';
+    this.#run(
+      target,
+      { label: `${kind} ${handle}`, limitMs: authoritative ? WRITE_LIMIT_MS : READ_LIMIT_MS },
+      async () => {
+        const answered = await server.read(handle, authoritative);
+        this.counts.reads++;
+        if (answered.isFresh) this.#checkAge(target, answered, { oldest, askedAt: now });
+        else this.counts.staleAnswers++;
+        return `version ${answered.version}${answered.isFresh ? '' : ' (stale)'}`;
+      },
+    );
+  }
+
+  write(target: Target, onAcknowledged: () => void): void {
+    const { server, handle } = target;
+    this.#run(target, { label: `writes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
+      const version = await server.write(handle).catch((failure: unknown) => {
+        this.counts.failedWrites++;
+        throw failure;
+      });
+      if (version === undefined) {
+        this.counts.refusedWrites++;
+        return 'refused';
+      }
+      this.counts.writes++;
+      this.#acknowledged(target, version);
+      onAcknowledged();
+      return `version ${version}`;
+    });
+  }
+
+  /** The record is changed past the proxy, and the operator purges it. */
+  purge(target: Target, isSoft: boolean, prefix?: string): void {
+    const { server, handle } = target;
+    const version = this.#world.upstream.change(handle);
+    const what = prefix === undefined ? { handle } : { prefix };
+    this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
+      await server.purge(what, isSoft);
+      this.counts.purges++;
+      this.#acknowledged(target, version);
+      return `version ${version}`;
+    });
+  }
+
+  /** @throws Violation when a request takes too long */
+  check(): void {
+    const { now } = this.#world;
+    for (const open of this.#open) {
+      const { server, life, startedAt, idleMs, limitMs, label } = open;
+      if (server.process.life !== life) this.#open.delete(open);
+      else if (now - startedAt - (server.process.idleMs - idleMs) > limitMs)
+        throw new Violation(
+          'every request ends in time',
+          `${server.process.name} ${label} since ${startedAt.toFixed()}`,
+        );
+    }
+  }
+
+  #run(
+    { server }: Target,
+    { label, limitMs }: { label: string; limitMs: number },
+    work: () => Promise<string>,
+  ): void {
+    const { process } = server;
+    const { life, idleMs } = process;
+    const open: Open = { label, server, life, startedAt: this.#world.now, idleMs, limitMs };
+    this.#open.add(open);
+    process.post(0, label, () => {
+      void work()
+        .catch((failure: unknown) => {
+          if (failure instanceof ServiceError) return `failed: ${failure.code}`;
+          this.#broken(
+            failure instanceof Violation
+              ? failure
+              : new Violation('nothing fails unexpectedly', `${process.name} ${label}: ${String(failure)}`),
+          );
+          return 'broken';
+        })
+        .then((result) => {
+          this.#open.delete(open);
+          process.note(`${label}: ${result}`);
+        });
+    });
+  }
+
+  #broken(violation: Violation): void {
+    this.#world.violation ??= violation;
+  }
+
+  #acknowledged({ instance, handle }: Target, version: number): void {
+    const { now, history, options } = this.#world;
+    const isConfirmed = options.writesWithout === 'refuse' || now - instance.linkedAt < MIN_LOST_MS;
+    history.acknowledged({ handle, version, instance: instance.name, at: now, isConfirmed });
+  }
+
+  /** The exceptions are those of the table in coherence/README.md. */
+  #checkAge(
+    { instance, server, handle }: Target,
+    { version }: Answered,
+    { oldest, askedAt }: { oldest: number; askedAt: number },
+  ): void {
+    if (version >= oldest) return;
+    const { history, now, options } = this.#world;
+    if (now - instance.unnoticedUntil < NEXT_LEASE_MS) return;
+    // Without Redis an instance answers from what it loaded so short a time ago.
+    const loadedAfter = Math.min(askedAt, now - 1.1 * options.lostMaxAgeMs);
+    const isLost = options.lostMaxAgeMs > 0 && !server.hasLease;
+    if (isLost && version >= history.oldest(instance.name, handle, loadedAfter)) return;
+    const detail = `${server.process.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
+    throw new Violation('no older answer after an acknowledgement', detail);
+  }
+}

@@ -1,0 +1,129 @@
+// A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
+import type { IncomingMessage } from 'node:http';
+import { type Cache, type WorkerCoherence, createCache } from '../../src/cache/cache.js';
+import type { Entry } from '../../src/cache/entry.js';
+import type { RedisOptions } from '../../src/cache/instance.js';
+import { judge } from '../../src/cache/policy.js';
+import { Resting } from '../../src/cache/resting.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { recordKey } from '../../src/handle/handle.js';
+import { forwardFenced } from '../../src/http/write.js';
+import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+import { SharedUpstream } from '../../src/resolver/shared-upstream.js';
+import type { Process } from './process.js';
+import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
+
+/** As wiring/cache.ts has it: a write that was given up may still be carried out for so long. */
+const FENCE_SPARE_MS = 15_000;
+const SECOND_MS = 1000;
+
+const BOUNDS = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+const LIFETIMES = {
+  found: { minTtl: SECOND_MS, maxTtl: 600 * SECOND_MS },
+  notFound: { ttl: 300 * SECOND_MS },
+  staleIfError: 3600 * SECOND_MS,
+};
+
+export interface ServerDeps {
+  process: Process;
+  upstream: Upstream;
+  redis: RedisOptions | undefined;
+  worker?: WorkerCoherence & { ask: (key: string, handle: string) => Promise<Outcome | undefined> };
+}
+
+/** What a reader was answered. */
+export interface Answered {
+  version: number;
+  isFresh: boolean;
+}
+
+export class Server {
+  readonly process: Process;
+  readonly cache: Cache;
+  readonly sharedUpstream: SharedUpstream;
+  readonly #upstream: Upstream;
+  readonly #resolver: Resolver<unknown>;
+
+  constructor({ process, upstream, redis, worker }: ServerDeps) {
+    this.process = process;
+    this.#upstream = upstream;
+    const { clock } = process;
+    const nothing = (): void => undefined;
+    this.cache = createCache({
+      bounds: BOUNDS,
+      redis,
+      fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,
+      lockWaitMs: SECOND_MS,
+      now: clock.now,
+      clock,
+      ...(worker && { worker }),
+      onInvalidated: (key) => {
+        this.#resolver.letGo(key);
+      },
+      onBanned: (prefix) => {
+        this.#resolver.letGoAll(prefix);
+      },
+      onEvict: nothing,
+      onRedisState: (state) => {
+        process.note(`redis is ${state}`);
+      },
+    });
+    this.sharedUpstream = new SharedUpstream({
+      upstream: {
+        resolve: ({ handle }) => upstream.read(process, handle),
+        letGo: nothing,
+        letGoAll: nothing,
+      },
+      mayJoin: () => this.cache.trustedSince() === 0,
+      keyOf: (handle) => recordKey(handle, false),
+      askPeer: (key, handle) => worker?.ask(key, handle) ?? Promise.resolve(undefined),
+    });
+    this.#resolver = new Resolver({
+      store: this.cache.store,
+      memory: this.cache.memory,
+      trustedSince: this.cache.trustedSince,
+      upstream: this.sharedUpstream,
+      resting: new Resting(SECOND_MS, clock.now),
+      lifetimes: LIFETIMES,
+      refreshAheadMinHits: 3,
+      staleAfterMs: 1.5 * SECOND_MS,
+      caseSensitive: false,
+      now: clock.now,
+      clock,
+    });
+  }
+
+  /** Whether all that it keeps counts as fresh by its own times. */
+  get hasLease(): boolean {
+    return this.cache.trustedSince() === 0;
+  }
+
+  /** @throws ServiceError */
+  async read(handle: string, authoritative: boolean): Promise<Answered> {
+    const resolution = await this.#resolver.resolve(handle, { authoritative });
+    if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
+    return { version: versionOf(resolution.entry), isFresh: resolution.stale === undefined };
+  }
+
+  /** Gives the new version; undefined when the write was refused. @throws ServiceError */
+  async write(handle: string): Promise<number | undefined> {
+    let version: number | undefined;
+    const forward = async (): Promise<IncomingMessage> => {
+      version = await this.#upstream.write(this.process, handle);
+      return { statusCode: version === undefined ? 403 : 200 } as unknown as IncomingMessage;
+    };
+    await forwardFenced(forward, await this.#resolver.fence(handle));
+    return version;
+  }
+
+  /** @throws ServiceError */
+  purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
+    return this.#resolver.purge(target, { isSoft });
+  }
+
+  /** The entry that would be answered as fresh now. */
+  fresh(handle: string): Entry | undefined {
+    const entry = this.cache.memory.inspect(recordKey(handle, false))?.entry;
+    return judge(entry, this.process.clock.now(), this.cache.trustedSince()) === 'fresh' ? entry : undefined;
+  }
+}

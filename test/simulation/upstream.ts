@@ -1,0 +1,105 @@
+// The Handle server: records with a version, which each write makes higher. It is reached over a line of each process
+// that may be cut, and it may be slow, refuse, or lose its answers.
+import { untilDeadline } from '../../src/cache/deadline.js';
+import type { Entry } from '../../src/cache/entry.js';
+import { ServiceError } from '../../src/errors.js';
+import type { Bytes } from '../../src/handle/bytes.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import type { Scheduler } from './clock.js';
+import { Line } from './network.js';
+import type { Process } from './process.js';
+import type { Random } from './random.js';
+
+export const READ_TIMEOUT_MS = 3000;
+export const WRITE_TIMEOUT_MS = 5000;
+
+/** Every so many versions the record does not exist. */
+const MISSING_EVERY = 5;
+const SHORT_TTL_SECONDS = 3;
+const LONG_TTL_SECONDS = 86_400;
+
+export class Upstream {
+  readonly #scheduler: Scheduler;
+  readonly #random: Random;
+  readonly #versions = new Map<string, number>();
+  readonly #lines = new Map<string, Line>();
+  /** Added to each delay, ms. */
+  extraMs = 0;
+  readCount = 0;
+
+  constructor(scheduler: Scheduler, random: Random) {
+    this.#scheduler = scheduler;
+    this.#random = random.stream('upstream');
+  }
+
+  version(handle: string): number {
+    return this.#versions.get(handle) ?? 0;
+  }
+
+  /** By a write, or past the proxy. */
+  change(handle: string): number {
+    const version = this.version(handle) + 1;
+    this.#versions.set(handle, version);
+    return version;
+  }
+
+  line(process: Process): Line {
+    const line = this.#lines.get(process.name) ?? new Line();
+    this.#lines.set(process.name, line);
+    return line;
+  }
+
+  /** @throws ServiceError UPSTREAM_TIMEOUT */
+  read(process: Process, handle: string): Promise<Outcome> {
+    this.readCount++;
+    return this.#call(process, READ_TIMEOUT_MS, `reads ${handle}`, () => this.#outcome(handle));
+  }
+
+  /** Gives the new version; undefined when it was refused. @throws ServiceError UPSTREAM_TIMEOUT: it may be carried out */
+  write(process: Process, handle: string): Promise<number | undefined> {
+    const isRefused = this.#random.chance(0.05);
+    return this.#call(process, WRITE_TIMEOUT_MS, `writes ${handle}`, () =>
+      isRefused ? undefined : this.change(handle),
+    );
+  }
+
+  #call<T>(process: Process, timeoutMs: number, label: string, run: () => T): Promise<T> {
+    const line = this.line(process);
+    const answer = new Promise<T>((resolve) => {
+      this.#cross(line, `upstream ${label}`, () => {
+        const result = run();
+        this.#cross(line, `upstream answers ${process.name}`, () => {
+          process.post(0, `reads from upstream`, () => {
+            resolve(result);
+          });
+        });
+      });
+    });
+    const late = (): Error => new ServiceError('UPSTREAM_TIMEOUT', {});
+    return untilDeadline(answer, timeoutMs, late, process.clock);
+  }
+
+  #cross(line: Line, label: string, arrived: () => void): void {
+    const isSlow = this.#random.chance(0.02);
+    const delayMs = this.#random.between(0.5, isSlow ? 500 : 10) + this.#random.between(0, this.extraMs);
+    const arrive = (): void => {
+      if (line.isCut) line.whenMended(arrive);
+      else arrived();
+    };
+    this.#scheduler.after(delayMs, label, arrive);
+  }
+
+  #outcome(handle: string): Outcome {
+    const version = this.version(handle);
+    if (version % MISSING_EVERY === MISSING_EVERY - 1) return { kind: 'not-found', message: String(version) };
+    const ttl = version % 3 === 0 ? SHORT_TTL_SECONDS : LONG_TTL_SECONDS;
+    return { kind: 'found', values: `[{"version":${version}}]` as Bytes, ttls: [ttl] };
+  }
+}
+
+/** The version that an entry was made of. */
+export function versionOf(entry: Entry): number {
+  if (entry.kind === 'not-found') return Number(entry.message);
+  const [value] = JSON.parse(entry.values) as [{ version: number }];
+  return value.version;
+}

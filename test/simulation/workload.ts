@@ -1,0 +1,79 @@
+// What clients do: reads most of all, some writes, few questions to the authority and purges. After each acknowledgement
+// readers ask every instance at once.
+import type { Random } from './random.js';
+import type { Target } from './requests.js';
+import type { World } from './world.js';
+
+const READ_EVERY_MS = 60;
+const WRITE_EVERY_MS = 700;
+const AUTHORITY_EVERY_MS = 9000;
+const PURGE_EVERY_MS = 8000;
+const READS_AFTER_WITHIN_MS = 30;
+
+export class Workload {
+  readonly #world: World;
+  readonly #random: Random;
+  #isOver = false;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#random = world.simulation.random.stream('workload');
+  }
+
+  start(): void {
+    this.#every(READ_EVERY_MS, 'a reader', () => {
+      this.#at((target) => {
+        this.#world.requests.read(target);
+      });
+    });
+    this.#every(WRITE_EVERY_MS, 'a writer', () => {
+      this.#at((target) => {
+        this.#write(target);
+      });
+    });
+    this.#every(AUTHORITY_EVERY_MS, 'a reader of the authority', () => {
+      this.#at((target) => {
+        this.#world.requests.read(target, true);
+      });
+    });
+    this.#every(PURGE_EVERY_MS, 'an operator', () => {
+      this.#at((target) => {
+        const prefix = this.#random.chance(0.5)
+          ? target.handle.slice(0, this.#random.integer(3, 6))
+          : undefined;
+        this.#world.requests.purge(target, this.#random.chance(0.5), prefix);
+      });
+    });
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  #write(target: Target): void {
+    this.#world.requests.write(target, () => {
+      for (const instance of this.#world.instances)
+        for (const server of instance.servers)
+          this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a reader after a write', () => {
+            this.#world.requests.read({ ...target, instance, server });
+          });
+    });
+  }
+
+  #every(meanMs: number, label: string, run: () => void): void {
+    const again = (): void => {
+      this.#world.after(this.#random.between(0, 2 * meanMs), label, () => {
+        if (this.#isOver) return;
+        run();
+        again();
+      });
+    };
+    again();
+  }
+
+  #at(run: (target: Target) => void): void {
+    const instance = this.#random.pick(this.#world.instances);
+    const handle = this.#random.pick(this.#world.handles);
+    if (instance.servers.length > 0) run({ instance, handle, server: this.#random.pick(instance.servers) });
+  }
+}

@@ -1,0 +1,113 @@
+// All that is simulated of one deployment: instances, Redis, upstream, and what was promised to whom.
+import { groupOf } from '../../src/cache/coherence/groups.js';
+import type { WritesWithout } from '../../src/cache/coherence/hub.js';
+import { recordKey } from '../../src/handle/handle.js';
+import { History } from './history.js';
+import { Instance } from './instance.js';
+import { Random } from './random.js';
+import type { Keyspace } from './redis-keyspace.js';
+import type { RedisServer } from './redis.js';
+import { Requests } from './requests.js';
+import { Simulation } from './simulation.js';
+import { Upstream } from './upstream.js';
+import type { Violation } from './violation.js';
+
+export interface WorldOptions {
+  instances: number;
+  writesWithout: WritesWithout;
+  lostMaxAgeMs: number;
+  commandTimeoutMs: number;
+  keptLines: number;
+}
+
+const HANDLE_PAIRS = 3;
+
+export class World {
+  readonly random: Random;
+  readonly simulation: Simulation;
+  readonly options: WorldOptions;
+  readonly upstream: Upstream;
+  readonly instances: Instance[];
+  readonly handles: readonly string[] = handlesInPairs();
+  readonly history = new History();
+  readonly requests: Requests;
+  /** The first invariant that was found broken. */
+  violation: Violation | undefined;
+  /** How likely a message to a process is lost, by its name. */
+  readonly losses = new Map<string, number>();
+  /** The master. */
+  redis: RedisServer;
+  #masters = 0;
+
+  private constructor(simulation: Simulation, options: WorldOptions) {
+    this.simulation = simulation;
+    this.random = simulation.random.stream('world');
+    this.options = options;
+    this.upstream = new Upstream(simulation.scheduler, simulation.random);
+    this.requests = new Requests(this);
+    this.redis = this.#newMaster();
+    this.instances = Array.from({ length: options.instances }, (_, at) => this.#newInstance(at));
+  }
+
+  static async create(seed: number, choose: (random: Random) => WorldOptions): Promise<World> {
+    const options = choose(new Random(seed).stream('options'));
+    const simulation = await Simulation.create(seed, { keptLines: options.keptLines });
+    return new World(simulation, options);
+  }
+
+  get now(): number {
+    return this.simulation.scheduler.now;
+  }
+
+  /** A replica becomes the master, with what it holds. Who connects from now on is led to it. */
+  promote(held: Keyspace): void {
+    this.redis = this.#newMaster(held);
+  }
+
+  after(ms: number, label: string, run: () => void): void {
+    this.simulation.scheduler.after(ms, label, run);
+  }
+
+  #newMaster(held?: Keyspace): RedisServer {
+    const options = {
+      wallOffsetMs: this.random.between(-500, 500),
+      clockRate: this.random.between(0.99, 1.01),
+    };
+    const redis = this.simulation.redis(`redis${++this.#masters}`, options, held);
+    const losing = this.simulation.random.stream('losses');
+    redis.losesMessage = ({ name }) => losing.chance(this.losses.get(name) ?? 0);
+    return redis;
+  }
+
+  #newInstance(at: number): Instance {
+    const { writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.options;
+    const clocks = {
+      wallOffsetMs: this.random.between(-5000, 5000),
+      clockRate: this.random.between(0.96, 1.04),
+      timerLatenessMs: this.random.pick([1, 5, 20]),
+    };
+    return new Instance({
+      process: this.simulation.process(`i${at + 1}`, clocks),
+      network: this.simulation.network,
+      upstream: this.upstream,
+      findRedis: () => this.redis,
+      writesWithout,
+      lostMaxAgeMs,
+      commandTimeoutMs,
+    });
+  }
+}
+
+/** Each two of them share a group, so that each hears of gaps by the other's messages. */
+function handlesInPairs(): string[] {
+  const handles: string[] = [];
+  const others = new Map<number, string>();
+  for (let number = 0; handles.length < 2 * HANDLE_PAIRS; number++) {
+    const handle = `21.T/${number}`;
+    const group = groupOf(recordKey(handle, false));
+    const other = others.get(group);
+    if (other === undefined) others.set(group, handle);
+    else handles.push(other, handle);
+  }
+  return handles;
+}
