@@ -3,7 +3,7 @@ import type { RedisOptions } from '../../src/cache/instance.js';
 import type { WritesWithout } from '../../src/cache/coherence/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';
-import type { Process } from './process.js';
+import type { Pause, Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { Server } from './server.js';
 import type { Upstream } from './upstream.js';
@@ -42,6 +42,7 @@ export class Instance {
   }
 
   start(): void {
+    if (this.servers.length > 0) return;
     this.process.start();
     this.linkedAt = this.process.virtualMs;
     const { process, upstream } = this.#deps;
@@ -50,6 +51,17 @@ export class Instance {
 
   noteLease(now: number): void {
     if (this.servers.some((server) => server.hasLease)) this.linkedAt = now;
+  }
+
+  /** Of a machine that is suspended all processes are paused. */
+  pause(kind: Pause): void {
+    this.process.pause(kind);
+    if (kind === 'unnoticed') this.unnoticedUntil = Infinity;
+  }
+
+  resume(now: number): void {
+    this.process.resume();
+    if (this.unnoticedUntil === Infinity) this.unnoticedUntil = now;
   }
 
   kill(): void {

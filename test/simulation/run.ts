@@ -1,4 +1,5 @@
 // One run of the simulator: a world of one seed, its clients and its faults, with the invariants checked after every step.
+import { FAULT_NAMES, FaultDriver, type FaultName } from './faults.js';
 import { Invariants } from './invariants.js';
 import type { Random } from './random.js';
 import { type Counted } from './requests.js';
@@ -10,6 +11,8 @@ export interface RunOptions {
   /** Virtual time. */
   seconds?: number;
   keptLines?: number;
+  /** The faults that happen; all where nothing is given. */
+  faults?: readonly FaultName[];
 }
 
 export interface RunResult {
@@ -18,6 +21,7 @@ export interface RunResult {
   hash: string;
   events: number;
   counts: Record<Counted | 'unconfirmedWrites' | 'upstreamReads', number>;
+  faults: ReadonlyMap<FaultName, number>;
   violation?: Violation;
   /** The newest lines of the trace. */
   lines: readonly string[];
@@ -25,13 +29,17 @@ export interface RunResult {
 
 const DEFAULT_SECONDS = 120;
 const CALM_MS = 20_000;
+const MAX_LATE_MS = 10_000;
+/** Between two faults. */
+const MEAN_PAUSES_MS = [1000, 3000, 8000];
 
 export async function run(
   seed: number,
-  { seconds = DEFAULT_SECONDS, keptLines = 0 }: RunOptions = {},
+  { seconds = DEFAULT_SECONDS, keptLines = 0, faults = FAULT_NAMES }: RunOptions = {},
 ): Promise<RunResult> {
   const world = await World.create(seed, (random) => ({ ...chooseOptions(random), keptLines }));
-  const violation = await violationOf(world, seconds * 1000);
+  const driver = new FaultDriver(world, faults);
+  const violation = await violationOf(world, driver, seconds * 1000);
   const { trace, scheduler } = world.simulation;
   return {
     seed,
@@ -43,12 +51,13 @@ export async function run(
       unconfirmedWrites: world.history.unconfirmedCount,
       upstreamReads: world.upstream.readCount,
     },
+    faults: driver.counts,
     ...(violation && { violation }),
     lines: trace.lines,
   };
 }
 
-async function violationOf(world: World, ms: number): Promise<Violation | undefined> {
+async function violationOf(world: World, driver: FaultDriver, ms: number): Promise<Violation | undefined> {
   const { scheduler } = world.simulation;
   const invariants = new Invariants(world);
   const workload = new Workload(world);
@@ -59,9 +68,11 @@ async function violationOf(world: World, ms: number): Promise<Violation | undefi
     });
   };
   try {
-    for (const instance of world.instances) instance.start();
+    startInstances(world);
     workload.start();
+    driver.start(world.random.pick(MEAN_PAUSES_MS));
     await goOn(ms);
+    driver.stop();
     await goOn(ms + CALM_MS);
     invariants.checkLinked();
     workload.stop();
@@ -69,6 +80,17 @@ async function violationOf(world: World, ms: number): Promise<Violation | undefi
   } catch (error) {
     if (error instanceof Violation) return error;
     throw error;
+  }
+}
+
+/** Some of them start late. */
+function startInstances({ instances, random, after }: World): void {
+  for (const instance of instances) {
+    if (random.chance(0.7)) instance.start();
+    else
+      after(random.between(0, MAX_LATE_MS), 'a late start', () => {
+        instance.start();
+      });
   }
 }
 

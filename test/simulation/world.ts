@@ -64,9 +64,9 @@ export class World {
     this.redis = this.#newMaster(held);
   }
 
-  after(ms: number, label: string, run: () => void): void {
+  readonly after = (ms: number, label: string, run: () => void): void => {
     this.simulation.scheduler.after(ms, label, run);
-  }
+  };
 
   #newMaster(held?: Keyspace): RedisServer {
     const options = {

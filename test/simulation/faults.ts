@@ -1,0 +1,312 @@
+// What goes wrong: each fault begins, and ends by itself.
+import type { Instance } from './instance.js';
+import type { Pause } from './process.js';
+import type { Random } from './random.js';
+import type { Keyspace } from './redis-keyspace.js';
+import type { World } from './world.js';
+
+export type FaultName =
+  | 'message lost'
+  | 'connection lost'
+  | 'cut from Redis'
+  | 'cut from upstream'
+  | 'slow line'
+  | 'slow upstream'
+  | 'process stopped'
+  | 'machine suspended'
+  | 'machine paused unnoticed'
+  | 'process killed'
+  | 'wall clock stepped'
+  | 'Redis frozen'
+  | 'Redis restarted empty'
+  | 'Redis restarted with an old dump'
+  | 'failover to a stale replica'
+  | 'state evicted'
+  | 'Redis flushed';
+
+type Fault = (driver: FaultDriver) => void;
+
+const FAULTS: Record<FaultName, { weight: number; begin: Fault }> = {
+  'message lost': {
+    weight: 4,
+    begin: (driver) => {
+      driver.loseMessages();
+    },
+  },
+  'connection lost': {
+    weight: 3,
+    begin: (driver) => {
+      driver.loseConnection();
+    },
+  },
+  'cut from Redis': {
+    weight: 4,
+    begin: (driver) => {
+      driver.cutFromRedis();
+    },
+  },
+  'cut from upstream': {
+    weight: 1,
+    begin: (driver) => {
+      driver.cutFromUpstream();
+    },
+  },
+  'slow line': {
+    weight: 2,
+    begin: (driver) => {
+      driver.slowLine();
+    },
+  },
+  'slow upstream': {
+    weight: 1,
+    begin: (driver) => {
+      driver.slowUpstream();
+    },
+  },
+  'process stopped': {
+    weight: 3,
+    begin: (driver) => {
+      driver.pause('stopped');
+    },
+  },
+  'machine suspended': {
+    weight: 2,
+    begin: (driver) => {
+      driver.pause('suspended');
+    },
+  },
+  'machine paused unnoticed': {
+    weight: 1,
+    begin: (driver) => {
+      driver.pause('unnoticed');
+    },
+  },
+  'process killed': {
+    weight: 3,
+    begin: (driver) => {
+      driver.kill();
+    },
+  },
+  'wall clock stepped': {
+    weight: 1,
+    begin: (driver) => {
+      driver.stepClock();
+    },
+  },
+  'Redis frozen': {
+    weight: 3,
+    begin: (driver) => {
+      driver.freezeRedis();
+    },
+  },
+  'Redis restarted empty': {
+    weight: 1,
+    begin: (driver) => {
+      driver.restartRedis('empty');
+    },
+  },
+  'Redis restarted with an old dump': {
+    weight: 2,
+    begin: (driver) => {
+      driver.restartRedis('dump');
+    },
+  },
+  'failover to a stale replica': {
+    weight: 2,
+    begin: (driver) => {
+      driver.failOver();
+    },
+  },
+  'state evicted': {
+    weight: 1,
+    begin: (driver) => {
+      driver.evict();
+    },
+  },
+  'Redis flushed': {
+    weight: 1,
+    begin: (driver) => {
+      driver.flush();
+    },
+  },
+};
+
+export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+
+const DUMP_EVERY_MS = 5000;
+const KEPT_DUMPS = 6;
+const MAX_LAG_MS = 5000;
+
+export class FaultDriver {
+  readonly counts = new Map<FaultName, number>();
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #names: readonly FaultName[];
+  #dumps: Keyspace[] = [];
+  #isOver = false;
+
+  /** `only`: the faults that happen; all where nothing is given. */
+  constructor(world: World, only: readonly FaultName[] = FAULT_NAMES) {
+    this.#world = world;
+    this.#random = world.simulation.random.stream('faults');
+    this.#names = only.flatMap((name) => Array.from({ length: FAULTS[name].weight }, () => name));
+  }
+
+  start(meanPauseMs: number): void {
+    const again = (): void => {
+      this.#world.after(this.#random.between(0, 2 * meanPauseMs), 'a fault', () => {
+        if (this.#isOver) return;
+        const name = this.#random.pick(this.#names);
+        this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+        this.#world.simulation.scheduler.note(`fault: ${name}`);
+        FAULTS[name].begin(this);
+        again();
+      });
+    };
+    if (this.#names.length > 0) again();
+    this.#dumpAgain();
+  }
+
+  /** No more faults begin; those that have begun end in time. */
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  loseMessages(): void {
+    const { losses } = this.#world;
+    const { name } = this.#instance();
+    losses.set(name, this.#random.pick([0.3, 1]));
+    this.#later(() => {
+      losses.delete(name);
+    });
+  }
+
+  loseConnection(): void {
+    const connections = this.#world.simulation.network.connections();
+    if (connections.length === 0) return;
+    const connection = this.#random.pick(connections);
+    if (this.#random.chance(0.7)) connection.reset();
+    else connection.forgetAtServer();
+  }
+
+  cutFromRedis(): void {
+    const line = this.#world.simulation.network.line(this.#instance().process, this.#world.redis);
+    line.cut();
+    this.#later(() => {
+      line.mend();
+    });
+  }
+
+  cutFromUpstream(): void {
+    const line = this.#world.upstream.line(this.#instance().process);
+    line.cut();
+    this.#later(() => {
+      line.mend();
+    });
+  }
+
+  slowLine(): void {
+    const line = this.#world.simulation.network.line(this.#instance().process, this.#world.redis);
+    const extraMs = this.#random.pick([60, 300, 1200]);
+    if (this.#random.chance(0.5)) line.extraToServerMs = extraMs;
+    else line.extraToClientMs = extraMs;
+    this.#later(() => {
+      line.extraToServerMs = 0;
+      line.extraToClientMs = 0;
+    });
+  }
+
+  slowUpstream(): void {
+    const { upstream } = this.#world;
+    upstream.extraMs = this.#random.pick([500, 3000]);
+    this.#later(() => {
+      upstream.extraMs = 0;
+    });
+  }
+
+  pause(kind: Pause): void {
+    const instance = this.#instance();
+    instance.pause(kind);
+    this.#later(() => {
+      instance.resume(this.#world.now);
+    });
+  }
+
+  kill(): void {
+    const instance = this.#instance();
+    instance.kill();
+    this.#world.history.killed(instance.name);
+    this.#later(() => {
+      instance.start();
+    });
+  }
+
+  /** The age of what was loaded (`redis.lostMaxAge`) is told by this clock. */
+  stepClock(): void {
+    if (this.#world.options.lostMaxAgeMs === 0)
+      this.#instance().process.stepWallClock(this.#random.between(-8000, 8000));
+  }
+
+  freezeRedis(): void {
+    const { redis } = this.#world;
+    redis.host.pause('stopped');
+    this.#later(() => {
+      redis.host.resume();
+    });
+  }
+
+  restartRedis(from: 'empty' | 'dump'): void {
+    const { redis } = this.#world;
+    if (!redis.host.isAlive) return;
+    redis.host.kill();
+    this.#later(() => {
+      redis.restart(from === 'dump' && this.#dumps.length > 0 ? this.#random.pick(this.#dumps) : undefined);
+    });
+  }
+
+  failOver(): void {
+    const { redis } = this.#world;
+    if (!redis.host.isAlive) return;
+    const held = redis.replica(this.#random.between(0, MAX_LAG_MS));
+    redis.host.kill();
+    this.#later(() => {
+      this.#world.promote(held);
+    });
+  }
+
+  evict(): void {
+    const { redis } = this.#world;
+    const keys = [...redis.keyspace.keys()].filter(
+      (key) => key.endsWith(':state') || key.endsWith('members'),
+    );
+    const evicted = this.#random.chance(0.3) ? keys.filter((key) => key.endsWith('members')) : keys;
+    for (const key of evicted.length > 0 ? [this.#random.pick(evicted)] : []) redis.evict(key);
+  }
+
+  flush(): void {
+    this.#world.redis.keyspace.clear();
+  }
+
+  #instance(): Instance {
+    return this.#random.pick(this.#world.instances);
+  }
+
+  /** Shorter than a lease, about as long, or much longer. */
+  #later(end: () => void): void {
+    const [min, max] = this.#random.pick([
+      [20, 800],
+      [800, 4000],
+      [800, 4000],
+      [4000, 15_000],
+    ] as const);
+    this.#world.after(this.#random.between(min, max), 'a fault ends', end);
+  }
+
+  #dumpAgain(): void {
+    this.#world.after(DUMP_EVERY_MS, 'Redis saves', () => {
+      const { redis } = this.#world;
+      if (redis.host.isAlive) this.#dumps = [...this.#dumps, redis.dump()].slice(-KEPT_DUMPS);
+      if (!this.#isOver) this.#dumpAgain();
+    });
+  }
+}

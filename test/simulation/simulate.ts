@@ -1,0 +1,67 @@
+// Runs the simulator over many seeds: `npm run simulate -- --seeds 1..100`.
+import { parseArgs } from 'node:util';
+import { FAULT_NAMES, type FaultName } from './faults.js';
+import { type RunResult, run } from './run.js';
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '1..20' },
+    seconds: { type: 'string', default: '120' },
+    /** The only faults that happen, by their names, with commas between. */
+    faults: { type: 'string' },
+    lines: { type: 'string', default: '80' },
+    /** Whether to go on after a failure. */
+    all: { type: 'boolean', default: false },
+  },
+});
+
+const print = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+function seedsOf(range: string): number[] {
+  const [first = 1, last = first] = range.split('..').map(Number);
+  return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+}
+
+function addTo(sums: Map<string, number>, counts: Iterable<[string, number]>): void {
+  for (const [name, count] of counts) sums.set(name, (sums.get(name) ?? 0) + count);
+}
+
+function report({ seed, hash, violation, lines }: RunResult): void {
+  if (violation === undefined) return;
+  print(`seed ${seed}: ${violation.message}`);
+  print(`trace ${hash}, its last lines:`);
+  for (const line of lines) print(`  ${line.slice(0, 300)}`);
+}
+
+async function main(): Promise<boolean> {
+  const faults = values.faults?.split(',') as FaultName[] | undefined;
+  const sums = new Map<string, number>(FAULT_NAMES.map((name) => [`fault: ${name}`, 0]));
+  const startedAt = performance.now();
+  let failures = 0;
+  for (const seed of seedsOf(values.seeds)) {
+    const options = { seconds: Number(values.seconds), keptLines: Number(values.lines) };
+    const result = await run(seed, { ...options, ...(faults && { faults }) });
+    addTo(sums, Object.entries(result.counts));
+    addTo(
+      sums,
+      [...result.faults].map(([name, count]) => [`fault: ${name}`, count]),
+    );
+    addTo(sums, [
+      ['seeds', 1],
+      ['events', result.events],
+      ['simulated seconds', result.seconds],
+    ]);
+    report(result);
+    if (result.violation !== undefined) failures++;
+    if (failures > 0 && !values.all) break;
+  }
+  for (const [name, sum] of sums) print(`${name}: ${Math.round(sum)}`);
+  print(`simulated hours: ${((sums.get('simulated seconds') ?? 0) / 3600).toFixed(2)}`);
+  print(`real seconds: ${((performance.now() - startedAt) / 1000).toFixed(1)}`);
+  print(`failures: ${failures}`);
+  return failures === 0;
+}
+
+process.exitCode = (await main()) ? 0 : 1;
