@@ -35,7 +35,7 @@ export class Members {
   #begun = { score: '', at: Infinity };
   /** The clock of Redis (ms) when a reply was sent, and that of this process when it arrived. */
   #redisClock: { now: number; at: number } | undefined;
-  #renewedAt = -Infinity;
+  #renewedAt: number;
   /** Members whose lease is over, with the end of their membership. */
   readonly #over = new Map<string, string>();
 
@@ -43,6 +43,7 @@ export class Members {
     this.#commands = commands;
     this.#clock = clock;
     this.#id = id;
+    this.#renewedAt = clock.monotonic();
   }
 
   get #name(): string {
@@ -54,7 +55,7 @@ export class Members {
     return `run:${this.#commands.runOf(this.#name) ?? ''}`;
   }
 
-  /** When a renewal was sent last (monotonic). Without a reply it may have been carried out all the same. */
+  /** When a renewal was sent last, or when this member started (monotonic). Without a reply it may have been carried out all the same. */
   get renewedAt(): number {
     return this.#renewedAt;
   }

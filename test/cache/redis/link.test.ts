@@ -150,6 +150,16 @@ test('a return is awaited from the last renewal that was sent, with or without a
   expect(await returned).toBe(false);
 });
 
+test('a return is awaited from the start where no renewal was sent yet', async () => {
+  const { world, clock, link } = open();
+  world.isConnected = false;
+  const returned = link.returned(1500);
+  await clock.pass(1400);
+  expect(await isSettled(returned)).toBe(false);
+  await clock.pass(200);
+  expect(await returned).toBe(false);
+});
+
 test('what is pending is reported before the renewal', async () => {
   const { world, pending, link } = open();
   pending.add({ kind: 'forget', key: KEY });
