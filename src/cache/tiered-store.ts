@@ -49,27 +49,28 @@ export class TieredStore implements Store<TieredTicket> {
     return redis === undefined || (this.#deps.redis?.accepts(key, redis) ?? true);
   }
 
-  set(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    return this.#keepShared(key, entry, { ticket, isKept: this.#deps.memory.set(key, entry, ticket.memory) });
+  async set(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
+    if (!this.#deps.memory.set(key, entry, ticket.memory)) return false;
+    return (await this.#share(key, entry, ticket)) !== 'refused';
   }
 
   async replace(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    const isKept = this.#deps.memory.replace(key, entry, ticket.memory);
-    if (!(await this.#keepShared(key, entry, { ticket, isKept }))) return false;
-    await this.#deps.coherence.publish({ kind: 'replaced', key });
+    if (!this.#deps.memory.replace(key, entry, ticket.memory)) return false;
+    const shared = await this.#share(key, entry, ticket);
+    if (shared === 'refused') return false;
+    // Where Redis could not store it, Redis may still hold an older one.
+    await this.#deps.coherence.publish({ kind: shared === 'stored' ? 'replaced' : 'forget', key });
     return true;
   }
 
-  async #keepShared(
-    key: string,
-    entry: Entry,
-    { ticket, isKept }: { ticket: TieredTicket; isKept: boolean },
-  ): Promise<boolean> {
+  /** Without Redis memory is all there is. What Redis refuses does not stay in memory. */
+  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<'stored' | 'refused' | 'unknown'> {
     const { memory, redis } = this.#deps;
-    if (!isKept || redis === undefined || ticket.redis === undefined) return isKept;
-    const isShared = await redis.set(key, entry, ticket.redis);
-    if (isShared === false) memory.forget(key);
-    return isShared !== false;
+    if (redis === undefined) return 'stored';
+    const isStored = await redis.set(key, entry, ticket.redis);
+    if (isStored === undefined) return 'unknown';
+    if (!isStored) memory.forget(key);
+    return isStored ? 'stored' : 'refused';
   }
 
   forget(key: string): Promise<void> {
@@ -92,8 +93,11 @@ export class TieredStore implements Store<TieredTicket> {
     return {
       changed: () => coherence.publish({ kind: 'changed', key, fence }),
       unchanged: () => coherence.publish({ kind: 'unchanged', key, fence }),
-      unknown: () =>
-        coherence.publish({ kind: 'unknown', key, fence, lifeMs: Math.max(0, Math.ceil(until - now())) }),
+      unknown() {
+        // The clock may have been set meanwhile.
+        const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));
+        return coherence.publish({ kind: 'unknown', key, fence, lifeMs });
+      },
     };
   }
 }

@@ -19,7 +19,9 @@ describe('the store without Redis', () => {
 });
 
 /** A store on a Redis that holds one entry, and publishes changes when it is let. */
-function open({ isStored = true, isFenced = false } = {}) {
+function open(options: { isStored?: boolean | undefined; isFenced?: boolean } = {}) {
+  const { isStored, isFenced } = { isStored: true, isFenced: false, ...options };
+  let clockError = 0;
   const memory = new MemoryStore({ bounds, now });
   const nothing = (): void => undefined;
   const { apply } = createApply({ memory, now, onInvalidated: nothing, onBanned: nothing });
@@ -38,9 +40,18 @@ function open({ isStored = true, isFenced = false } = {}) {
     far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
     apply(change);
   };
-  const store = new TieredStore({ memory, coherence: { publish }, redis, fenceLifeMs: 1000, now });
+  const store = new TieredStore({
+    memory,
+    coherence: { publish },
+    redis,
+    fenceLifeMs: 1000,
+    now: () => NOW + clockError,
+  });
   const put = async (entry: Entry): Promise<boolean> => store.set(KEY, entry, (await store.get(KEY)).ticket);
-  return { memory, store, far, changes, put, pass: published.pass };
+  const setBy = (ms: number): void => {
+    clockError += ms;
+  };
+  return { memory, store, far, changes, put, pass: published.pass, setBy };
 }
 
 const stale = asStale(entryOf('old'));
@@ -95,6 +106,26 @@ test('what Redis could not be asked about stays in memory', async () => {
   const { memory, put } = open({ isStored: undefined });
   expect(await put(entryOf('new'))).toBe(true);
   expect(memory.peek(KEY)).toEqual(entryOf('new'));
+});
+
+test.each<[what: string, stored: boolean | undefined, kind: Change['kind']]>([
+  ['is replaced where Redis has stored it', true, 'replaced'],
+  ['makes Redis forget the older one where it could not store it', undefined, 'forget'],
+])('an authoritative answer %s', async (_what, stored, kind) => {
+  const { store, changes, pass } = open({ isStored: stored });
+  pass();
+  const { ticket } = await store.get(KEY);
+  expect(await store.replace(KEY, entryOf('new', { cachedAt: NOW + 1 }), ticket)).toBe(true);
+  expect(changes).toEqual([{ kind, key: KEY }]);
+});
+
+test('an unknown end keeps the key no longer when the clock is put back', async () => {
+  const { store, changes, pass, setBy } = open();
+  pass();
+  const fence = await store.fence(KEY);
+  setBy(-60_000);
+  await fence.unknown();
+  expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
 });
 
 test('each write has a fence of its own, and says how long an unknown end may still keep the key', async () => {
