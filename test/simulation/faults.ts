@@ -241,10 +241,8 @@ export class FaultDriver {
     });
   }
 
-  /** The age of what was loaded (`redis.lostMaxAge`) is told by this clock. */
   stepClock(): void {
-    if (this.#world.options.lostMaxAgeMs === 0)
-      this.#instance().process.stepWallClock(this.#random.between(-8000, 8000));
+    this.#instance().stepClock(this.#random.between(-8000, 8000), this.#world.now);
   }
 
   freezeRedis(): void {

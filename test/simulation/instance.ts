@@ -26,6 +26,8 @@ export class Instance {
   linkedAt = 0;
   /** When a pause ended that none of its clocks shows. */
   unnoticedUntil = -Infinity;
+  /** Until then its wall clock shows again what it showed before it was put back. */
+  isEarlierUntil = -Infinity;
 
   constructor(deps: InstanceDeps) {
     this.#deps = deps;
@@ -47,6 +49,11 @@ export class Instance {
     this.linkedAt = this.process.virtualMs;
     const { process, upstream } = this.#deps;
     this.#servers = [new Server({ process, upstream, redis: this.#redisOptions(process) })];
+  }
+
+  stepClock(ms: number, now: number): void {
+    this.process.stepWallClock(ms);
+    this.isEarlierUntil = now - ms;
   }
 
   noteLease(now: number): void {

@@ -78,13 +78,16 @@ export class Invariants {
     const origin = originOf(buffer);
     const entry = decodeEntry(key, buffer);
     if (entry === undefined || origin.run !== run) return undefined;
-    const left = this.#bans().apply(key, entry, origin.ban);
+    const left = this.#bans(run)?.apply(key, entry, origin.ban);
     return left === undefined || left.staleAt <= keyspace.now ? undefined : versionOf(left);
   }
 
-  #bans(): Bans {
+  /** Undefined: whoever reads them next finds every entry banned. */
+  #bans(run: string): Bans | undefined {
     const bans = new Bans();
-    for (const [field, value] of this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash') ?? []) {
+    const state = this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash');
+    if (state?.get('run') !== run) return undefined;
+    for (const [field, value] of state) {
       if (field === 'floor') bans.raiseFloor(Number(value));
       if (field.startsWith('b:'))
         bans.add({

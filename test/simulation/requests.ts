@@ -28,6 +28,8 @@ const READ_LIMIT_MS = 5000;
 const WRITE_LIMIT_MS = 45_000;
 /** Within this time a lease has begun again after a pause that no clock shows. */
 const NEXT_LEASE_MS = 2500;
+/** From the question to the answer of the upstream. */
+const WAITED_MS = 1000;
 /** No acknowledgement without Redis comes earlier after the last lease: 9 s less the lease, and clocks that run fast. */
 const MIN_LOST_MS = 6000;
 
@@ -111,10 +113,11 @@ export class Requests {
   }
 
   #run(
-    { server }: Target,
+    { instance, server }: Target,
     { label, limitMs }: { label: string; limitMs: number },
     work: () => Promise<string>,
   ): void {
+    if (!instance.servers.includes(server)) return;
     const { process } = server;
     const { life, idleMs } = process;
     const open: Open = { label, server, life, startedAt: this.#world.now, idleMs, limitMs };
@@ -149,18 +152,25 @@ export class Requests {
 
   /** The exceptions are those of the table in coherence/README.md. */
   #checkAge(
-    { instance, server, handle }: Target,
+    target: Target,
     { version }: Answered,
     { oldest, askedAt }: { oldest: number; askedAt: number },
   ): void {
     if (version >= oldest) return;
-    const { history, now, options } = this.#world;
+    const { instance, server, handle } = target;
+    const { now } = this.#world;
     if (now - instance.unnoticedUntil < NEXT_LEASE_MS) return;
-    // Without Redis an instance answers from what it loaded so short a time ago.
-    const loadedAfter = Math.min(askedAt, now - 1.1 * options.lostMaxAgeMs);
-    const isLost = options.lostMaxAgeMs > 0 && !server.hasLease;
-    if (isLost && version >= history.oldest(instance.name, handle, loadedAfter)) return;
+    if (!server.hasLease && this.#mayBeOld(target, version, askedAt)) return;
     const detail = `${server.process.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
     throw new Violation('no older answer after an acknowledgement', detail);
+  }
+
+  /** Without Redis an instance answers from what it loaded so short a time ago, by its wall clock. */
+  #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
+    const { history, now, options } = this.#world;
+    const { lostMaxAgeMs } = options;
+    if (now < instance.isEarlierUntil + 1.1 * lostMaxAgeMs + WAITED_MS) return true;
+    const loadedAfter = Math.min(askedAt, now - 1.1 * lostMaxAgeMs);
+    return lostMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
   }
 }

@@ -1,6 +1,7 @@
 // Runs the simulator over many seeds: `npm run simulate -- --seeds 1..100`.
 import { parseArgs } from 'node:util';
 import { FAULT_NAMES, type FaultName } from './faults.js';
+import { MUTATIONS, type Mutation } from './mutations.js';
 import { type RunResult, run } from './run.js';
 
 const { values } = parseArgs({
@@ -9,6 +10,8 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '120' },
     /** The only faults that happen, by their names, with commas between. */
     faults: { type: 'string' },
+    /** A part of the protocol to take out; see mutations.ts. */
+    mutation: { type: 'string' },
     lines: { type: 'string', default: '80' },
     /** Whether to go on after a failure. */
     all: { type: 'boolean', default: false },
@@ -35,8 +38,17 @@ function report({ seed, hash, violation, lines }: RunResult): void {
   for (const line of lines) print(`  ${line.slice(0, 300)}`);
 }
 
+function mutationOf(name: string | undefined): Mutation | undefined {
+  if (name === undefined) return undefined;
+  const mutation = MUTATIONS[name];
+  if (mutation === undefined) throw new Error(`a mutation is one of: ${Object.keys(MUTATIONS).join(', ')}`);
+  return mutation;
+}
+
 async function main(): Promise<boolean> {
-  const faults = values.faults?.split(',') as FaultName[] | undefined;
+  const mutation = mutationOf(values.mutation);
+  mutation?.apply();
+  const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
   const sums = new Map<string, number>(FAULT_NAMES.map((name) => [`fault: ${name}`, 0]));
   const startedAt = performance.now();
   let failures = 0;

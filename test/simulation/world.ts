@@ -70,7 +70,7 @@ export class World {
 
   #newMaster(held?: Keyspace): RedisServer {
     const options = {
-      wallOffsetMs: this.random.between(-500, 500),
+      wallOffsetMs: this.random.between(-5000, 5000),
       clockRate: this.random.between(0.99, 1.01),
     };
     const redis = this.simulation.redis(`redis${++this.#masters}`, options, held);
