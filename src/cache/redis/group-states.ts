@@ -57,13 +57,14 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, nu
   const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
     GROUP_NAMES.slice(part * size, (part + 1) * size),
   );
-  const numbers = await Promise.all(
+  const replies = await Promise.all(
     parts.map(async (groups) => {
       const names = groups.map((group) => stateName(commands.keyPrefix, group));
       return (await commands.script(SYNC, names, [runOf(commands, names[0] ?? '')])) as string[];
     }),
   );
-  return new Map(parts.flat().map((group, at) => [group, Number(numbers.flat()[at])]));
+  const numbers = replies.flat();
+  return new Map(GROUP_NAMES.map((group, at) => [group, Number(numbers[at])]));
 }
 
 export async function readBans(commands: LinkCommands): Promise<KnownBans> {
