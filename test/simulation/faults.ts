@@ -66,19 +66,19 @@ const FAULTS: Record<FaultName, { weight: number; begin: Fault }> = {
   'process stopped': {
     weight: 3,
     begin: (driver) => {
-      driver.pause('stopped');
+      driver.stopProcess();
     },
   },
   'machine suspended': {
     weight: 2,
     begin: (driver) => {
-      driver.pause('suspended');
+      driver.pauseMachine('suspended');
     },
   },
   'machine paused unnoticed': {
     weight: 1,
     begin: (driver) => {
-      driver.pause('unnoticed');
+      driver.pauseMachine('unnoticed');
     },
   },
   'process killed': {
@@ -174,7 +174,7 @@ export class FaultDriver {
 
   loseMessages(): void {
     const { losses } = this.#world;
-    const { name } = this.#instance();
+    const { name } = this.#random.pick(this.#instance().processes);
     losses.set(name, this.#random.pick([0.3, 1]));
     this.#later(() => {
       losses.delete(name);
@@ -190,23 +190,25 @@ export class FaultDriver {
   }
 
   cutFromRedis(): void {
-    const line = this.#world.simulation.network.line(this.#instance().process, this.#world.redis);
-    line.cut();
+    const { simulation, redis } = this.#world;
+    const lines = this.#instance().processes.map((process) => simulation.network.line(process, redis));
+    for (const line of lines) line.cut();
     this.#later(() => {
-      line.mend();
+      for (const line of lines) line.mend();
     });
   }
 
   cutFromUpstream(): void {
-    const line = this.#world.upstream.line(this.#instance().process);
-    line.cut();
+    const lines = this.#instance().processes.map((process) => this.#world.upstream.line(process));
+    for (const line of lines) line.cut();
     this.#later(() => {
-      line.mend();
+      for (const line of lines) line.mend();
     });
   }
 
   slowLine(): void {
-    const line = this.#world.simulation.network.line(this.#instance().process, this.#world.redis);
+    const process = this.#random.pick(this.#instance().processes);
+    const line = this.#world.simulation.network.line(process, this.#world.redis);
     const extraMs = this.#random.pick([60, 300, 1200]);
     if (this.#random.chance(0.5)) line.extraToServerMs = extraMs;
     else line.extraToClientMs = extraMs;
@@ -224,7 +226,15 @@ export class FaultDriver {
     });
   }
 
-  pause(kind: Pause): void {
+  stopProcess(): void {
+    const process = this.#random.pick(this.#instance().processes);
+    process.pause('stopped');
+    this.#later(() => {
+      process.resume();
+    });
+  }
+
+  pauseMachine(kind: Pause): void {
     const instance = this.#instance();
     instance.pause(kind);
     this.#later(() => {
@@ -232,8 +242,14 @@ export class FaultDriver {
     });
   }
 
+  /** A worker that is killed is replaced; a primary takes its workers with it. */
   kill(): void {
     const instance = this.#instance();
+    const process = this.#random.pick(instance.processes);
+    if (process !== instance.process) {
+      process.kill();
+      return;
+    }
     instance.kill();
     this.#world.history.killed(instance.name);
     this.#later(() => {

@@ -1,6 +1,7 @@
-// An instance of the proxy: one process that has the link to Redis and answers requests.
+// An instance of the proxy: one process that has the link to Redis and answers requests, or a primary and its workers.
 import type { RedisOptions } from '../../src/cache/instance.js';
 import type { WritesWithout } from '../../src/cache/coherence/hub.js';
+import { Crew } from './crew.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';
 import type { Pause, Process } from './process.js';
@@ -10,6 +11,8 @@ import type { Upstream } from './upstream.js';
 
 export interface InstanceDeps {
   process: Process;
+  /** None: the one process answers requests. */
+  workers: readonly Process[];
   network: Network;
   upstream: Upstream;
   findRedis: () => RedisServer;
@@ -21,7 +24,8 @@ export interface InstanceDeps {
 export class Instance {
   readonly process: Process;
   readonly #deps: InstanceDeps;
-  #servers: Server[] = [];
+  #server: Server | undefined;
+  #crew: Crew | undefined;
   /** When it was started, or had a lease last. */
   linkedAt = 0;
   /** When a pause ended that none of its clocks shows. */
@@ -40,19 +44,27 @@ export class Instance {
 
   /** The processes that answer requests; none while it is not started. */
   get servers(): readonly Server[] {
-    return this.process.isAlive ? this.#servers : [];
+    if (!this.process.isAlive) return [];
+    return this.#crew?.servers ?? (this.#server ? [this.#server] : []);
+  }
+
+  /** All of the machine. */
+  get processes(): Process[] {
+    return [this.process, ...this.#deps.workers];
   }
 
   start(): void {
-    if (this.servers.length > 0) return;
+    if (this.#server ?? this.#crew) return;
     this.process.start();
     this.linkedAt = this.process.virtualMs;
-    const { process, upstream } = this.#deps;
-    this.#servers = [new Server({ process, upstream, redis: this.#redisOptions(process) })];
+    const { process, upstream, network, workers } = this.#deps;
+    const redisFor = (each: Process): RedisOptions => this.#redisOptions(each);
+    if (workers.length === 0) this.#server = new Server({ process, upstream, redis: redisFor(process) });
+    else this.#crew = new Crew({ primary: process, workers, network, upstream, redisFor });
   }
 
   stepClock(ms: number, now: number): void {
-    this.process.stepWallClock(ms);
+    for (const process of this.processes) process.stepWallClock(ms);
     this.isEarlierUntil = now - ms;
   }
 
@@ -62,18 +74,19 @@ export class Instance {
 
   /** Of a machine that is suspended all processes are paused. */
   pause(kind: Pause): void {
-    this.process.pause(kind);
+    for (const process of this.processes) process.pause(kind);
     if (kind === 'unnoticed') this.unnoticedUntil = Infinity;
   }
 
   resume(now: number): void {
-    this.process.resume();
+    for (const process of this.processes) process.resume();
     if (this.unnoticedUntil === Infinity) this.unnoticedUntil = now;
   }
 
   kill(): void {
-    this.process.kill();
-    this.#servers = [];
+    for (const process of this.processes) process.kill();
+    this.#server = undefined;
+    this.#crew = undefined;
   }
 
   #redisOptions(process: Process): RedisOptions {

@@ -36,7 +36,7 @@ export class Invariants {
   /** @throws Violation when an instance is not linked */
   checkLinked(): void {
     for (const { servers, name } of this.#world.instances)
-      if (!servers.every((server) => server.hasLease))
+      if (servers.length === 0 || !servers.every((server) => server.hasLease))
         throw new Violation('every instance is linked again', name);
   }
 

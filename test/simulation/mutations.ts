@@ -2,6 +2,7 @@
 import { Acknowledgements } from '../../src/cache/coherence/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/group-numbers.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
+import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisLink } from '../../src/cache/redis/link.js';
@@ -179,27 +180,38 @@ const withLease = (isOver: (clock: number, endsAt: number) => boolean) => (): ((
   )();
 };
 
-/** The reply to SYNC is the one from before the subscription. */
+/** The numbers are those from before the subscription. */
 const readNumbersFirst = (): (() => void) => {
-  const early = new Map<string, unknown>();
-  let asks: (() => Promise<unknown>) | undefined;
+  const early = new WeakMap<RedisCommands, Map<string, Promise<unknown>>>();
   return together(
     () =>
       replace(
         RedisCommands,
         'script',
         (original) =>
-          async function script(this: RedisCommands, source, keys, args) {
-            if (source !== SYNC || keys.length < 2) return original.call(this, source, keys, args);
-            asks ??= () => original.call(this, source, keys, args);
-            const name = `${keys.join()} ${args.join()}`;
-            const reply = await original.call(this, source, keys, args);
-            const known = early.get(name) ?? reply;
-            early.set(name, reply);
-            return known;
+          function script(this: RedisCommands, source, keys, args) {
+            const replies = source === SYNC ? early.get(this) : undefined;
+            const reply = replies?.get(keys.join());
+            if (reply === undefined) {
+              const fresh = original.call(this, source, keys, args);
+              replies?.set(keys.join(), fresh);
+              return fresh;
+            }
+            replies?.delete(keys.join());
+            return reply;
           },
       ),
-    () => () => undefined,
+    () =>
+      replace(
+        RedisCommands,
+        'openSubscription',
+        (original) =>
+          async function openSubscription(this: RedisCommands, master, events) {
+            early.set(this, new Map());
+            await readNumbers(this);
+            return original.call(this, master, events);
+          },
+      ),
   )();
 };
 

@@ -24,6 +24,9 @@ export type Counted = 'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'f
 
 /** The timeout of the upstream, of Redis, and of lines that are slow. */
 const READ_LIMIT_MS = 5000;
+/** More with workers: one of them asks for all, and the primary is waited for. */
+const WORKERS_READ_LIMIT_MS = 9000;
+const WORKERS_WRITE_LIMIT_MS = 100_000;
 /** Raise, upstream, change, twice the wait for acknowledgements, an expulsion, and the same again after a return. */
 const WRITE_LIMIT_MS = 45_000;
 /** Within this time a lease has begun again after a pause that no clock shows. */
@@ -56,7 +59,7 @@ export class Requests {
     const kind = authoritative ? 'reads the authority for' : 'reads';
     this.#run(
       target,
-      { label: `${kind} ${handle}`, limitMs: authoritative ? WRITE_LIMIT_MS : READ_LIMIT_MS },
+      { label: `${kind} ${handle}`, limitMs: authoritative ? this.#writeLimitMs : this.#readLimitMs },
       async () => {
         const answered = await server.read(handle, authoritative);
         this.counts.reads++;
@@ -67,9 +70,17 @@ export class Requests {
     );
   }
 
+  get #readLimitMs(): number {
+    return this.#world.options.workers > 0 ? WORKERS_READ_LIMIT_MS : READ_LIMIT_MS;
+  }
+
+  get #writeLimitMs(): number {
+    return this.#world.options.workers > 0 ? WORKERS_WRITE_LIMIT_MS : WRITE_LIMIT_MS;
+  }
+
   write(target: Target, onAcknowledged: () => void): void {
     const { server, handle } = target;
-    this.#run(target, { label: `writes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
+    this.#run(target, { label: `writes ${handle}`, limitMs: this.#writeLimitMs }, async () => {
       const version = await server.write(handle).catch((failure: unknown) => {
         this.counts.failedWrites++;
         throw failure;
@@ -90,7 +101,7 @@ export class Requests {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);
     const what = prefix === undefined ? { handle } : { prefix };
-    this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
+    this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: this.#writeLimitMs }, async () => {
       await server.purge(what, isSoft);
       this.counts.purges++;
       this.#acknowledged(target, version);

@@ -94,9 +94,19 @@ function startInstances({ instances, random, after }: World): void {
   }
 }
 
+const SIZES = [
+  { instances: 1, workers: 2 },
+  { instances: 2, workers: 0 },
+  { instances: 2, workers: 0 },
+  { instances: 2, workers: 2 },
+  { instances: 3, workers: 0 },
+  { instances: 3, workers: 0 },
+  { instances: 4, workers: 0 },
+];
+
 function chooseOptions(random: Random): Omit<WorldOptions, 'keptLines'> {
   return {
-    instances: random.integer(1, 4),
+    ...random.pick(SIZES),
     writesWithout: random.pick(['wait', 'refuse']),
     lostMaxAgeMs: random.pick([0, 0, 2000]),
     commandTimeoutMs: random.pick([50, 200]),

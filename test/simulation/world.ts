@@ -14,6 +14,8 @@ import type { Violation } from './violation.js';
 
 export interface WorldOptions {
   instances: number;
+  /** Of each instance; 0: it is one process. */
+  workers: number;
   writesWithout: WritesWithout;
   lostMaxAgeMs: number;
   commandTimeoutMs: number;
@@ -80,14 +82,18 @@ export class World {
   }
 
   #newInstance(at: number): Instance {
-    const { writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.options;
+    const { writesWithout, lostMaxAgeMs, commandTimeoutMs, workers } = this.options;
     const clocks = {
       wallOffsetMs: this.random.between(-5000, 5000),
       clockRate: this.random.between(0.96, 1.04),
       timerLatenessMs: this.random.pick([1, 5, 20]),
     };
+    const name = `i${at + 1}`;
     return new Instance({
-      process: this.simulation.process(`i${at + 1}`, clocks),
+      process: this.simulation.process(name, clocks),
+      workers: Array.from({ length: workers }, (_, worker) =>
+        this.simulation.process(`${name}w${worker + 1}`, clocks),
+      ),
       network: this.simulation.network,
       upstream: this.upstream,
       findRedis: () => this.redis,
