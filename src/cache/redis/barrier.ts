@@ -2,7 +2,7 @@
 import type { Acknowledgements } from '../coherence/acknowledgements.js';
 import type { Clock } from '../coherence/clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
-import type { Members } from './members.js';
+import type { Members, Others } from './members.js';
 
 export interface BarrierDeps {
   clock: Pick<Clock, 'after'>;
@@ -12,17 +12,18 @@ export interface BarrierDeps {
 
 /**
  * Gives the members that have renewed their lease and not acknowledged: they have not received the message. The change
- * has been published, so whoever joins later receives newer ones only. `call` is '' where no acknowledgement was asked for.
+ * has been published, so whoever joins later receives newer ones only: also one that is expelled now, and joins again.
+ * Undefined: the members could not be read. `call` is '' where no acknowledgement was asked for.
  */
 export async function awaitAcknowledgements(
   { clock, members, acknowledgements }: BarrierDeps,
   call: string,
-): Promise<string[]> {
+): Promise<string[] | undefined> {
   const leaseIsOver = wait(clock, LEASE_WAIT_MS);
-  const before = call === '' ? undefined : await members.others().catch(() => undefined);
-  if (before === undefined) {
+  const before = call === '' ? NOBODY : await members.others().catch(() => undefined);
+  if (call === '' || before === undefined) {
     await leaseIsOver.done;
-    return [];
+    return before && [];
   }
   const ids = [...before.ends.keys()];
   const listIsComplete = wait(clock, before.incompleteForMs);
@@ -35,8 +36,13 @@ export async function awaitAcknowledgements(
   const isRenewed = (member: string): boolean => after?.ends.get(member) !== before.ends.get(member);
   for (const [member, end] of before.ends)
     if (missing.includes(member) && !isRenewed(member)) members.leaseIsOver(member, end);
-  return missing.filter(isRenewed);
+  return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
 }
+
+const NOBODY: Others = { ends: new Map(), incompleteForMs: 0 };
+
+/** Its end is negative. */
+const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**
  * Expelled, they cannot renew their lease: they find that out, distrust what they keep, and join again. False: Redis could

@@ -56,12 +56,14 @@ export class Publisher {
   /** A member that has not received the message, and renews its lease, is sent it once more before it is expelled. */
   async #confirm(change: Change, call: string): Promise<boolean> {
     const late = await this.#awaitAcknowledgements(call);
+    if (late === undefined) return false;
     if (late.length === 0) return true;
     const again = this.#newCall();
     const stillLate = await this.#send(change, again).then(
       () => this.#awaitAcknowledgements(again),
       () => late,
     );
+    if (stillLate === undefined) return false;
     return stillLate.length === 0 || expel(this.#deps, stillLate);
   }
 
@@ -97,7 +99,7 @@ export class Publisher {
     return untilDeadline(publishChange(commands, channels(), publication), PUBLISH_TIMEOUT_MS, late, clock);
   }
 
-  async #awaitAcknowledgements(call: string): Promise<string[]> {
+  async #awaitAcknowledgements(call: string): Promise<string[] | undefined> {
     try {
       return await awaitAcknowledgements(this.#deps, call);
     } finally {
