@@ -1,175 +1,23 @@
-// What goes wrong: each fault begins, and ends by itself.
+// What goes wrong: each fault begins when it is called, and ends by itself.
 import type { Instance } from './instance.js';
 import type { Pause } from './process.js';
 import type { Random } from './random.js';
 import type { Keyspace } from './redis-keyspace.js';
 import type { World } from './world.js';
 
-export type FaultName =
-  | 'message lost'
-  | 'connection lost'
-  | 'cut from Redis'
-  | 'cut from upstream'
-  | 'slow line'
-  | 'slow upstream'
-  | 'process stopped'
-  | 'machine suspended'
-  | 'machine paused unnoticed'
-  | 'process killed'
-  | 'wall clock stepped'
-  | 'Redis frozen'
-  | 'Redis restarted empty'
-  | 'Redis restarted with an old dump'
-  | 'failover to a stale replica'
-  | 'state evicted'
-  | 'Redis flushed';
-
-type Fault = (driver: FaultDriver) => void;
-
-const FAULTS: Record<FaultName, { weight: number; begin: Fault }> = {
-  'message lost': {
-    weight: 4,
-    begin: (driver) => {
-      driver.loseMessages();
-    },
-  },
-  'connection lost': {
-    weight: 3,
-    begin: (driver) => {
-      driver.loseConnection();
-    },
-  },
-  'cut from Redis': {
-    weight: 4,
-    begin: (driver) => {
-      driver.cutFromRedis();
-    },
-  },
-  'cut from upstream': {
-    weight: 1,
-    begin: (driver) => {
-      driver.cutFromUpstream();
-    },
-  },
-  'slow line': {
-    weight: 2,
-    begin: (driver) => {
-      driver.slowLine();
-    },
-  },
-  'slow upstream': {
-    weight: 1,
-    begin: (driver) => {
-      driver.slowUpstream();
-    },
-  },
-  'process stopped': {
-    weight: 3,
-    begin: (driver) => {
-      driver.stopProcess();
-    },
-  },
-  'machine suspended': {
-    weight: 2,
-    begin: (driver) => {
-      driver.pauseMachine('suspended');
-    },
-  },
-  'machine paused unnoticed': {
-    weight: 1,
-    begin: (driver) => {
-      driver.pauseMachine('unnoticed');
-    },
-  },
-  'process killed': {
-    weight: 3,
-    begin: (driver) => {
-      driver.kill();
-    },
-  },
-  'wall clock stepped': {
-    weight: 1,
-    begin: (driver) => {
-      driver.stepClock();
-    },
-  },
-  'Redis frozen': {
-    weight: 3,
-    begin: (driver) => {
-      driver.freezeRedis();
-    },
-  },
-  'Redis restarted empty': {
-    weight: 1,
-    begin: (driver) => {
-      driver.restartRedis('empty');
-    },
-  },
-  'Redis restarted with an old dump': {
-    weight: 2,
-    begin: (driver) => {
-      driver.restartRedis('dump');
-    },
-  },
-  'failover to a stale replica': {
-    weight: 2,
-    begin: (driver) => {
-      driver.failOver();
-    },
-  },
-  'state evicted': {
-    weight: 1,
-    begin: (driver) => {
-      driver.evict();
-    },
-  },
-  'Redis flushed': {
-    weight: 1,
-    begin: (driver) => {
-      driver.flush();
-    },
-  },
-};
-
-export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
-
 const DUMP_EVERY_MS = 5000;
 const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
 
-export class FaultDriver {
-  readonly counts = new Map<FaultName, number>();
+export class Faults {
   readonly #world: World;
   readonly #random: Random;
-  readonly #names: readonly FaultName[];
   #dumps: Keyspace[] = [];
-  #isOver = false;
 
-  /** `only`: the faults that happen; all where nothing is given. */
-  constructor(world: World, only: readonly FaultName[] = FAULT_NAMES) {
+  constructor(world: World) {
     this.#world = world;
     this.#random = world.simulation.random.stream('faults');
-    this.#names = only.flatMap((name) => Array.from({ length: FAULTS[name].weight }, () => name));
-  }
-
-  start(meanPauseMs: number): void {
-    const again = (): void => {
-      this.#world.after(this.#random.between(0, 2 * meanPauseMs), 'a fault', () => {
-        if (this.#isOver) return;
-        const name = this.#random.pick(this.#names);
-        this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
-        this.#world.simulation.scheduler.note(`fault: ${name}`);
-        FAULTS[name].begin(this);
-        again();
-      });
-    };
-    if (this.#names.length > 0) again();
-    this.#dumpAgain();
-  }
-
-  /** No more faults begin; those that have begun end in time. */
-  stop(): void {
-    this.#isOver = true;
+    this.#saveAgain();
   }
 
   loseMessages(): void {
@@ -316,11 +164,11 @@ export class FaultDriver {
     this.#world.after(this.#random.between(min, max), 'a fault ends', end);
   }
 
-  #dumpAgain(): void {
+  #saveAgain(): void {
     this.#world.after(DUMP_EVERY_MS, 'Redis saves', () => {
       const { redis } = this.#world;
       if (redis.host.isAlive) this.#dumps = [...this.#dumps, redis.dump()].slice(-KEPT_DUMPS);
-      if (!this.#isOver) this.#dumpAgain();
+      this.#saveAgain();
     });
   }
 }

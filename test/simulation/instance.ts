@@ -28,6 +28,10 @@ export class Instance {
   #crew: Crew | undefined;
   /** When it was started, or had a lease last. */
   linkedAt = 0;
+  /** Whether another one has had a lease since, and need not wait for a report of this one any longer. */
+  wasAlone = false;
+  /** Since when it and Redis have been able to reach each other. */
+  reachesRedisSince = 0;
   /** When a pause ended that none of its clocks shows. */
   unnoticedUntil = -Infinity;
   /** Until then its wall clock shows again what it showed before it was put back. */
@@ -68,8 +72,8 @@ export class Instance {
     this.isEarlierUntil = now - ms;
   }
 
-  noteLease(now: number): void {
-    if (this.servers.some((server) => server.hasLease)) this.linkedAt = now;
+  get hasLease(): boolean {
+    return this.servers.some((server) => server.hasLease);
   }
 
   /** Of a machine that is suspended all processes are paused. */

@@ -4,6 +4,7 @@ import { decodeEntry, originOf } from '../../src/cache/entry.js';
 import { RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/names.js';
 import { recordKey } from '../../src/handle/handle.js';
+import { noteOutages } from './outages.js';
 import { versionOf } from './upstream.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
@@ -25,7 +26,7 @@ export class Invariants {
   check(): void {
     const { violation, instances, now, requests } = this.#world;
     if (violation !== undefined) throw violation;
-    for (const instance of instances) instance.noteLease(now);
+    noteOutages(this.#world);
     this.#checkMemory();
     if (now - this.#lookedAt < LOOK_EVERY_MS) return;
     this.#lookedAt = now;

@@ -1,16 +1,25 @@
 // Parts of the protocol, each taken out in turn: the simulator has to find what the part is there for.
-import { Acknowledgements } from '../../src/cache/coherence/acknowledgements.js';
-import { GroupNumbers } from '../../src/cache/coherence/group-numbers.js';
-import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
-import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { CHANGE, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
+import { CHANGE, RENEW } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisLink } from '../../src/cache/redis/link.js';
 import { Members } from '../../src/cache/redis/members.js';
 import { Publisher } from '../../src/cache/redis/publisher.js';
 import { Receiver } from '../../src/cache/redis/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
-import type { FaultName } from './faults.js';
+import type { FaultName } from './fault-driver.js';
+import {
+  awaitForEver,
+  awaitNoLapsed,
+  awaitNobodyAtFirst,
+  believeGaps,
+  passOverRenewed,
+  readNumbersFirst,
+  replace,
+  together,
+  trustBeforeFirstLease,
+  withLease,
+  withScripts,
+} from './taken-out.js';
 
 export interface Mutation {
   /** The row of the table of faults that the part answers, where it is one of them. */
@@ -20,217 +29,6 @@ export interface Mutation {
   /** The faults that it takes; all where nothing is given. */
   faults?: readonly FaultName[];
 }
-
-/** Puts another method in the place of one of a class. */
-function replace<T extends object, K extends keyof T>(
-  { prototype }: { prototype: T },
-  name: K,
-  make: (original: T[K]) => T[K],
-): () => void {
-  const original = prototype[name];
-  prototype[name] = make(original);
-  return () => {
-    prototype[name] = original;
-  };
-}
-
-const together =
-  (...all: (() => () => void)[]) =>
-  (): (() => void) => {
-    const restores = all.map((apply) => apply());
-    return () => {
-      for (const restore of restores) restore();
-    };
-  };
-
-const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
-
-/** Scripts, or their arguments, are changed before they are sent. */
-const withScripts =
-  (change: (source: string, args: readonly unknown[]) => [string, readonly unknown[]]) => () =>
-    replace(
-      RedisCommands,
-      'script',
-      (original) =>
-        function script(this: RedisCommands, source, keys, args) {
-          const [other, changed] = change(source, args);
-          return original.call(this, other, keys, changed as typeof args);
-        },
-    );
-
-const believeGaps = (): (() => void) =>
-  replace(
-    GroupNumbers,
-    'isNext',
-    (original) =>
-      function isNext(this: GroupNumbers, group, seq) {
-        original.call(this, group, seq);
-        return true;
-      },
-  );
-
-const passOverRenewed = (): (() => void) =>
-  replace(
-    Members,
-    'others',
-    (original) =>
-      async function others(this: Members) {
-        const { ends, incompleteForMs } = await original.call(this);
-        return { ends: new Map([...ends.keys()].map((member) => [member, 'the same'])), incompleteForMs };
-      },
-  );
-
-/** Whoever does not acknowledge is waited for. */
-const awaitForEver = (): (() => void) => {
-  let isMissing = false;
-  return together(
-    () =>
-      replace(
-        Acknowledgements,
-        'missing',
-        (original) =>
-          function missing(this: Acknowledgements, call, members) {
-            const left = original.call(this, call, members);
-            isMissing = left.length > 0;
-            return left;
-          },
-      ),
-    () =>
-      replace(
-        Members,
-        'others',
-        (original) =>
-          function others(this: Members) {
-            if (!isMissing) return original.call(this);
-            isMissing = false;
-            return never();
-          },
-      ),
-  )();
-};
-
-const FIRST_CALLS = 8;
-
-/** As if it knew of the others only after a while. */
-const awaitNobodyAtFirst = (): (() => void) => {
-  const calls = new WeakMap<Members, number>();
-  return replace(
-    Members,
-    'others',
-    (original) =>
-      function others(this: Members) {
-        const count = (calls.get(this) ?? 0) + 1;
-        calls.set(this, count);
-        return count <= FIRST_CALLS
-          ? Promise.resolve({ ends: new Map(), incompleteForMs: 0 })
-          : original.call(this);
-      },
-  );
-};
-
-const trustBeforeFirstLease = (): (() => void) => {
-  const hadLease = new WeakSet<RedisLink>();
-  return replace(
-    RedisLink,
-    'leaseLeftMs',
-    (original) =>
-      function leaseLeftMs(this: RedisLink) {
-        const left = original.call(this);
-        if (left > 0) hadLease.add(this);
-        return hadLease.has(this) ? left : LEASE_MS;
-      },
-  );
-};
-
-/** `isOver`: what is left of the checks when a lease is asked whether it has ended. */
-const withLease = (isOver: (clock: number, endsAt: number) => boolean) => (): (() => void) => {
-  const endsAt = new WeakMap<Lease, number>();
-  return together(
-    () =>
-      replace(
-        Lease,
-        'renew',
-        (original) =>
-          function renew(this: Lease, askedAt: Moment, lifeMs = LEASE_MS) {
-            endsAt.set(this, askedAt.monotonic + lifeMs);
-            original.call(this, askedAt, lifeMs);
-          },
-      ),
-    () =>
-      replace(
-        Lease,
-        'end',
-        (original) =>
-          function end(this: Lease) {
-            endsAt.delete(this);
-            original.call(this);
-          },
-      ),
-    () =>
-      replace(
-        Lease,
-        'leftMs',
-        () =>
-          function leftMs(this: Lease) {
-            const { monotonic } = this.moment();
-            const end = endsAt.get(this) ?? -Infinity;
-            return end === -Infinity || isOver(monotonic, end) ? 0 : Math.max(1, end - monotonic);
-          },
-      ),
-  )();
-};
-
-/** The numbers are those from before the subscription. */
-const readNumbersFirst = (): (() => void) => {
-  const early = new WeakMap<RedisCommands, Map<string, Promise<unknown>>>();
-  return together(
-    () =>
-      replace(
-        RedisCommands,
-        'script',
-        (original) =>
-          function script(this: RedisCommands, source, keys, args) {
-            const replies = source === SYNC ? early.get(this) : undefined;
-            const reply = replies?.get(keys.join());
-            if (reply === undefined) {
-              const fresh = original.call(this, source, keys, args);
-              replies?.set(keys.join(), fresh);
-              return fresh;
-            }
-            replies?.delete(keys.join());
-            return reply;
-          },
-      ),
-    () =>
-      replace(
-        RedisCommands,
-        'openSubscription',
-        (original) =>
-          async function openSubscription(this: RedisCommands, master, events) {
-            early.set(this, new Map());
-            await readNumbers(this);
-            return original.call(this, master, events);
-          },
-      ),
-  )();
-};
-
-const awaitNoLapsed = (): (() => void) =>
-  replace(
-    Members,
-    'renew',
-    (original) =>
-      async function renew(this: Members, how) {
-        const renewed = await original.call(this, how);
-        const { lapsed } = renewed;
-        const uncounted = {
-          length: 0,
-          includes: (member: string) => lapsed.includes(member),
-          [Symbol.iterator]: () => lapsed[Symbol.iterator](),
-        };
-        return { ...renewed, lapsed: uncounted as unknown as string[] };
-      },
-  );
 
 export const MUTATIONS: Record<string, Mutation> = {
   'members that renew count as having received': { row: 1, apply: passOverRenewed },

@@ -20,7 +20,8 @@ interface Open {
   limitMs: number;
 }
 
-export type Counted = 'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges';
+export type Counted =
+  'reads' | 'staleAnswers' | 'writes' | 'refusedWrites' | 'failedWrites' | 'purges' | 'refreshes';
 
 /** The timeout of the upstream, of Redis, and of lines that are slow. */
 const READ_LIMIT_MS = 5000;
@@ -44,6 +45,7 @@ export class Requests {
     refusedWrites: 0,
     failedWrites: 0,
     purges: 0,
+    refreshes: 0,
   };
   readonly #world: World;
   readonly #open = new Set<Open>();
@@ -92,6 +94,18 @@ export class Requests {
       this.counts.writes++;
       this.#acknowledged(target, version);
       onAcknowledged();
+      return `version ${version}`;
+    });
+  }
+
+  /** The record is changed past the proxy, and somebody asks the authority for it. */
+  refresh(target: Target): void {
+    const { server, handle } = target;
+    this.#world.upstream.change(handle);
+    this.#run(target, { label: `refreshes ${handle}`, limitMs: this.#writeLimitMs }, async () => {
+      const { version, isFresh } = await server.read(handle, true);
+      this.counts.refreshes++;
+      if (isFresh) this.#acknowledged(target, version);
       return `version ${version}`;
     });
   }
@@ -158,7 +172,8 @@ export class Requests {
   #acknowledged({ instance, handle }: Target, version: number): void {
     const { now, history, options } = this.#world;
     const isConfirmed = options.writesWithout === 'refuse' || now - instance.linkedAt < MIN_LOST_MS;
-    history.acknowledged({ handle, version, instance: instance.name, at: now, isConfirmed });
+    const by = isConfirmed ? 'confirmed' : instance.wasAlone ? 'alone' : 'cut off';
+    history.acknowledged({ handle, version, instance: instance.name, at: now, by });
   }
 
   /** The exceptions are those of the table in coherence/README.md. */

@@ -1,5 +1,5 @@
 // One run of the simulator: a world of one seed, its clients and its faults, with the invariants checked after every step.
-import { FAULT_NAMES, FaultDriver, type FaultName } from './faults.js';
+import { FAULT_NAMES, FaultDriver, type FaultName } from './fault-driver.js';
 import { Invariants } from './invariants.js';
 import type { Random } from './random.js';
 import { type Counted } from './requests.js';

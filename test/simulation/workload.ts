@@ -6,7 +6,7 @@ import type { World } from './world.js';
 
 const READ_EVERY_MS = 60;
 const WRITE_EVERY_MS = 700;
-const AUTHORITY_EVERY_MS = 9000;
+const AUTHORITY_EVERY_MS = 4000;
 const PURGE_EVERY_MS = 8000;
 const READS_AFTER_WITHIN_MS = 30;
 
@@ -33,7 +33,8 @@ export class Workload {
     });
     this.#every(AUTHORITY_EVERY_MS, 'a reader of the authority', () => {
       this.#at((target) => {
-        this.#world.requests.read(target, true);
+        if (this.#random.chance(0.5)) this.#world.requests.read(target, true);
+        else this.#world.requests.refresh(target);
       });
     });
     this.#every(PURGE_EVERY_MS, 'an operator', () => {

@@ -1,0 +1,31 @@
+// Which instances are cut off from Redis, and whether alone: what decides which exceptions of the specification hold.
+import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
+import type { Instance } from './instance.js';
+import type { World } from './world.js';
+
+/** For so long an instance that returns waits for the reports of others, by clocks that may run fast. */
+const AWAITED_MS = MEMBERSHIP_MS / 1.05;
+
+export function noteOutages(world: World): void {
+  const { instances, now } = world;
+  for (const instance of instances) {
+    if (!reachesRedis(world, instance)) instance.reachesRedisSince = Infinity;
+    else if (instance.reachesRedisSince === Infinity) instance.reachesRedisSince = now;
+  }
+  const linked = instances.filter((instance) => instance.hasLease);
+  for (const instance of linked) {
+    instance.linkedAt = now;
+    instance.wasAlone = false;
+  }
+  if (!linked.some(({ reachesRedisSince }) => now - reachesRedisSince > AWAITED_MS)) return;
+  for (const instance of instances) {
+    if (instance.wasAlone || linked.includes(instance)) continue;
+    instance.wasAlone = true;
+    world.history.isAlone(instance.name);
+  }
+}
+
+function reachesRedis({ redis, simulation }: World, { process }: Instance): boolean {
+  if (!redis.host.isAlive || redis.host.isPaused || !process.isAlive || process.isPaused) return false;
+  return !simulation.network.line(process, redis).isCut;
+}
