@@ -77,6 +77,10 @@ export class TieredStore implements Store<TieredTicket> {
     return this.#deps.coherence.publish({ kind: 'forget', key });
   }
 
+  forgetCopies(key: string): Promise<void> {
+    return this.#deps.coherence.publish({ kind: 'replaced', key });
+  }
+
   soften(key: string): Promise<void> {
     return this.#deps.coherence.publish({ kind: 'soften', key });
   }

@@ -113,17 +113,19 @@ export class Loader<Ticket> {
   async #store({ key, authoritative }: Task, entry: Entry, ticket: Ticket): Promise<void> {
     const { store } = this.#deps;
     if (!authoritative) await store.set(key, entry, ticket);
-    else if (!(await store.replace(key, entry, ticket))) await this.#dropUnlessSame(key, entry);
+    else if (!(await store.replace(key, entry, ticket))) await this.#invalidate(key, entry);
   }
 
   /**
    * A write, or another authoritative answer, came in between: nobody can tell which of the two is newer.
-   * An older record must not be answered after this one was, so an entry that differs goes.
+   * An older record must not be answered after this one was, so an entry that differs goes. So do the copies of others.
    */
-  async #dropUnlessSame(key: string, entry: Entry): Promise<void> {
+  async #invalidate(key: string, entry: Entry): Promise<void> {
     const { store } = this.#deps;
     const { entry: kept } = await store.get(key);
-    if (kept !== undefined && !hasSameContent(kept, entry)) await store.forget(key);
+    if (kept === undefined) await store.soften(key);
+    else if (hasSameContent(kept, entry)) await store.forgetCopies(key);
+    else await store.forget(key);
   }
 
   async #drop({ key, authoritative }: Task, { entry: kept }: Looked<Ticket>): Promise<void> {

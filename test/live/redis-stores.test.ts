@@ -37,6 +37,7 @@ function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket
       set: (key, entry, of) => of.store.set(key, entry, of.ticket),
       replace: (key, entry, of) => of.store.replace(key, entry, of.ticket),
       forget: (key) => store.forget(key),
+      forgetCopies: (key) => store.forgetCopies(key),
       soften: (key) => store.soften(key),
       ban: (ban) => store.ban(ban),
       fence: (key) => store.fence(key),
@@ -56,6 +57,7 @@ function acrossInstances(writer: OpenInstance, reader: OpenInstance): Opened<Tie
       set: (key, entry, ticket) => reader.store.set(key, entry, ticket),
       replace: (key, entry, ticket) => reader.store.replace(key, entry, ticket),
       forget: (key) => writer.store.forget(key),
+      forgetCopies: (key) => writer.store.forgetCopies(key),
       soften: (key) => writer.store.soften(key),
       ban: (ban) => writer.store.ban(ban),
       async fence(key) {

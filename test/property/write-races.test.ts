@@ -14,7 +14,7 @@ import {
 
 const nothing = (): Promise<void> => Promise.resolve();
 /** No act of these races purges, and nobody looks at Cache-Status. */
-const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
+const noPurge = { forgetCopies: nothing, soften: nothing, ban: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
 function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.Scheduler, Act[]]> {

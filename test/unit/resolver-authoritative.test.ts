@@ -1,0 +1,59 @@
+// An authoritative answer that may not be stored: whatever else is kept of the handle may be older.
+import { expect, test } from 'vitest';
+import type { Change } from '../../src/cache/coherence/message.js';
+import { MemoryStore } from '../../src/cache/memory-store.js';
+import { Resting } from '../../src/cache/resting.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { Resolver } from '../../src/resolver/resolver.js';
+import { NOW, entryOf } from '../support/store-contract.js';
+
+const HANDLE = '21.T1/FENCED';
+const now = (): number => NOW;
+
+/** A write of the handle is in flight, elsewhere. */
+function start() {
+  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
+  const memory = new MemoryStore({ bounds, now });
+  const changes: Change[] = [];
+  const publish = (change: Change): Promise<void> => {
+    changes.push(change);
+    return Promise.resolve();
+  };
+  const resolver = new Resolver({
+    store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
+    memory,
+    upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }) },
+    resting: new Resting(0, now),
+    lifetimes: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
+    trustedSince: () => 0,
+    refreshAheadMinHits: 0,
+    staleAfterMs: 1_000_000,
+    caseSensitive: false,
+    now,
+  });
+  return { memory, changes, resolver, key: resolver.keyOf(HANDLE) };
+}
+
+test('makes stale what other instances keep, also when nothing is kept here', async () => {
+  const { memory, changes, resolver, key } = start();
+  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  await resolver.resolve(HANDLE, { authoritative: true });
+  expect(changes).toEqual([{ kind: 'soften', key }]);
+});
+
+test('takes the copies of others, where the same record is kept here', async () => {
+  const { memory, changes, resolver, key } = start();
+  memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
+  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  await resolver.resolve(HANDLE, { authoritative: true });
+  expect(changes).toEqual([{ kind: 'replaced', key }]);
+});
+
+test('takes away what is kept here and says something else', async () => {
+  const { memory, changes, resolver, key } = start();
+  memory.set(key, entryOf('other'), memory.get(key).ticket);
+  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  await resolver.resolve(HANDLE, { authoritative: true });
+  expect(changes).toEqual([{ kind: 'forget', key }]);
+});
