@@ -40,7 +40,7 @@ export interface Store<Ticket> {
   replace(key: string, entry: Entry, ticket: Ticket): Promise<boolean>;
   /** Drops the entry and makes every ticket given out for the key so far bad. */
   forget(key: string): Promise<void>;
-  /** Drops the entry in the memory of every other process: what is kept here is newer. */
+  /** Drops every other copy of the entry: what is kept here is newer, and stays where that can be told apart. */
   forgetCopies(key: string): Promise<void>;
   /** The entry may only stand in from now on; every ticket given out for the key so far is bad. */
   soften(key: string): Promise<void>;

@@ -78,7 +78,8 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   forgetCopies(key: string): Promise<void> {
-    return this.#deps.coherence.publish({ kind: 'replaced', key });
+    // That of Redis may be older than that of this process, and is a copy too.
+    return this.#deps.coherence.publish({ kind: this.#deps.redis ? 'forget' : 'replaced', key });
   }
 
   soften(key: string): Promise<void> {

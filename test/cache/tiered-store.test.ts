@@ -119,6 +119,13 @@ test.each<[what: string, stored: boolean | undefined, kind: Change['kind']]>([
   expect(changes).toEqual([{ kind, key: KEY }]);
 });
 
+test('with Redis the copies of an entry are dropped there too', async () => {
+  const { store, changes, pass } = open();
+  pass();
+  await store.forgetCopies(KEY);
+  expect(changes).toEqual([{ kind: 'forget', key: KEY }]);
+});
+
 test('an unknown end keeps the key no longer when the clock is put back', async () => {
   const { store, changes, pass, setBy } = open();
   pass();

@@ -170,9 +170,10 @@ export class Requests {
   }
 
   #acknowledged({ instance, handle }: Target, version: number): void {
-    const { now, history, options } = this.#world;
+    const { now, history, options, instances } = this.#world;
     const isConfirmed = options.writesWithout === 'refuse' || now - instance.linkedAt < MIN_LOST_MS;
-    const by = isConfirmed ? 'confirmed' : instance.wasAlone ? 'alone' : 'cut off';
+    const isAlone = instance.wasAlone || instances.some((other) => other !== instance && other.hasLease);
+    const by = isConfirmed ? 'confirmed' : isAlone ? 'alone' : 'cut off';
     history.acknowledged({ handle, version, instance: instance.name, at: now, by });
   }
 
