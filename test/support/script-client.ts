@@ -41,7 +41,7 @@ export interface ScriptClient {
 }
 
 export function createScriptClient(client: Redis): ScriptClient {
-  const bans = new Bans();
+  const bans = new Bans(runNamed('this'));
   const channels = createChannels(PREFIX, false);
   const commands = {
     isCluster: false,
@@ -52,7 +52,12 @@ export function createScriptClient(client: Redis): ScriptClient {
     command: (name, ...args) => client.call(name, ...args),
     run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
   } as Partial<LinkCommands> as LinkCommands & { run: never };
-  const store = new RedisStore({ commands, bans: () => bans, isLinked: () => true, now: () => SCRIPTS_NOW });
+  const store = new RedisStore({
+    commands,
+    bans: () => (bans.run === made.run ? bans : new Bans(made.run)),
+    isLinked: () => true,
+    now: () => SCRIPTS_NOW,
+  });
   const made: ScriptClient = {
     commands,
     store,

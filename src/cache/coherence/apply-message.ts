@@ -1,6 +1,6 @@
 // Applies changes that were published, here or elsewhere, to the cache of this process.
 import type { MemoryStore } from '../memory-store.js';
-import { Bans } from './bans.js';
+import { Bans, type NumberedBan } from './bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './message.js';
 
 export interface ApplyDeps {
@@ -20,6 +20,8 @@ export interface Applied {
 
 export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps): Applied {
   let bans = new Bans();
+  /** Since the bans of Redis were read. */
+  const arrived = new Map<number, NumberedBan>();
   /** Of the list in Redis; undefined while it has not been read. */
   let floor: number | undefined;
   const ban = (prefix: string, isSoft: boolean): void => {
@@ -33,8 +35,9 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
   const takeOver = (known: KnownBans): void => {
     // Bans up to the floor are not listed any more: one of them may have been missed.
     if (known.floor !== floor) distrust();
-    // The list was lost, and the clock of the server that began it anew is behind: its numbers are no old ones.
-    if (known.floor < (floor ?? 0)) bans = new Bans();
+    // Another server, whose clock may be behind: its numbers are not older ones.
+    if (known.run !== bans.run) bans = bansOf(known, arrived);
+    arrived.clear();
     floor = known.floor;
     bans.raiseFloor(floor);
     for (const each of known.bans) if (bans.add(each)) ban(each.prefix, each.isSoft);
@@ -47,7 +50,9 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
         break;
       case 'ban':
         // The same ban may arrive from Redis and from the process that made it.
-        if (message.number === 0 || bans.add(message)) ban(message.prefix, message.isSoft);
+        if (!bans.has(message.number)) ban(message.prefix, message.isSoft);
+        arrived.set(message.number, message);
+        bans.add(message);
         break;
       case 'distrust':
         distrust(message.group);
@@ -59,6 +64,13 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
   }
 
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
+}
+
+/** Of those that arrived, some may be newer than what was read: their numbers follow. Others are of the server before. */
+function bansOf({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBan>): Bans {
+  const bans = new Bans(run);
+  for (let ban = arrived.get(seq + 1); ban !== undefined; ban = arrived.get(ban.number + 1)) bans.add(ban);
+  return bans;
 }
 
 function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {

@@ -21,10 +21,20 @@ export class Bans {
   /** The oldest first. */
   #bans: NumberedBan[] = [];
   #floor = { hard: 0, soft: 0 };
+  /** The server run that has given the numbers. */
+  readonly run: string;
+
+  constructor(run = '') {
+    this.run = run;
+  }
 
   /** The number of the newest ban. */
   get latest(): number {
     return this.#bans.at(-1)?.number ?? Math.max(this.#floor.hard, this.#floor.soft);
+  }
+
+  has(number: number): boolean {
+    return this.#bans.some((known) => known.number === number);
   }
 
   /** False: it is known, or a newer one does all that it does. */

@@ -20,6 +20,10 @@ export type Change = KeyChange | BanChange;
 /** Bans that are known in Redis, and the number up to which every key is banned. */
 export interface KnownBans {
   kind: 'bans';
+  /** The server run that has given the numbers: those of another are not to be compared with them. */
+  run: string;
+  /** The number of the newest. */
+  seq: number;
   floor: number;
   bans: NumberedBan[];
 }

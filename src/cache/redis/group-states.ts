@@ -70,10 +70,10 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, nu
 export async function readBans(commands: LinkCommands): Promise<KnownBans> {
   const name = stateName(commands.keyPrefix, 'bans');
   const fields = (await commands.script(READ_BANS, [name], [runOf(commands, name)])) as string[];
-  const known: KnownBans = { kind: 'bans', floor: 0, bans: [] };
+  const known: KnownBans = { kind: 'bans', run: runOf(commands, name), seq: 0, floor: 0, bans: [] };
   for (let at = 0; at < fields.length; at += 2) {
     const [field = '', value = ''] = [fields[at], fields[at + 1]];
-    if (field === 'floor') known.floor = Number(value);
+    if (field === 'floor' || field === 'seq') known[field] = Number(value);
     else if (field.startsWith('b:')) known.bans.push(banOf(Number(field.slice(2)), value));
   }
   return known;

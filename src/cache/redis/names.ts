@@ -15,3 +15,5 @@ export function groupNames(keyPrefix: string, key: string): [entry: string, stat
 /** `bans` is a group of its own. */
 export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
   `${keyPrefix}{${group}}:state`;
+
+export const bansName = (keyPrefix: string): string => stateName(keyPrefix, 'bans');

@@ -4,7 +4,7 @@ import { type Entry, type Origin, decodeEntry, encodeEntry, originOf, withoutSke
 import type { Looked } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
-import { groupNames } from './names.js';
+import { bansName, groupNames } from './names.js';
 
 /** Undefined: Redis could not be asked. */
 export type RedisTicket = (Origin & { seq: number; isFenced: boolean }) | undefined;
@@ -30,6 +30,8 @@ export class RedisStore {
     const { commands } = this.#deps;
     const bans = this.#deps.bans();
     if (bans === undefined || !this.#deps.isLinked()) return NOTHING;
+    // Another server may have made bans that are not known yet.
+    if (bans.run !== commands.runOf(bansName(commands.keyPrefix))) return NOTHING;
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
     const ban = bans.latest;
     const reply = await commands.run('get', (redis) =>

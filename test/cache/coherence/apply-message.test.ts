@@ -74,14 +74,14 @@ test('the bans of Redis are not known before they were read', () => {
   const { apply, bans } = open();
   apply(ban(8));
   expect(bans()).toBeUndefined();
-  apply({ kind: 'bans', floor: 0, bans: [] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
   expect(bans()).toBeDefined();
 });
 
 test('a ban that arrives while the bans are read is known afterwards, though it was not among them', () => {
   const { apply, bans } = open();
   apply(ban(8, 'A'));
-  apply({ kind: 'bans', floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
+  apply({ kind: 'bans', run: 'one', seq: 7, floor: 2, bans: [{ number: 5, prefix: 'B', isSoft: false }] });
   expect(bans()?.apply('A', entryOf('A'), 7)).toBeUndefined();
   expect(bans()?.apply('B', entryOf('B'), 4)).toBeUndefined();
   expect(bans()?.latest).toBe(8);
@@ -90,27 +90,43 @@ test('a ban that arrives while the bans are read is known afterwards, though it 
 test('a ban that is known already takes nothing that was loaded after it', () => {
   const { apply, memory, put } = open();
   const known = { number: 8, prefix: 'A', isSoft: false };
-  apply({ kind: 'bans', floor: 0, bans: [known] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
   put('A');
   apply(ban(8, 'A'));
-  apply({ kind: 'bans', floor: 0, bans: [known] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [known] });
   expect(memory.peek('A')).toEqual(entryOf('A'));
 });
 
 test('bans that were missed are applied when the bans are read again', () => {
   const { apply, memory, put } = open();
-  apply({ kind: 'bans', floor: 0, bans: [] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [] });
   put('A');
-  apply({ kind: 'bans', floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 0, bans: [{ number: 8, prefix: 'A', isSoft: false }] });
   expect(memory.peek('A')).toBeUndefined();
 });
 
 test('when missed bans are not listed any more, what is kept is not fresh any more', () => {
   const { apply, memory, put } = open();
-  apply({ kind: 'bans', floor: 3, bans: [] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
   put('A');
-  apply({ kind: 'bans', floor: 3, bans: [] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [] });
   expect(memory.peek('A')).toEqual(entryOf('A'));
-  apply({ kind: 'bans', floor: 9, bans: [] });
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 9, bans: [] });
   expect(memory.peek('A')).toEqual(entryOf('A', { staleAt: 0 }));
+});
+
+test('a ban is applied also when a newer one does all that it does, as its number may be of another server', () => {
+  const { apply, memory, put } = open();
+  apply(ban(9));
+  put('A');
+  apply(ban(7));
+  expect(memory.peek('A')).toBeUndefined();
+});
+
+test('the bans of another server run are known by that run, and numbers of the one before mean nothing', () => {
+  const { apply, bans } = open();
+  apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
+  apply({ kind: 'bans', run: 'other', seq: 6, floor: 5, bans: [{ number: 6, prefix: 'A', isSoft: false }] });
+  expect(bans()?.run).toBe('other');
+  expect([bans()?.latest, bans()?.isSince('A', 5), bans()?.isSince('A', 6)]).toEqual([6, true, false]);
 });
