@@ -23,27 +23,26 @@ export class History {
   readonly #everywhere: Versions = new Map();
   /** By instance: what it acknowledged while it was cut off. */
   readonly #here = new Map<string, Versions>();
-  /** Those of them that were never alone: the others may not have a lease without their report. */
-  readonly #reporting = new Set<string>();
+  /** Of that, what the others wait for: they may not have a lease before it is reported. */
+  readonly #awaited = new Map<string, Versions>();
   unconfirmedCount = 0;
 
-  acknowledged({ handle, version, instance, at, by }: Acknowledged): void {
-    if (by !== 'confirmed') this.unconfirmedCount++;
-    if (by === 'cut off') this.#reporting.add(instance);
-    const versions = by === 'confirmed' ? this.#everywhere : this.#of(instance);
-    const known = versions.get(handle) ?? [];
-    if (version <= (known.at(-1)?.version ?? 0)) return;
-    const recent = known.filter((each, place) => (known[place + 1] ?? each).at > at - KEPT_MS);
-    versions.set(handle, [...recent, { version, at }]);
+  acknowledged(acknowledged: Acknowledged): void {
+    const { instance, by } = acknowledged;
+    if (by === 'confirmed') {
+      add(this.#everywhere, acknowledged);
+      return;
+    }
+    this.unconfirmedCount++;
+    add(versionsOf(this.#here, instance), acknowledged);
+    if (by === 'cut off') add(versionsOf(this.#awaited, instance), acknowledged);
   }
 
   /** No older version may be answered there as fresh, by what was acknowledged up to that time. */
   oldest(instance: string, handle: string, at = Infinity): number {
-    let oldest = oldestOf(this.#everywhere, handle, at);
-    for (const [writer, versions] of this.#here)
-      if (writer === instance || this.#reporting.has(writer))
-        oldest = Math.max(oldest, oldestOf(versions, handle, at));
-    return oldest;
+    const here = this.#here.get(instance);
+    const all = [this.#everywhere, ...this.#awaited.values(), ...(here ? [here] : [])];
+    return Math.max(...all.map((versions) => oldestOf(versions, handle, at)));
   }
 
   /** Nor be kept in Redis as fresh. */
@@ -51,22 +50,29 @@ export class History {
     return oldestOf(this.#everywhere, handle, Infinity);
   }
 
-  /** The others have not waited for its report any longer. */
+  /** The others wait for its report no longer. */
   isAlone(instance: string): void {
-    this.#reporting.delete(instance);
+    this.#awaited.delete(instance);
   }
 
   /** What it has not reported is lost. */
   killed(instance: string): void {
     this.#here.delete(instance);
-    this.#reporting.delete(instance);
+    this.#awaited.delete(instance);
   }
+}
 
-  #of(instance: string): Versions {
-    const versions = this.#here.get(instance) ?? (new Map() as Versions);
-    this.#here.set(instance, versions);
-    return versions;
-  }
+function versionsOf(all: Map<string, Versions>, instance: string): Versions {
+  const versions = all.get(instance) ?? (new Map() as Versions);
+  all.set(instance, versions);
+  return versions;
+}
+
+function add(versions: Versions, { handle, version, at }: Acknowledged): void {
+  const known = versions.get(handle) ?? [];
+  if (version <= (known.at(-1)?.version ?? 0)) return;
+  const recent = known.filter((each, place) => (known[place + 1] ?? each).at > at - KEPT_MS);
+  versions.set(handle, [...recent, { version, at }]);
 }
 
 const oldestOf = (versions: Versions, handle: string, at: number): number =>

@@ -6,7 +6,9 @@ import { Members } from '../../src/cache/redis/members.js';
 import { Publisher } from '../../src/cache/redis/publisher.js';
 import { Receiver } from '../../src/cache/redis/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
+import { WorkerLeases } from '../../src/workers/worker-leases.js';
 import type { FaultName } from './fault-driver.js';
+import { keepSkew } from './kept-skew.js';
 import {
   awaitForEver,
   awaitNoLapsed,
@@ -38,13 +40,23 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 3,
     apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
   },
+  'the run of the server is not checked after a failover': {
+    row: 4,
+    apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
+    faults: ['failover to a stale replica', 'process killed'],
+  },
   'a writer without Redis acknowledges at once': {
     row: 5,
     apply: () => replace(RedisLink, 'returned', () => () => Promise.resolve(false)),
   },
   'a process trusts Redis before its first lease': { row: 6, apply: trustBeforeFirstLease },
   'the first writes wait for nobody': { row: 7, apply: awaitNobodyAtFirst },
-  'the clocks are not compared': { row: 9, apply: withLease((now, end) => now >= end) },
+  'a clock that is ahead is believed': { row: 8, apply: keepSkew },
+  'the clocks are not compared': {
+    row: 9,
+    apply: withLease((now, end) => now >= end),
+    faults: ['machine suspended'],
+  },
   'an authoritative answer waits for nobody': {
     row: 10,
     apply: () =>
@@ -57,6 +69,10 @@ export const MUTATIONS: Record<string, Mutation> = {
             return Promise.resolve(true);
           },
       ),
+  },
+  'the primary waits for no worker': {
+    row: 11,
+    apply: () => replace(WorkerLeases, 'renewed', () => () => undefined),
   },
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier waits for nobody': {

@@ -28,10 +28,8 @@ export class RedisStore {
   /** The entry first: a state that is read after it knows of every change that the entry does not contain. */
   async get(key: string): Promise<Looked<RedisTicket>> {
     const { commands } = this.#deps;
-    const bans = this.#deps.bans();
-    if (bans === undefined || !this.#deps.isLinked()) return NOTHING;
-    // Another server may have made bans that are not known yet.
-    if (bans.run !== commands.runOf(bansName(commands.keyPrefix))) return NOTHING;
+    const bans = this.#bansInForce();
+    if (bans === undefined) return NOTHING;
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
     const ban = bans.latest;
     const reply = await commands.run('get', (redis) =>
@@ -48,6 +46,13 @@ export class RedisStore {
       entry: buffer ? this.#decode(key, buffer, run) : undefined,
       ticket: { run, seq: Number(seq), ban, isFenced: fences !== null },
     };
+  }
+
+  /** Undefined: Redis is not to be read. Another server may have made bans that are not known yet. */
+  #bansInForce(): Bans | undefined {
+    const { commands, isLinked } = this.#deps;
+    const bans = this.#deps.bans();
+    return isLinked() && bans?.run === commands.runOf(bansName(commands.keyPrefix)) ? bans : undefined;
   }
 
   /** It was evicted or flushed: without it nothing of its group is stored. Nobody waits for it. */

@@ -1,0 +1,45 @@
+// Takes out that the times of an entry are corrected which an instance with a clock that is ahead has stored.
+import type { Redis } from 'ioredis';
+import type { Times } from '../../src/cache/entry.js';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { RedisStore } from '../../src/cache/redis/store.js';
+import { replace, together } from './taken-out.js';
+
+const KEY_LENGTH_AT = 33;
+const KEY_AT = 69;
+
+/** Entries have the times of the instance that loaded them, whose clock may be ahead. */
+export const keepSkew = (): (() => void) => {
+  const times = new Map<string, Times & { deleteAt: number }>();
+  const note = (buffer: Buffer): void => {
+    const key = buffer.toString('utf8', KEY_AT, KEY_AT + buffer.readUInt32BE(KEY_LENGTH_AT));
+    const [cachedAt, staleAt, deleteAt] = [9, 17, 25].map((at) => buffer.readDoubleBE(at));
+    times.set(key, { cachedAt: cachedAt ?? 0, staleAt: staleAt ?? 0, deleteAt: deleteAt ?? 0 });
+  };
+  return together(
+    () =>
+      replace(
+        RedisCommands,
+        'run',
+        (original) =>
+          async function run<T>(this: RedisCommands, name: string, command: (redis: Redis) => Promise<T>) {
+            const reply = await original.call(this, name, command);
+            const buffer = name === 'get' ? (reply as [[Buffer | null]] | undefined)?.[0][0] : undefined;
+            if (buffer) note(buffer);
+            return reply as T | undefined;
+          },
+      ),
+    () =>
+      replace(
+        RedisStore,
+        'get',
+        (original) =>
+          async function get(this: RedisStore, key) {
+            const { entry, ticket } = await original.call(this, key);
+            const known = times.get(key);
+            const isSkewed = entry && known && entry.staleAt > 0 && known.cachedAt > entry.cachedAt;
+            return { entry: isSkewed ? { ...entry, ...known } : entry, ticket };
+          },
+      ),
+  )();
+};
