@@ -8,6 +8,7 @@ import { Receiver } from '../../src/cache/redis/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { WorkerLeases } from '../../src/workers/worker-leases.js';
 import type { FaultName } from './fault-driver.js';
+import type { WorldOptions } from './world.js';
 import { keepSkew } from './kept-skew.js';
 import {
   awaitForEver,
@@ -30,7 +31,17 @@ export interface Mutation {
   apply: () => () => void;
   /** The faults that it takes; all where nothing is given. */
   faults?: readonly FaultName[];
+  /** It takes many seeds: more than a test has time for. */
+  isRare?: true;
+  /** The deployment that it takes. */
+  world?: Partial<WorldOptions>;
 }
+
+/** All instances lose Redis, and acknowledge writes before it is back. */
+const ALL_LOSE_REDIS = {
+  faults: ['Redis frozen'],
+  world: { writesWithout: 'wait', lostMaxAgeMs: 0, workers: 0, instances: 4 },
+} satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
   'members that renew count as having received': { row: 1, apply: passOverRenewed },
@@ -49,9 +60,19 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 5,
     apply: () => replace(RedisLink, 'returned', () => () => Promise.resolve(false)),
   },
-  'a process trusts Redis before its first lease': { row: 6, apply: trustBeforeFirstLease },
+  'a process trusts Redis before its first lease': {
+    row: 6,
+    apply: trustBeforeFirstLease,
+    faults: ['process killed', 'cut from Redis'],
+  },
   'the first writes wait for nobody': { row: 7, apply: awaitNobodyAtFirst },
-  'a clock that is ahead is believed': { row: 8, apply: keepSkew },
+  'a clock that is ahead is believed': {
+    isRare: true,
+    row: 8,
+    apply: keepSkew,
+    faults: ['cut from Redis'],
+    world: { lostMaxAgeMs: 2000, workers: 0, instances: 3 },
+  },
   'the clocks are not compared': {
     row: 9,
     apply: withLease((now, end) => now >= end),
@@ -90,8 +111,9 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
-  'a return does not wait for lapsed members': { apply: awaitNoLapsed },
+  'a return does not wait for lapsed members': { isRare: true, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
   'nothing is reported': {
+    isRare: true,
     apply: () =>
       replace(
         Publisher,
@@ -104,16 +126,38 @@ export const MUTATIONS: Record<string, Mutation> = {
       ),
   },
   'late renewals count': {
+    isRare: true,
     apply: withScripts((source, args) => [source, source === RENEW ? args.with(-1, 1e12) : args]),
+    ...ALL_LOSE_REDIS,
   },
-  'numbers are read before joining': { apply: readNumbersFirst },
+  'numbers are read before joining': { isRare: true, apply: readNumbersFirst },
   'fences of lapsed members are left': {
+    isRare: true,
     apply: () => replace(Receiver, 'endFences', () => () => Promise.resolve([])),
   },
   'entries under a fence live on': {
+    isRare: true,
     apply: withScripts((source, args) => [
       source === CHANGE ? source.replace("if change == 'raise' and kind", 'if false and kind') : source,
       args,
     ]),
   },
+};
+
+/** Row 12: breaks no promise, but asks the upstream for everything again. */
+export const LATE_COMMAND_DISTRUSTS_ALL: Mutation = {
+  row: 12,
+  apply: () =>
+    replace(
+      TieredStore,
+      'get',
+      (original) =>
+        async function get(this: TieredStore, key) {
+          const looked = await original.call(this, key);
+          if (looked.ticket.redis === undefined)
+            this.ban({ prefix: '', isSoft: true }).catch(() => undefined);
+          return looked;
+        },
+    ),
+  faults: ['slow line'],
 };

@@ -13,6 +13,8 @@ export interface RunOptions {
   keptLines?: number;
   /** The faults that happen; all where nothing is given. */
   faults?: readonly FaultName[];
+  /** What the seed does not choose. */
+  world?: Partial<WorldOptions>;
 }
 
 export interface RunResult {
@@ -35,9 +37,13 @@ const MEAN_PAUSES_MS = [1000, 3000, 8000];
 
 export async function run(
   seed: number,
-  { seconds = DEFAULT_SECONDS, keptLines = 0, faults = FAULT_NAMES }: RunOptions = {},
+  { seconds = DEFAULT_SECONDS, keptLines = 0, faults = FAULT_NAMES, world: fixed }: RunOptions = {},
 ): Promise<RunResult> {
-  const world = await World.create(seed, (random) => ({ ...chooseOptions(random), keptLines }));
+  const world = await World.create(seed, (random) => ({
+    ...chooseOptions(random),
+    ...fixed,
+    keptLines,
+  }));
   const driver = new FaultDriver(world, faults);
   const violation = await violationOf(world, driver, seconds * 1000);
   const { trace, scheduler } = world.simulation;

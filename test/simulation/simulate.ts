@@ -70,10 +70,11 @@ async function main(): Promise<void> {
   const mutation = mutationOf(values.mutation);
   mutation?.apply();
   const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
+  const world = mutation?.world;
   const sums = new Map<string, number>(FAULT_NAMES.map((name) => [`fault: ${name}`, 0]));
   const startedAt = performance.now();
   const options = { seconds: Number(values.seconds), keptLines: Number(values.lines) };
-  const failures = await runAll({ ...options, ...(faults && { faults }) }, sums);
+  const failures = await runAll({ ...options, ...(faults && { faults }), ...(world && { world }) }, sums);
   for (const [name, sum] of sums) print(`${name}: ${Math.round(sum)}`);
   print(`simulated hours: ${((sums.get('simulated seconds') ?? 0) / 3600).toFixed(2)}`);
   print(`real seconds: ${((performance.now() - startedAt) / 1000).toFixed(1)}`);

@@ -1,11 +1,60 @@
-// The promise, over worlds that a seed makes.
+// The promise, over worlds that a seed makes: it is kept with every fault, and broken when a part of the protocol is taken out.
 import { describe, expect, test } from 'vitest';
-import { run } from './run.js';
+import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
+import { type RunOptions, type RunResult, run } from './run.js';
+
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
+/** A part that is taken out is missed within so many seeds. */
+const MAX_SEEDS = 20;
+const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
+
+function describeFailure({ seed, violation, lines }: RunResult): string {
+  return `seed ${seed}: ${violation?.message ?? ''}\n${lines.join('\n')}`;
+}
+
+async function withMutation<T>({ apply }: Mutation, work: () => Promise<T>): Promise<T> {
+  const restore = apply();
+  try {
+    return await work();
+  } finally {
+    restore();
+  }
+}
+
+async function findViolation(options: RunOptions): Promise<RunResult | undefined> {
+  for (let seed = 1; seed <= MAX_SEEDS; seed++) {
+    const result = await run(seed, options);
+    if (result.violation) return result;
+  }
+  return undefined;
+}
 
 describe('a simulated deployment', () => {
   test('does the same again with the same seed', async () => {
     const first = await run(1, { seconds: 20 });
     expect(first.counts.writes).toBeGreaterThan(10);
     expect(await run(1, { seconds: 20 })).toEqual(first);
+  });
+
+  test.each(SEEDS)('keeps its promise with the faults of seed %i', async (seed) => {
+    const result = await run(seed, { keptLines: 100 });
+    expect(result.violation, describeFailure(result)).toBeUndefined();
+  });
+});
+
+describe('the simulator', () => {
+  test.each(FREQUENT)('finds out that %s', async (_name, mutation) => {
+    const { faults, world } = mutation;
+    const options = { ...(faults && { faults }), ...(world && { world }) };
+    const found = await withMutation(mutation, () => findViolation(options));
+    expect(found?.violation).toBeDefined();
+  });
+
+  test('shows what it costs when one late command makes everything stale', async () => {
+    const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
+    const options = { seconds: 60, ...(faults && { faults }) };
+    const { counts } = await run(2, options);
+    const mutated = await withMutation(LATE_COMMAND_DISTRUSTS_ALL, () => run(2, options));
+    expect(mutated.counts.upstreamReads).toBeGreaterThan(1.5 * counts.upstreamReads);
   });
 });
