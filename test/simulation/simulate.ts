@@ -66,15 +66,23 @@ async function runAll(options: RunOptions, sums: Map<string, number>): Promise<n
   return failures;
 }
 
+function optionsWith(mutation: Mutation | undefined): RunOptions {
+  const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
+  const world = mutation?.world;
+  return {
+    seconds: Number(values.seconds),
+    keptLines: Number(values.lines),
+    ...(faults && { faults }),
+    ...(world && { world }),
+  };
+}
+
 async function main(): Promise<void> {
   const mutation = mutationOf(values.mutation);
   mutation?.apply();
-  const faults = (values.faults?.split(',') as FaultName[] | undefined) ?? mutation?.faults;
-  const world = mutation?.world;
   const sums = new Map<string, number>(FAULT_NAMES.map((name) => [`fault: ${name}`, 0]));
   const startedAt = performance.now();
-  const options = { seconds: Number(values.seconds), keptLines: Number(values.lines) };
-  const failures = await runAll({ ...options, ...(faults && { faults }), ...(world && { world }) }, sums);
+  const failures = await runAll(optionsWith(mutation), sums);
   for (const [name, sum] of sums) print(`${name}: ${Math.round(sum)}`);
   print(`simulated hours: ${((sums.get('simulated seconds') ?? 0) / 3600).toFixed(2)}`);
   print(`real seconds: ${((performance.now() - startedAt) / 1000).toFixed(1)}`);

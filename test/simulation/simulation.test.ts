@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
-const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
+const SEEDS = [1, 2, 3, 4, 5];
 /** A part that is taken out is missed within so many seeds. */
 const MAX_SEEDS = 20;
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
@@ -55,6 +55,6 @@ describe('the simulator', () => {
     const options = { seconds: 60, ...(faults && { faults }) };
     const { counts } = await run(2, options);
     const mutated = await withMutation(LATE_COMMAND_DISTRUSTS_ALL, () => run(2, options));
-    expect(mutated.counts.upstreamReads).toBeGreaterThan(1.5 * counts.upstreamReads);
+    expect(mutated.counts.upstreamReads).toBeGreaterThan(1.2 * counts.upstreamReads);
   });
 });
