@@ -7,7 +7,7 @@ interface Timer {
 }
 
 export interface ManualClock extends Clock {
-  /** Both clocks go on by so many ms; the timers that are due run in order, and what waits for them goes on. */
+  /** What needs no time goes on; then both clocks by so many ms, the timers that are due in order, and what waits for them. */
   pass: (ms: number) => Promise<void>;
   /** The wall clock alone is set. */
   setBy: (ms: number) => void;
@@ -34,6 +34,7 @@ export function createManualClock(): ManualClock {
     },
     randomId: () => `member-${++ids}`,
     async pass(ms) {
+      await settled();
       const until = monotonic + ms;
       for (let due = nextDue(until); due !== undefined; due = nextDue(until)) {
         timers.delete(due);

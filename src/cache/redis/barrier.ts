@@ -19,8 +19,9 @@ export async function awaitAcknowledgements(
   { clock, members, acknowledgements }: BarrierDeps,
   call: string,
 ): Promise<string[] | undefined> {
-  const leaseIsOver = wait(clock, LEASE_WAIT_MS);
   const before = call === '' ? NOBODY : await members.others().catch(() => undefined);
+  // From here on: two readings tell who has renewed only when they are so far apart.
+  const leaseIsOver = wait(clock, LEASE_WAIT_MS);
   if (call === '' || before === undefined) {
     await leaseIsOver.done;
     return before && [];

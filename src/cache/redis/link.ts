@@ -118,10 +118,12 @@ export class RedisLink implements Membership {
     }
   });
 
-  /** A fence is raised under a lease only: how long it is known to others counts from a renewal. */
-  publish(change: Change): Promise<Published | undefined> {
-    const isVoid = this.#isClosed || (change.kind === 'raise' && this.#lease.leftMs() === 0);
-    return isVoid ? Promise.resolve(undefined) : this.#publisher.publish(change, this.#count);
+  /** A fence is raised under a lease only, also when the reply comes late: how long it is known to others counts from a renewal. */
+  async publish(change: Change): Promise<Published | undefined> {
+    const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
+    if (this.#isClosed || !isLeased()) return undefined;
+    const published = await this.#publisher.publish(change, this.#count);
+    return isLeased() ? published : undefined;
   }
 
   returned(afterRenewalMs: number): Promise<boolean> {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { Acknowledgements } from '../../../src/cache/coherence/acknowledgements.js';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { awaitAcknowledgements, expel } from '../../../src/cache/redis/barrier.js';
+import type { Others } from '../../../src/cache/redis/members.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const CALL = '1';
@@ -12,12 +13,20 @@ function publish(listed: Record<string, string>, call = CALL) {
   const clock = createManualClock();
   const acknowledgements = new Acknowledgements();
   const list = new Map(Object.entries(listed));
-  const world = { isRead: true, incompleteForMs: 0, over: [] as string[], expelled: [] as string[] };
+  const world = {
+    isRead: true,
+    arrives: Promise.resolve(),
+    incompleteForMs: 0,
+    over: [] as string[],
+    expelled: [] as string[],
+  };
+  /** As it is now; the reply arrives later. */
+  const read = (): Promise<Others> => {
+    const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
+    return world.arrives.then(() => others);
+  };
   const members = {
-    others: () =>
-      world.isRead
-        ? Promise.resolve({ ends: new Map(list), incompleteForMs: world.incompleteForMs })
-        : Promise.reject(new Error('away')),
+    others: () => (world.isRead ? read() : Promise.reject(new Error('away'))),
     leaseIsOver(member: string) {
       world.over.push(member);
     },
@@ -83,6 +92,19 @@ test('a member that renews and does not acknowledge is late', async () => {
   await clock.pass(LEASE_WAIT_MS);
   expect(await passed).toEqual(['deaf']);
   expect(world.over).toEqual(['dead']);
+});
+
+test('a member may have renewed since a list that arrived late was read', async () => {
+  const { clock, world, list, pass } = publish({ deaf: '5' });
+  let arrive = (): void => undefined;
+  world.arrives = new Promise((resolve) => (arrive = resolve));
+  const passed = pass();
+  await clock.pass(LEASE_WAIT_MS);
+  arrive();
+  expect(await isSettled(passed)).toBe(false);
+  list.set('deaf', '6');
+  await clock.pass(LEASE_WAIT_MS);
+  expect(await passed).toEqual(['deaf']);
 });
 
 test('a member that is expelled is waited for until its lease is over', async () => {

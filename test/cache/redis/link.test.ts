@@ -19,6 +19,8 @@ interface World {
   isConnected: boolean;
   /** Renewals get no reply. */
   isSilent: boolean;
+  /** The reply to a change, which Redis carries out at once, arrives then. */
+  changed: Promise<void>;
   /** Delivers a message of another member. */
   send: (text: string) => void;
 }
@@ -30,6 +32,7 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     lapsed: [],
     isConnected: true,
     isSilent: false,
+    changed: Promise.resolve(),
     send: () => undefined,
   };
   const answerTo: Record<string, (keys: readonly string[]) => unknown> = {
@@ -37,7 +40,7 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
       return keys.map(() => '1');
     },
     [READ_BANS]: () => [],
-    [CHANGE]: () => '2',
+    [CHANGE]: () => world.changed.then(() => '2'),
     [RENEW]() {
       if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
@@ -158,6 +161,19 @@ test('a return is awaited from the start where no renewal was sent yet', async (
   expect(await isSettled(returned)).toBe(false);
   await clock.pass(200);
   expect(await returned).toBe(false);
+});
+
+test('a fence counts only while a lease runs, also when its reply arrives', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  let reply = (): void => undefined;
+  world.changed = new Promise((resolve) => (reply = resolve));
+  const raised = link.publish({ kind: 'raise', key: KEY, fence: '1', lifeMs: 60_000 });
+  world.isConnected = false;
+  // The wall clock alone: the machine was paused, so no timer has ended the wait.
+  clock.setBy(5000);
+  reply();
+  expect(await raised).toBeUndefined();
 });
 
 test('what is pending is reported before the renewal', async () => {
