@@ -84,7 +84,14 @@ export function createCache(deps: CacheDeps): Cache {
     ...shared,
   });
   return {
-    store: new TieredStore({ memory, coherence, redis, fenceLifeMs, now }),
+    store: new TieredStore({
+      memory,
+      coherence,
+      redis,
+      fenceLifeMs,
+      lostMaxAgeMs: deps.redis?.lostMaxAgeMs,
+      now,
+    }),
     memory,
     trustedSince: () => coherence.trustedSince(),
     apply: applied.apply,

@@ -17,8 +17,13 @@ export interface TieredStoreDeps {
   redis?: RedisStore | undefined;
   /** How long a write may keep a key from being stored when its end is unknown (ms). */
   fenceLifeMs: number;
+  /** How long an answer counts as fresh that was loaded without Redis (ms). */
+  lostMaxAgeMs?: number | undefined;
   now: () => number;
 }
+
+/** `unknown`: in memory, and perhaps in Redis. */
+type Kept = 'stored' | 'refused' | 'unknown';
 
 /** Redis decides last: what it refuses to keep does not stay in memory either. */
 export class TieredStore implements Store<TieredTicket> {
@@ -50,21 +55,35 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   async set(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    if (!this.#deps.memory.set(key, entry, ticket.memory)) return false;
-    return (await this.#share(key, entry, ticket)) !== 'refused';
+    return (await this.#keep('set', key, entry, ticket)) !== 'refused';
   }
 
   async replace(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    if (!this.#deps.memory.replace(key, entry, ticket.memory)) return false;
-    const shared = await this.#share(key, entry, ticket);
-    if (shared === 'refused') return false;
+    const kept = await this.#keep('replace', key, entry, ticket);
+    if (kept === 'refused') return false;
     // Where Redis could not store it, Redis may still hold an older one.
-    await this.#deps.coherence.publish({ kind: shared === 'stored' ? 'replaced' : 'forget', key });
+    await this.#deps.coherence.publish({ kind: kept === 'stored' ? 'replaced' : 'forget', key });
     return true;
   }
 
+  /** Redis first where it knows of a write in flight: a process that has just started may not. */
+  async #keep(how: 'set' | 'replace', key: string, entry: Entry, ticket: TieredTicket): Promise<Kept> {
+    const keepInMemory = (): boolean =>
+      this.#deps.memory[how](key, this.#bounded(entry, ticket), ticket.memory);
+    if (ticket.redis?.isFenced)
+      return (await this.#share(key, entry, ticket)) === 'stored' && keepInMemory() ? 'stored' : 'refused';
+    return keepInMemory() ? this.#share(key, entry, ticket) : 'refused';
+  }
+
+  /** Redis may know of a write in flight from before this process began. Nobody tells it of that one if its writer is lost. */
+  #bounded(entry: Entry, ticket: TieredTicket): Entry {
+    const { redis, lostMaxAgeMs = 0 } = this.#deps;
+    if (redis === undefined || ticket.redis !== undefined) return entry;
+    return { ...entry, staleAt: Math.min(entry.staleAt, entry.cachedAt + lostMaxAgeMs) };
+  }
+
   /** Without Redis memory is all there is. What Redis refuses does not stay in memory. */
-  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<'stored' | 'refused' | 'unknown'> {
+  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<Kept> {
     const { memory, redis } = this.#deps;
     if (redis === undefined) return 'stored';
     const isStored = await redis.set(key, entry, ticket.redis);

@@ -12,6 +12,7 @@ import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
 const KEY = '21.T1/A';
 const now = (): number => NOW;
+const LOST_MAX_AGE_MS = 5000;
 const TICKET: RedisTicket = { run: 'run', seq: 1, ban: 0, isFenced: false };
 
 describe('the store without Redis', () => {
@@ -19,8 +20,8 @@ describe('the store without Redis', () => {
 });
 
 /** A store on a Redis that holds one entry, and publishes changes when it is let. */
-function open(options: { isStored?: boolean | undefined; isFenced?: boolean } = {}) {
-  const { isStored, isFenced } = { isStored: true, isFenced: false, ...options };
+function open(options: { isStored?: boolean | undefined; isFenced?: boolean; isAsked?: boolean } = {}) {
+  const { isStored, isFenced, isAsked } = { isStored: true, isFenced: false, isAsked: true, ...options };
   let clockError = 0;
   const memory = new MemoryStore({ bounds, now });
   const nothing = (): void => undefined;
@@ -29,7 +30,12 @@ function open(options: { isStored?: boolean | undefined; isFenced?: boolean } = 
   const changes: Change[] = [];
   const far = { entry: entryOf('old') as Entry | undefined };
   const redis = {
-    get: () => Promise.resolve({ entry: far.entry, ticket: { ...TICKET, isFenced } }),
+    get: () =>
+      Promise.resolve(
+        isAsked
+          ? { entry: far.entry, ticket: { ...TICKET, isFenced } }
+          : { entry: undefined, ticket: undefined },
+      ),
     accepts: () => true,
     set: () => Promise.resolve(isStored),
   } as unknown as RedisStore;
@@ -45,6 +51,7 @@ function open(options: { isStored?: boolean | undefined; isFenced?: boolean } = 
     coherence: { publish },
     redis,
     fenceLifeMs: 1000,
+    lostMaxAgeMs: LOST_MAX_AGE_MS,
     now: () => NOW + clockError,
   });
   const put = async (entry: Entry): Promise<boolean> => store.set(KEY, entry, (await store.get(KEY)).ticket);
@@ -100,6 +107,33 @@ test('what Redis refuses does not stay in memory', async () => {
   const { memory, put } = open({ isStored: false });
   expect(await put(entryOf('old'))).toBe(false);
   expect(memory.peek(KEY)).toBeUndefined();
+});
+
+test.each([
+  ['refuses', false],
+  ['could not be asked about', undefined],
+])(
+  'what Redis %s is at no time in memory while a write is in flight that Redis knows of',
+  async (_what, isStored) => {
+    const { memory, store } = open({ isStored, isFenced: true });
+    const { ticket } = await store.get(KEY);
+    const kept = store.set(KEY, entryOf('new'), ticket);
+    expect(memory.peek(KEY)).toBeUndefined();
+    expect(await kept).toBe(false);
+    expect(memory.peek(KEY)).toBeUndefined();
+  },
+);
+
+test('what Redis stores is kept in memory also where it has known of a write that is over', async () => {
+  const { memory, put } = open({ isFenced: true });
+  expect(await put(entryOf('new'))).toBe(true);
+  expect(memory.peek(KEY)).toEqual(entryOf('new'));
+});
+
+test('what was loaded without Redis is fresh for redis.lostMaxAge, also when Redis is back', async () => {
+  const { memory, put } = open({ isAsked: false, isStored: undefined });
+  expect(await put(entryOf('new'))).toBe(true);
+  expect(memory.peek(KEY)?.staleAt).toBe(NOW + LOST_MAX_AGE_MS);
 });
 
 test('what Redis could not be asked about stays in memory', async () => {
