@@ -13,7 +13,7 @@ import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 const KEY = '21.T1/A';
 const now = (): number => NOW;
 const LOST_MAX_AGE_MS = 5000;
-const TICKET: RedisTicket = { run: 'run', seq: 1, ban: 0, isFenced: false };
+const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false };
 
 describe('the store without Redis', () => {
   storeContract(() => Promise.resolve(openInstance()));

@@ -8,7 +8,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 const MAX_FIELDS = 192;
 
 /**
- * A state of another server run, or none, gets a number above every earlier one, and refuses older loads. The first
+ * A state of another server run, or none, is begun anew, with a number by the clock of this server alone: so one that is lost
+ * later begins above every number of this run. It refuses older loads. The first
  * write is a deletion: a full Redis (noeviction) refuses a script whose first write wants memory. What is of another type
  * is none of ours.
  */
@@ -23,7 +24,8 @@ local function openState(name, run)
   local state = redis.call('HMGET', name, 'run', 'seq')
   local seq = numberOf(state[2])
   if state[1] == run and seq > 0 then return seq end
-  seq = math.max(seq + 1, time[1] * 1000000 + time[2])
+  seq = time[1] * 1000000 + time[2]
+  redis.call('DEL', name)
   redis.call('HSET', name, 'run', run, 'seq', text(seq), 'floor', text(seq))
   return seq
 end`;

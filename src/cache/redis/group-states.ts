@@ -1,7 +1,7 @@
 // Reads and publishes the state of groups: the only place that knows the arguments of the scripts.
 import type { NumberedBan } from '../coherence/bans.js';
 import { MAX_BANS } from '../coherence/bans.js';
-import type { Group } from '../coherence/group-numbers.js';
+import type { Group, GroupNumber } from '../coherence/group-numbers.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
 import type { Channels } from './channels.js';
 import { GROUP_NAMES } from './channels.js';
@@ -52,7 +52,7 @@ export async function publishChange(
 }
 
 /** The number of the last message of each group. */
-export async function readNumbers(commands: LinkCommands): Promise<Map<Group, number>> {
+export async function readNumbers(commands: LinkCommands): Promise<Map<Group, GroupNumber>> {
   const size = commands.isCluster ? 1 : GROUPS_AT_A_TIME;
   const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
     GROUP_NAMES.slice(part * size, (part + 1) * size),
@@ -60,11 +60,13 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, nu
   const replies = await Promise.all(
     parts.map(async (groups) => {
       const names = groups.map((group) => stateName(commands.keyPrefix, group));
-      return (await commands.script(SYNC, names, [runOf(commands, names[0] ?? '')])) as string[];
+      const run = runOf(commands, names[0] ?? '');
+      const numbers = (await commands.script(SYNC, names, [run])) as string[];
+      return numbers.map((seq) => ({ run, seq: Number(seq) }));
     }),
   );
   const numbers = replies.flat();
-  return new Map(GROUP_NAMES.map((group, at) => [group, Number(numbers[at])]));
+  return new Map(GROUP_NAMES.map((group, at) => [group, numbers[at] ?? { run: '', seq: 0 }]));
 }
 
 export async function readBans(commands: LinkCommands): Promise<KnownBans> {

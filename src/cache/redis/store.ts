@@ -1,13 +1,21 @@
 // The Redis tier: entries that all instances share, each with the server run and the bans it was loaded under.
 import type { Bans } from '../coherence/bans.js';
-import { type Entry, type Origin, decodeEntry, encodeEntry, originOf, withoutSkew } from '../entry.js';
+import {
+  type Entry,
+  type Origin,
+  RUN_LENGTH,
+  decodeEntry,
+  encodeEntry,
+  originOf,
+  withoutSkew,
+} from '../entry.js';
 import type { Looked } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, groupNames } from './names.js';
 
 /** Undefined: Redis could not be asked. */
-export type RedisTicket = (Origin & { seq: number; isFenced: boolean }) | undefined;
+export type RedisTicket = (Origin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
   commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script'>;
@@ -43,8 +51,8 @@ export class RedisStore {
     if (run === null && served !== undefined) this.#openState(stateName, served);
     if (run === null || run !== served) return NOTHING;
     return {
-      entry: buffer ? this.#decode(key, buffer, run) : undefined,
-      ticket: { run, seq: Number(seq), ban, isFenced: fences !== null },
+      entry: buffer ? this.#decode(key, buffer, bothRuns(run, bans.run)) : undefined,
+      ticket: { run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
     };
   }
 
@@ -70,7 +78,9 @@ export class RedisStore {
   }
 
   accepts(key: string, ticket: RedisTicket): boolean {
-    return ticket === undefined || !(this.#deps.bans()?.isSince(key, ticket.ban) ?? true);
+    if (ticket === undefined) return true;
+    const bans = this.#deps.bans();
+    return bans?.run === ticket.bansRun && !bans.isSince(key, ticket.ban);
   }
 
   /** Undefined: Redis could not be asked, so nothing is known against the entry. */
@@ -79,13 +89,18 @@ export class RedisStore {
     const lifeMs = Math.ceil(entry.deleteAt - now());
     if (ticket === undefined || lifeMs <= 0) return undefined;
     if (!this.accepts(key, ticket)) return false;
-    const { run, seq } = ticket;
-    const args = [run, seq, key, encodeEntry(key, entry, ticket), lifeMs];
+    const { run, bansRun, seq, ban } = ticket;
+    const origin = { run: bothRuns(run, bansRun), ban };
+    const args = [run, seq, key, encodeEntry(key, entry, origin), lifeMs];
     const stored = await commands.run('set', () =>
       commands.script(STORE, groupNames(commands.keyPrefix, key), args),
     );
     return stored === undefined ? undefined : stored === 1;
   }
 }
+
+/** In a cluster the bans may be on another master than the entry, and the number of the newest ban is of that one. */
+const bothRuns = (run: string, bansRun: string): string =>
+  run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 
 const NOTHING = { entry: undefined, ticket: undefined };

@@ -5,7 +5,7 @@ import { GroupNumbers } from '../../../src/cache/coherence/group-numbers.js';
 /** Numbers of a group whose state was read at 10. */
 function readAt10(): GroupNumbers {
   const numbers = new GroupNumbers();
-  numbers.isSame(1, 10);
+  numbers.isSame(1, { run: 'run', seq: 10 });
   return numbers;
 }
 
@@ -39,8 +39,14 @@ test('each group has its numbers, and the bans have theirs', () => {
 
 test('a state with the known number is the same, and one with any other is not, also a lower one', () => {
   const numbers = readAt10();
-  expect(numbers.isSame(1, 10)).toBe(true);
-  expect(numbers.isSame(1, 12)).toBe(false);
-  expect(numbers.isSame(1, 5)).toBe(false);
+  expect(numbers.isSame(1, { run: 'run', seq: 10 })).toBe(true);
+  expect(numbers.isSame(1, { run: 'run', seq: 12 })).toBe(false);
+  expect(numbers.isSame(1, { run: 'run', seq: 5 })).toBe(false);
   expect(numbers.isNext(1, 6)).toBe(true);
+});
+
+test('the same number of another server run is not the same', () => {
+  const numbers = readAt10();
+  expect(numbers.isSame(1, { run: 'other', seq: 10 })).toBe(false);
+  expect(numbers.isNext(1, 11)).toBe(true);
 });

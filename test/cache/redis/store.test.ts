@@ -1,0 +1,56 @@
+// Entries in a cluster: the bans may be on another master than the entry.
+import { expect, test } from 'vitest';
+import { Bans } from '../../../src/cache/coherence/bans.js';
+import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
+import { stateName } from '../../../src/cache/redis/names.js';
+import { NOW, entryOf } from '../../support/store-contract.js';
+
+const KEY = '21.T1/KEY';
+const PREFIX = 't:';
+const RUN = 'run-of-the-entry';
+
+/** A store whose entry is on a master of its own. */
+function open() {
+  const world = { bans: new Bans('1-run-of-the-bans'), stored: undefined as Buffer | undefined };
+  const redis = {
+    mgetBuffer: () => Promise.resolve([world.stored ?? null]),
+    hmget: () => Promise.resolve([RUN, '7', null]),
+  };
+  const commands = {
+    keyPrefix: PREFIX,
+    runOf: (name: string) => (name === stateName(PREFIX, 'bans') ? world.bans.run : RUN),
+    run: (_name: string, command: (client: typeof redis) => Promise<unknown>) => command(redis),
+    script(_source: string, _keys: readonly string[], args: readonly unknown[]) {
+      world.stored = args[3] as Buffer;
+      return Promise.resolve(1);
+    },
+  } as unknown as RedisStoreDeps['commands'];
+  const store = new RedisStore({
+    commands,
+    bans: () => world.bans,
+    isLinked: () => true,
+    now: () => NOW,
+  });
+  return { world, store };
+}
+
+test('an entry is found as long as both masters are the same', async () => {
+  const { store } = open();
+  await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
+  expect((await store.get(KEY)).entry).toEqual(entryOf('kept'));
+});
+
+test('an entry from before another master took over the bans is a miss', async () => {
+  const { world, store } = open();
+  await store.set(KEY, entryOf('kept'), (await store.get(KEY)).ticket);
+  world.bans = new Bans('2-run-of-the-bans');
+  expect((await store.get(KEY)).entry).toBeUndefined();
+});
+
+test('a load from before another master took over the bans is not stored', async () => {
+  const { world, store } = open();
+  const { ticket } = await store.get(KEY);
+  world.bans = new Bans('2-run-of-the-bans');
+  expect(await store.set(KEY, entryOf('old'), ticket)).toBe(false);
+  expect(world.stored).toBeUndefined();
+});
