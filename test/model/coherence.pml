@@ -1,0 +1,576 @@
+/*
+ * Model of cache coherence: one key, N instances, one Redis server. It follows src/cache/coherence/README.md;
+ * coherence.test.ts has Spin visit every state of it.
+ *
+ * Every step of a process and of Redis may be delayed for any time, so slow lines, frozen processes, a frozen or
+ * unreachable Redis need no fault of their own. Faults that happen FAULTS times at most are chosen with -D: LOSE
+ * (a message), CUT (a connection), RESTART (empty, or with what Redis held at some time before: an old dump, a stale
+ * replica), EVICT (the state of the group or the list of members), KILL, PAUSE (a virtual machine). With LATE the
+ * last instance starts at any time. With -DNO_... a rule of the protocol is left out: Spin has to find an old answer.
+ *
+ * Not in the model: clocks that run at different rates, more than 128 members, bans, several masters of a cluster,
+ * workers, the end of the life of a fence.
+ */
+#ifndef N
+#define N 2
+#endif
+#ifndef WRITERS
+#define WRITERS 1 /* each writes once */
+#endif
+#ifndef LOADS
+#define LOADS 1
+#endif
+#ifndef FAULTS
+#define FAULTS 1
+#endif
+
+/* Times in ticks. What counts is their order: a membership is longer than a lease, others wait longer than it lasts. */
+#define LEASE 2
+#define LEASE_WAIT 3
+#define MEMBERSHIP 3
+#define LATENESS 1 /* a renewal that Redis runs later than this is void */
+#define FENCED_ENTRY 3 /* life of an entry in Redis under a fence */
+#define UNKNOWN (LATENESS + MEMBERSHIP + LEASE_WAIT)
+#define NEVER 15 /* a timer that does not run */
+
+#define NONE 7 /* no version, no server run */
+#ifndef NUMBERS
+#define NUMBERS 7 /* no more messages than this */
+#endif
+#define ROOM 5 /* messages on their way to one instance */
+#define BIT(i) (1 << (i))
+#define DOWN_TO_0(timer) timer = (timer > 0 && timer != NEVER -> timer - 1 : timer)
+#define UP_TO(timer, end) timer = (timer < end -> timer + 1 : timer)
+
+mtype = { raise, changed, forget, soften, pong };
+mtype = { down, subscribed, joined, linked };
+mtype = { idle, raising, fenced, answered, published, awaiting, expelling, away, back, done };
+
+/* What Redis holds of the group. An entry counts only under the server run that it was stored under. */
+typedef GroupState {
+  byte ofRun; byte seq; byte floor; byte lastChange; byte fences;
+  byte entry; bit isFresh; byte entryRun; byte entryLeft
+};
+GroupState state, dump;
+bit isDumped, wasStarted;
+byte delayed, cut; /* instances that may take any time, and those that Redis cannot be reached from */
+byte server, newest = 1; /* run of the server; the highest number of any run */
+/* Time to the end of each membership, and MEMBERSHIP more until it is removed. NEVER: not listed. */
+byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled;
+
+typedef Instance {
+  bit isUp; bit isPaused; mtype link; byte known; byte numberRead; byte lease; byte returning; byte pending;
+  byte memory; bit isFresh; byte fences; byte lapsed; /* fences and lapsed members by writer, as bits */
+  /* Load: 1 begun, 2 answered by the upstream, 3 kept in memory, not in Redis yet, 4 read from Redis. */
+  byte load; byte loaded; bit isCurrent; byte ticketSeq; byte ticketRun;
+  /* Renewal: 1 sent, 2 replied to. */
+  byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow
+};
+Instance at[N];
+chan sub[N] = [ROOM] of { mtype, byte, byte, byte }; /* kind, number, sender, call */
+
+typedef Write {
+  mtype step; byte version; bit isRaised; byte sinceRenewal;
+  byte call; bit isAgain; byte others; byte acked; byte renewed; byte gone; bit isUnread; byte wait; byte listWait
+};
+Write write[WRITERS];
+byte upstream, acknowledged, loads, faults = FAULTS;
+
+#define RUNS(i) (at[i].isUp && !at[i].isPaused)
+#define IS_CONNECTED(i) (at[i].link != down)
+#define IS_LISTED(i) (member[i] != NEVER)
+#define HAS_LAPSED(i) (IS_LISTED(i) && (member[i] <= MEMBERSHIP || (expelled & BIT(i))))
+#ifdef NO_RUN
+#define IS_OF_RUN(r) (r != NONE)
+#else
+#define IS_OF_RUN(r) (r == server)
+#endif
+#define IS_READABLE (state.entry != NONE && state.isFresh && state.entryLeft > 0 && IS_OF_RUN(state.ofRun) && IS_OF_RUN(state.entryRun))
+#if N == 2
+#define HAS_ROOM (newest < NUMBERS && len(sub[0]) < ROOM - 1 && len(sub[1]) < ROOM - 1)
+#else
+#define HAS_ROOM (newest < NUMBERS && len(sub[0]) < ROOM - 1 && len(sub[1]) < ROOM - 1 && len(sub[2]) < ROOM - 1)
+#endif
+#ifdef LOSE
+#define MAY_LOSE (faults > 0)
+#else
+#define MAY_LOSE false
+#endif
+
+#ifdef LATE
+#define STARTS_LATE 1
+#else
+#define STARTS_LATE 0
+#endif
+#define STEP(i, s) (i < WRITERS && write[i].step == s)
+
+inline select_instance(i) { if :: i = 0 :: i = 1 :: N > 2 -> i = N - 1 fi }
+
+/* A renewal that was on its way may be run when Redis is there again. */
+inline cut_off(i) {
+  if
+  :: !(cut & BIT(i)) && at[i].isUp ->
+     disconnect(i); cut = cut | BIT(i);
+     if
+     :: at[i].renewal == 0 -> at[i].renewal = 1; at[i].isIgnored = 1; if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi
+     :: true
+     fi
+  :: else
+  fi
+}
+
+inline copy_state(to, from) {
+  to.ofRun = from.ofRun; to.seq = from.seq; to.floor = from.floor; to.lastChange = from.lastChange; to.fences = from.fences;
+  to.entry = from.entry; to.isFresh = from.isFresh; to.entryRun = from.entryRun; to.entryLeft = from.entryLeft
+}
+
+#define FOR_EACH(...) j = 0; do :: j < N -> __VA_ARGS__; j++ :: else -> break od; j = 0
+
+/* ---- Redis: a script runs alone ---- */
+
+inline open_state() {
+  if
+  :: IS_OF_RUN(state.ofRun)
+  :: else ->
+     newest++; state.ofRun = server; state.seq = newest; state.floor = newest; state.lastChange = 0; state.fences = 0
+  fi
+}
+
+inline publish(what, who, number) {
+  open_state();
+  state.seq++; state.lastChange = state.seq; newest = (state.seq > newest -> state.seq : newest);
+  if
+  :: what == raise ->
+     state.fences = state.fences | BIT(who);
+#ifndef NO_FENCED_END
+     state.entryLeft = (state.entryLeft > FENCED_ENTRY -> FENCED_ENTRY : state.entryLeft)
+#endif
+  :: what == changed -> state.fences = state.fences & ~BIT(who); state.entry = NONE
+  :: what == forget -> state.entry = NONE
+  :: what == soften -> state.isFresh = 0
+  fi;
+  lost = NONE;
+  if
+  :: MAY_LOSE -> faults--; if :: lost = 0 :: lost = 1 :: lost = N - 1 fi
+  :: true
+  fi;
+  FOR_EACH(if :: at[j].isUp && IS_CONNECTED(j) && j != lost -> sub[j]!what,state.seq,who,number :: else fi);
+  lost = 0
+}
+
+inline renew(i, joins) {
+  if
+  :: listRun == server
+  :: else -> listRun = server; listAge = 0; expelled = 0; FOR_EACH(member[j] = NEVER)
+  fi;
+  at[i].isAbsent = !IS_LISTED(i) || (expelled & BIT(i));
+  if
+  :: at[i].isAbsent && !joins
+  :: else ->
+     member[i] = 2 * MEMBERSHIP; expelled = expelled & ~BIT(i); at[i].lapsedNow = 0;
+     if :: at[i].lease > 0 -> FOR_EACH(if :: member[j] == 0 -> member[j] = NEVER :: else fi) :: else fi;
+     FOR_EACH(if :: j < WRITERS && write[j].step == awaiting -> write[j].renewed = write[j].renewed | BIT(i) :: else fi);
+     FOR_EACH(if :: HAS_LAPSED(j) -> at[i].lapsedNow = at[i].lapsedNow | BIT(j) :: else fi)
+  fi
+}
+
+/* ---- The link of an instance ---- */
+
+inline distrust(i) { at[i].isFresh = 0; at[i].isCurrent = 0 }
+inline drop(i) { at[i].memory = NONE; at[i].isFresh = 0; at[i].isCurrent = 0 }
+
+inline disconnect(i) {
+  at[i].link = down; at[i].isPonged = 0; at[i].numberRead = 0;
+  if
+  :: at[i].renewal == 1 -> at[i].isIgnored = 1 /* Redis may run it later */
+  :: else -> at[i].renewal = 0
+  fi;
+  do :: nempty(sub[i]) -> sub[i]?_,_,_,_ :: empty(sub[i]) -> break od
+}
+
+inline receive(i) {
+  sub[i]?kind,number,from,call;
+  if
+  :: kind == pong -> at[i].isPonged = !at[i].isIgnored
+  :: else ->
+     if
+     :: number > at[i].known ->
+        if :: number != at[i].known + 1 -> distrust(i) :: else fi;
+        at[i].known = number
+     :: else
+     fi;
+     if
+     :: from == i
+     :: else ->
+        if
+        :: kind == raise ->
+           at[i].fences = at[i].fences | BIT(from); at[i].isCurrent = 0;
+           if :: at[i].lapsed & BIT(from) -> distrust(i) :: else fi
+        :: kind == changed -> at[i].fences = at[i].fences & ~BIT(from); drop(i)
+        :: kind == forget -> drop(i)
+        :: kind == soften -> distrust(i)
+        fi;
+        if :: call && call == write[from].call -> write[from].acked = write[from].acked | BIT(i) :: else fi
+     fi
+  fi;
+  kind = 0; number = 0; from = 0; call = 0
+}
+
+inline report(i) {
+  if
+  :: at[i].pending == 2 -> publish(forget, i, 0); drop(i)
+  :: at[i].pending == 1 -> publish(soften, i, 0); distrust(i)
+  fi;
+  at[i].pending = 0
+}
+#ifdef NO_REPORT
+#define HAS_REPORTED(i) true
+#else
+#define HAS_REPORTED(i) (at[i].pending == 0)
+#endif
+
+inline end_renewal(i) {
+  if
+  :: at[i].isAbsent -> at[i].lease = 0; distrust(i); disconnect(i)
+  :: at[i].isLate && !at[i].isAbsent
+  :: !at[i].isLate && !at[i].isAbsent ->
+#ifndef NO_SOFTEN
+     if
+     :: at[i].fences & at[i].lapsedNow & ~at[i].lapsed -> distrust(i); at[i].pending = (at[i].pending == 2 -> 2 : 1)
+     :: else
+     fi;
+#endif
+     at[i].lapsed = at[i].lapsedNow;
+     if
+     :: at[i].lease == 0 && at[i].returning == NEVER ->
+        at[i].returning = MEMBERSHIP;
+        if :: at[i].fences -> distrust(i) :: else fi
+     :: else
+     fi;
+     if
+#ifndef NO_WAIT_FOR_LAPSED
+     :: at[i].lease == 0 && at[i].lapsedNow && at[i].returning > 0
+#endif
+     :: else -> at[i].lease = (at[i].renewalAge < LEASE -> LEASE - at[i].renewalAge : 0); at[i].returning = NEVER
+     fi;
+     if :: i < WRITERS && write[i].step == away -> write[i].step = back :: else fi
+  fi;
+  at[i].renewal = 0; at[i].renewalAge = 0; at[i].isPonged = 0; at[i].isRenewed = 1;
+  at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0
+}
+
+/* ---- A load ---- */
+
+inline begin_load(i) {
+  loads++; at[i].isCurrent = 1; at[i].load = 1;
+  if
+  :: at[i].lease == 0
+  :: else ->
+     if
+     :: IS_OF_RUN(state.ofRun) -> at[i].ticketSeq = state.seq; at[i].ticketRun = state.ofRun
+     :: else
+     fi;
+     if
+     :: IS_READABLE && !state.fences -> if :: at[i].loaded = state.entry; at[i].load = 4 :: true /* refreshed ahead */ fi
+#ifndef NO_FENCED_LOAD
+     :: state.fences -> at[i].isCurrent = 0 /* Redis will refuse it, and memory waits for that */
+#endif
+     :: else
+     fi
+  fi
+}
+
+inline end_load(i) { at[i].load = 0; at[i].loaded = 0; at[i].isCurrent = 0; at[i].ticketSeq = 0; at[i].ticketRun = 0 }
+
+#ifdef NO_LINKED_KEEP
+#define IS_LINKED_LOAD(i) 1
+#else
+#define IS_LINKED_LOAD(i) (at[i].ticketSeq > 0) /* without Redis: for redis.lostMaxAge, here 0 */
+#endif
+
+inline keep(i) {
+  if
+  :: at[i].isCurrent && !at[i].fences ->
+     at[i].memory = at[i].loaded; at[i].isFresh = IS_LINKED_LOAD(i);
+     if :: at[i].load == 2 && at[i].ticketSeq -> at[i].load = 3 :: else -> end_load(i) fi
+  :: else -> end_load(i)
+  fi
+}
+
+inline store(i) {
+  if
+#ifdef NO_MARK
+  :: !state.fences ->
+#else
+  :: state.ofRun == at[i].ticketRun && state.floor <= at[i].ticketSeq && state.lastChange <= at[i].ticketSeq && !state.fences ->
+#endif
+     state.entry = at[i].loaded; state.isFresh = 1; state.entryRun = at[i].ticketRun; state.entryLeft = NEVER
+  :: else -> drop(i)
+  fi;
+  end_load(i)
+}
+
+/* ---- A write ---- */
+
+inline not_published(i) { drop(i); at[i].fences = at[i].fences & ~BIT(i); at[i].pending = 2; write[i].step = away }
+
+inline publish_changed(i) {
+  write[i].call++; write[i].acked = 0; write[i].others = 0;
+  publish(changed, i, write[i].call); drop(i); at[i].fences = at[i].fences & ~BIT(i); write[i].step = published
+}
+
+inline read_members(i) {
+  FOR_EACH(if :: j != i && IS_LISTED(j) -> write[i].others = write[i].others | BIT(j) :: else fi);
+#ifndef NO_LIST_AGE
+  write[i].listWait = (listRun != server -> LEASE_WAIT : LEASE_WAIT - listAge);
+#endif
+#ifndef NO_WAIT_AFTER_READ
+  write[i].wait = LEASE_WAIT;
+#endif
+  write[i].gone = expelled; write[i].step = awaiting
+}
+
+#define MISSING(i) (write[i].others & ~write[i].acked)
+#ifdef NO_BARRIER
+#define HAS_WAITED(i) true
+#else
+#define HAS_WAITED(i) (!write[i].listWait && (!write[i].wait || (!write[i].isUnread && !MISSING(i))))
+#endif
+
+inline acknowledge(i) {
+  if :: write[i].version > acknowledged -> acknowledged = write[i].version :: else fi;
+  end_write(i)
+}
+
+inline end_write(i) {
+  write[i].step = done; write[i].version = 0; write[i].isRaised = 0; write[i].sinceRenewal = 0; write[i].call = 0;
+  write[i].isAgain = 0; write[i].others = 0; write[i].acked = 0; write[i].renewed = 0; write[i].isUnread = 0;
+  write[i].wait = 0; write[i].listWait = 0
+}
+
+/* Members that have renewed since the list was read, and not acknowledged, have missed the message. */
+inline end_of_round(i) {
+  write[i].others = MISSING(i) & write[i].renewed & ~write[i].gone; write[i].renewed = 0; write[i].gone = 0; write[i].acked = 0; write[i].isUnread = 0;
+  if
+#ifdef NO_EXPEL
+  :: true -> acknowledge(i)
+#else
+  :: !write[i].others -> acknowledge(i)
+  :: write[i].others && !write[i].isAgain && IS_CONNECTED(i) -> write[i].isAgain = 1; publish_changed(i)
+  :: write[i].others && write[i].isAgain && IS_CONNECTED(i) ->
+     expelled = expelled | write[i].others; write[i].wait = LEASE_WAIT; write[i].step = expelling
+  :: write[i].others && !IS_CONNECTED(i) -> not_published(i)
+#endif
+  fi
+}
+
+/* ---- Processes ---- */
+
+/* Whether a command may time out. */
+#ifdef NO_LEASED_RAISE
+#define LEASED_RAISE(i) true
+#else
+#define LEASED_RAISE(i) (at[i].lease > 0)
+#endif
+#ifdef FREEZE
+#define ALL_ARE_CUT_OFF (cut == BIT(N) - 1)
+#else
+#define ALL_ARE_CUT_OFF false
+#endif
+#define GIVES_UP(i) ((delayed & BIT(i)) || !IS_CONNECTED(i))
+
+proctype Process(byte i) {
+  byte j, lost, number, from, call; mtype kind;
+  do
+  :: d_step { RUNS(i) && nempty(sub[i]) -> receive(i) }
+  /* Return: subscribe; report and join; read the number; report, renew. */
+  :: atomic { RUNS(i) && at[i].link == down && !(cut & BIT(i)) -> at[i].link = subscribed }
+  :: atomic { RUNS(i) && IS_CONNECTED(i) && at[i].pending && HAS_ROOM -> report(i) }
+  :: atomic { RUNS(i) && at[i].link == subscribed && at[i].lease > 0 -> at[i].link = joined }
+  :: atomic { RUNS(i) && at[i].link == subscribed && at[i].lease == 0 && HAS_REPORTED(i) && !at[i].renewal ->
+       renew(i, 1); at[i].isAbsent = 0; at[i].lapsedNow = 0;
+       if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi;
+       at[i].link = joined }
+  :: d_step { RUNS(i) && at[i].link == joined && !at[i].numberRead -> open_state(); at[i].numberRead = state.seq }
+  :: d_step { RUNS(i) && at[i].link == joined && at[i].numberRead ->
+#ifndef NO_NUMBERS
+       if :: at[i].numberRead != at[i].known -> distrust(i) :: else fi;
+#endif
+       at[i].known = at[i].numberRead; at[i].numberRead = 0; at[i].link = linked }
+  :: d_step { RUNS(i) && at[i].link == linked && HAS_REPORTED(i) && !at[i].renewal && !at[i].isRenewed && ( (delayed & BIT(i)) && nfull(sub[i]) || !(delayed & BIT(i)) && empty(sub[i])) ->
+       if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi;
+       if
+       :: delayed & BIT(i) -> at[i].renewal = 1; sub[i]!pong,0,0,0
+       :: else -> renew(i, 0); end_renewal(i)
+       fi }
+  :: d_step { RUNS(i) && at[i].renewal == 2 && at[i].isPonged -> end_renewal(i) }
+  /* Loads */
+  :: atomic { RUNS(i) && !at[i].load && loads < LOADS && write[0].step != idle -> begin_load(i) }
+  :: atomic { RUNS(i) && at[i].load == 1 -> at[i].loaded = upstream; at[i].load = 2 }
+  :: d_step { RUNS(i) && (at[i].load == 2 || at[i].load == 4) -> keep(i) }
+  :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis could not be asked */ fi }
+  /* The write. Redis may run what it is sent, and the reply may not arrive. */
+  :: d_step { RUNS(i) && STEP(i, idle) ->
+       at[i].fences = at[i].fences | BIT(i); at[i].isCurrent = 0;
+       write[i].step = (LEASED_RAISE(i) -> raising : fenced) }
+  :: atomic { RUNS(i) && STEP(i, raising) && IS_CONNECTED(i) && HAS_ROOM ->
+       publish(raise, i, 0); if :: write[i].isRaised = LEASED_RAISE(i) :: GIVES_UP(i) fi; write[i].step = fenced }
+  :: atomic { RUNS(i) && STEP(i, raising) && GIVES_UP(i) -> write[i].step = fenced }
+  :: atomic { RUNS(i) && STEP(i, fenced) -> upstream++; write[i].version = upstream; write[i].step = answered }
+  :: atomic { RUNS(i) && (STEP(i, answered) || STEP(i, back)) && IS_CONNECTED(i) && HAS_ROOM ->
+       if :: publish_changed(i) :: GIVES_UP(i) -> publish(changed, i, 0); not_published(i) fi }
+  :: atomic { RUNS(i) && (STEP(i, answered) || STEP(i, back)) && GIVES_UP(i) -> not_published(i) }
+  :: d_step { RUNS(i) && STEP(i, published) && IS_CONNECTED(i) -> read_members(i) }
+  :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
+  :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
+  :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
+  /* Without a fence in Redis, and while others reach Redis, or reach it earlier, the first of the exceptions holds. */
+  :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
+       if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
+  /* Redis runs a renewal, perhaps of a process that does not wait for it any more. */
+  :: d_step { at[i].renewal == 1 && !(cut & BIT(i)) ->
+#ifdef NO_LATENESS
+       renew(i, 0);
+#else
+       if :: at[i].renewalAge > LATENESS -> at[i].isLate = 1 :: else -> renew(i, 0) fi;
+#endif
+       if
+       :: at[i].isIgnored ->
+          at[i].isIgnored = 0; at[i].renewal = 0; at[i].renewalAge = 0;
+          at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0
+       :: else -> at[i].renewal = 2
+       fi }
+  od
+}
+
+/* Time goes on when those that no fault delays have received what was sent, and renewed. */
+#define IS_PROMPT(i) (!RUNS(i) || ((delayed | cut) & BIT(i)) || (empty(sub[i]) && at[i].isRenewed))
+
+proctype Clock() {
+  byte i;
+  do
+  :: d_step { IS_PROMPT(0) && IS_PROMPT(1) && IS_PROMPT(N - 1) ->
+       do
+       :: i < N ->
+          at[i].isRenewed = 0;
+          DOWN_TO_0(member[i]);
+          if :: at[i].renewal -> UP_TO(at[i].renewalAge, LEASE) :: else fi;
+          if
+          :: RUNS(i) ->
+             DOWN_TO_0(at[i].returning);
+             DOWN_TO_0(at[i].lease);
+             if
+             :: i < WRITERS && write[i].step != idle && write[i].step != done ->
+                UP_TO(write[i].sinceRenewal, UNKNOWN); DOWN_TO_0(write[i].wait); DOWN_TO_0(write[i].listWait)
+             :: else
+             fi
+          :: else
+          fi;
+          i++
+       :: else -> break
+       od;
+       i = 0; UP_TO(listAge, LEASE_WAIT); DOWN_TO_0(state.entryLeft) }
+  od
+}
+
+proctype Faults() {
+  byte i, j;
+  do
+  :: false
+#ifdef LATE
+  :: atomic { !at[N - 1].isUp && !wasStarted -> at[N - 1].isUp = 1; wasStarted = 1 }
+#endif
+#ifdef DELAY
+  :: atomic { faults > 0 -> faults--; if :: delayed = delayed | 1 :: delayed = delayed | 2 :: delayed = delayed | BIT(N - 1) fi }
+#endif
+#ifdef FREEZE
+  :: atomic { faults > 0 -> faults--; do :: i < N -> cut_off(i); i++ :: else -> break od; i = 0 }
+  :: cut -> cut = 0
+#endif
+#ifdef CUT
+  :: atomic { faults > 0 -> faults--; select_instance(i); cut_off(i); i = 0 }
+  :: cut -> atomic { select_instance(i); cut = cut & ~BIT(i); i = 0 }
+#endif
+#ifdef KILL
+  :: atomic { faults > 0 -> select_instance(i);
+       if
+       :: at[i].isUp ->
+          faults--; disconnect(i); drop(i); at[i].isUp = 0; at[i].lease = 0; at[i].fences = 0; at[i].pending = 0;
+          at[i].lapsed = 0; at[i].known = 0; at[i].returning = NEVER; end_load(i);
+          if :: i < WRITERS -> end_write(i) :: else fi
+       :: else
+       fi;
+       i = 0 }
+#endif
+#ifdef PAUSE
+  :: atomic { faults > 0 -> select_instance(i); if :: RUNS(i) -> at[i].isPaused = 1; faults-- :: else fi; i = 0 }
+  :: atomic { true -> select_instance(i);
+       if
+       :: at[i].isPaused ->
+          at[i].isPaused = 0;
+#ifndef NO_CLOCK_SHIFT
+          at[i].lease = 0; if :: at[i].renewal -> at[i].renewalAge = LEASE :: else fi
+#endif
+       :: else
+       fi;
+       i = 0 }
+#endif
+#ifdef RESTART
+#ifdef REPLICA
+  :: atomic { !isDumped -> isDumped = 1; copy_state(dump, state) }
+#endif
+  :: atomic { faults > 0 ->
+       faults--; server++;
+       if :: copy_state(state, dump) :: state.ofRun = NONE; state.entry = NONE fi;
+       i = 0;
+       do
+       :: i < N -> disconnect(i); at[i].renewal = 0; at[i].renewalAge = 0; at[i].isIgnored = 0; at[i].lapsedNow = 0;
+                   at[i].isAbsent = 0; at[i].isLate = 0; i++
+       :: else -> break
+       od;
+       i = 0 }
+#endif
+#ifdef EVICT
+  :: atomic { faults > 0 -> faults--; if :: state.ofRun = NONE :: listRun = NONE fi }
+#endif
+  od
+}
+
+#define IS_OLD(i) (RUNS(i) && at[i].lease > 0 && (MEMORY_IS_OLD(i) || (IS_READABLE && state.entry < acknowledged)))
+#define MEMORY_IS_OLD(i) (at[i].memory != NONE && at[i].isFresh && at[i].memory < acknowledged)
+
+/* The theorem: no instance gives as fresh what is older than an acknowledged write. */
+proctype Theorem() {
+#if N == 3
+  atomic { IS_OLD(0) || IS_OLD(1) || IS_OLD(2) -> assert(false) }
+#else
+  atomic { IS_OLD(0) || IS_OLD(1) -> assert(false) }
+#endif
+}
+
+init {
+  byte i;
+  atomic {
+    state.ofRun = 0; state.seq = 1; state.entryLeft = NEVER; state.isFresh = 1; newest = 1;
+    copy_state(dump, state);
+    do
+    :: i < N ->
+       at[i].returning = NEVER; at[i].memory = NONE; at[i].link = down;
+       if
+#ifdef LATE
+       :: i == N - 1
+#endif
+       :: i < N - STARTS_LATE ->
+          at[i].isUp = 1; at[i].link = linked; at[i].known = 1; at[i].lease = LEASE;
+          at[i].memory = 0; at[i].isFresh = 1; member[i] = 2 * MEMBERSHIP
+       fi;
+       if :: i < WRITERS -> write[i].step = idle :: else fi;
+       i++
+    :: else -> break
+    od;
+    i = 0;
+    do :: i < N -> run Process(i); i++ :: else -> break od;
+    run Clock(); run Faults(); run Theorem()
+  }
+}
+

@@ -1,0 +1,134 @@
+// Spin visits every state of the model of cache coherence. `npm run test:model` runs the larger ones to their end.
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+const run = promisify(execFile);
+const MODEL = fileURLToPath(new URL('coherence.pml', import.meta.url));
+const isLong = process.env['MODEL'] === 'long';
+const isInstalled = ['spin', 'gcc'].every((program) => spawnSync(program, ['--version']).error === undefined);
+
+/** What is chosen in the model: see its first comment. */
+type Choice = Record<string, number>;
+
+const NO_LOADS = { LOADS: 0 };
+
+/** The promise holds with these faults, each of them once. */
+const HOLDS: [faults: string, choice: Choice][] = [
+  ['no fault', {}],
+  ['a lost message', { LOSE: 1 }],
+  ['an instance that is cut off', { CUT: 1, ...NO_LOADS }],
+  ['an instance that is cut off, and one that starts', { CUT: 1, LATE: 1, ...NO_LOADS }],
+  ['an instance that is killed', { KILL: 1 }],
+  ['an instance that is frozen, or whose line is slow', { DELAY: 1, NUMBERS: 3, ...NO_LOADS }],
+  ['a virtual machine that is paused', { PAUSE: 1, ...NO_LOADS }],
+  ['a Redis that is frozen or unreachable', { FREEZE: 1, ...NO_LOADS }],
+  ['a Redis that restarts with nothing, or an old dump', { RESTART: 1, ...NO_LOADS }],
+  ['an eviction', { EVICT: 1, ...NO_LOADS }],
+];
+
+/** Without the rule an old record is found. */
+const BREAKS: [rule: string, choice: Choice][] = [
+  ['a writer waits for the others', { NO_BARRIER: 1 }],
+  ['a load that began before a write is not stored', { NO_MARK: 1 }],
+  ['a member that has missed a message is expelled', { NO_EXPEL: 1, LOSE: 1 }],
+  ['two readings of the members are a lease apart', { NO_WAIT_AFTER_READ: 1, LOSE: 1 }],
+  ['nothing of another server run is used', { NO_RUN: 1, RESTART: 1, ...NO_LOADS }],
+  ['a young list of members may lack some', { NO_LIST_AGE: 1, EVICT: 1, ...NO_LOADS }],
+  ['numbers are read after a connection was lost', { NO_NUMBERS: 1, CUT: 1, ...NO_LOADS }],
+  ['a member reports before it renews', { NO_REPORT: 1, FREEZE: 1, ...NO_LOADS }],
+  [
+    'a member that returns waits for those that may report',
+    { NO_WAIT_FOR_LAPSED: 1, FREEZE: 1, ...NO_LOADS },
+  ],
+  ['a renewal that Redis runs late is void', { NO_LATENESS: 1, FREEZE: 1, ...NO_LOADS }],
+  ['fences of lapsed members make entries stale', { NO_SOFTEN: 1, CUT: 1, ...NO_LOADS }],
+  ['an entry under a fence leaves Redis soon', { NO_FENCED_END: 1, CUT: 1, LATE: 1, ...NO_LOADS }],
+  ['a fence counts under a lease only', { NO_LEASED_RAISE: 1, DELAY: 1, NUMBERS: 4, ...NO_LOADS }],
+  ['a lease ends when the clocks move apart', { NO_CLOCK_SHIFT: 1, PAUSE: 1, ...NO_LOADS }],
+];
+
+const LONG_HOLDS: [faults: string, choice: Choice][] = [
+  ['an instance that is cut off, and a load', { CUT: 1 }],
+  ['an instance that is cut off, one that starts, and a load', { CUT: 1, LATE: 1 }],
+  ['a Redis that is frozen, and a load', { FREEZE: 1 }],
+  ['a Redis that restarts, and a load', { RESTART: 1 }],
+  ['an eviction and a load', { EVICT: 1 }],
+  ['a paused machine and a load', { PAUSE: 1 }],
+];
+
+const LONG_BREAKS: [rule: string, choice: Choice][] = [
+  ['under a fence memory waits for Redis', { NO_FENCED_LOAD: 1, CUT: 1, LATE: 1 }],
+  ['what is loaded without Redis does not last', { NO_LINKED_KEEP: 1, CUT: 1, LATE: 1 }],
+];
+
+interface Found {
+  isComplete: boolean;
+  states: number;
+  errors: number;
+}
+
+/** Builds the verifier in a folder of its own, and runs it to its end or to the first old record. */
+async function verify(choice: Choice): Promise<Found> {
+  const folder = await mkdtemp(join(tmpdir(), 'coherence-model-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const inFolder = { cwd: folder, maxBuffer: 1 << 26 };
+  await run(
+    'spin',
+    ['-a', ...Object.entries(choice).map(([name, value]) => `-D${name}=${value}`), MODEL],
+    inFolder,
+  );
+  const optimization = isLong ? '-O2' : '-O0';
+  await run(
+    'gcc',
+    [optimization, '-w', '-DSAFETY', '-DNOREDUCE', '-DCOLLAPSE', '-o', 'verify', 'pan.c'],
+    inFolder,
+  );
+  const { stdout } = await run('./verify', ['-m1000000', '-n', '-E'], inFolder);
+  const numberOf = (pattern: RegExp): number => Number(pattern.exec(stdout)?.[1]);
+  // A search that was cut short is no proof.
+  const isComplete = !/max search depth too small|Search not completed|out of memory/.test(stdout);
+  return { isComplete, states: numberOf(/(\d+) states, stored/), errors: numberOf(/errors: (\d+)/) };
+}
+
+function tell(what: string, { states }: Found): void {
+  process.stdout.write(`${what}: ${states.toLocaleString('en')} states\n`);
+}
+
+const describeWithSpin = (name: string, suite: () => void): void => {
+  if (isInstalled) {
+    describe(name, suite);
+  } else if (process.env['CI'] !== undefined) {
+    test(name, () => {
+      throw new Error('spin or gcc is not installed: CI has to run the model');
+    });
+  } else {
+    process.stderr.write(`\n!!! NOT RUN, spin or gcc is not installed: ${name}\n`);
+    describe.skip(name, suite);
+  }
+};
+
+describeWithSpin('in every state of the model', () => {
+  const all = isLong ? [...HOLDS, ...LONG_HOLDS] : HOLDS;
+  const withThree = isLong ? HOLDS.filter(([, { DELAY }]) => DELAY === undefined) : [];
+  const cases = [
+    ...all.map(([faults, choice]) => [2, faults, choice] as const),
+    ...withThree.map(([faults, choice]) => [3, faults, { ...choice, ...NO_LOADS, N: 3 }] as const),
+  ];
+  test.each(cases)('%i instances give no old record with %s', async (count, faults, choice) => {
+    const found = await verify(choice);
+    tell(`${count} instances, ${faults}`, found);
+    expect(found).toMatchObject({ isComplete: true, errors: 0 });
+    expect(found.states).toBeGreaterThan(1000);
+  });
+});
+
+describeWithSpin('the model finds an old record without the rule that', () => {
+  test.each(isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)('%s', async (_rule, choice) => {
+    expect((await verify(choice)).errors).toBe(1);
+  });
+});
