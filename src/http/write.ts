@@ -72,7 +72,10 @@ interface Answered {
   body?: Buffer;
 }
 
-export async function forwardFenced(forward: () => Promise<IncomingMessage>, fence: Fence): Promise<Answered> {
+export async function forwardFenced(
+  forward: () => Promise<IncomingMessage>,
+  fence: Fence,
+): Promise<Answered> {
   try {
     const answer = await forward();
     const status = answer.statusCode ?? 0;
