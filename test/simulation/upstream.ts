@@ -65,10 +65,13 @@ export class Upstream {
 
   #call<T>(process: Process, timeoutMs: number, label: string, run: () => T): Promise<T> {
     const line = this.line(process);
+    const { life } = process;
     const answer = new Promise<T>((resolve) => {
       this.#cross(line, `upstream ${label}`, () => {
         const result = run();
         this.#cross(line, `upstream answers ${process.name}`, () => {
+          // One that was started anew has another connection.
+          if (process.life !== life) return;
           process.post(0, `reads from upstream`, () => {
             resolve(result);
           });
