@@ -1,16 +1,16 @@
 // Spin visits every state of the model of cache coherence. `npm run test:model` runs the larger ones to their end.
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
+import { itWithProgram } from '../support/programs.js';
 
 const run = promisify(execFile);
 const MODEL = fileURLToPath(new URL('coherence.pml', import.meta.url));
 const isLong = process.env['MODEL'] === 'long';
-const isInstalled = ['spin', 'gcc'].every((program) => spawnSync(program, ['--version']).error === undefined);
 
 /** What is chosen in the model: see its first comment. */
 type Choice = Record<string, number>;
@@ -98,40 +98,30 @@ async function verify(choice: Choice): Promise<Found> {
   return { isComplete, states: numberOf(/(\d+) states, stored/), errors: numberOf(/errors: (\d+)/) };
 }
 
-function tell(what: string, { states }: Found): void {
-  process.stdout.write(`${what}: ${states.toLocaleString('en')} states\n`);
-}
+/** How many instances, which faults. */
+const CASES: [count: number, faults: string, choice: Choice][] = (
+  isLong ? [...HOLDS, ...LONG_HOLDS] : HOLDS
+).map(([faults, choice]) => [2, faults, choice]);
+if (isLong)
+  for (const [faults, choice] of HOLDS)
+    if (!TOO_LARGE.some((fault) => fault in choice))
+      CASES.push([3, faults, { ...choice, ...NO_LOADS, N: 3 }]);
 
-const describeWithSpin = (name: string, suite: () => void): void => {
-  if (isInstalled) {
-    describe(name, suite);
-  } else if (process.env['CI'] !== undefined) {
-    test(name, () => {
-      throw new Error('spin or gcc is not installed: CI has to run the model');
+describe('in every state of the model there is no old record with', () => {
+  for (const [count, faults, choice] of CASES) {
+    const name = `${count} instances and ${faults}`;
+    itWithProgram('spin', name, async () => {
+      const found = await verify(choice);
+      process.stdout.write(`${name}: ${found.states.toLocaleString('en')} states\n`);
+      expect(found).toMatchObject({ isComplete: true, errors: 0 });
+      expect(found.states).toBeGreaterThan(1000);
     });
-  } else {
-    process.stderr.write(`\n!!! NOT RUN, spin or gcc is not installed: ${name}\n`);
-    describe.skip(name, suite);
   }
-};
-
-describeWithSpin('in every state of the model', () => {
-  const all = isLong ? [...HOLDS, ...LONG_HOLDS] : HOLDS;
-  const withThree = isLong ? HOLDS.filter(([, choice]) => !TOO_LARGE.some((fault) => fault in choice)) : [];
-  const cases = [
-    ...all.map(([faults, choice]) => [2, faults, choice] as const),
-    ...withThree.map(([faults, choice]) => [3, faults, { ...choice, ...NO_LOADS, N: 3 }] as const),
-  ];
-  test.each(cases)('%i instances give no old record with %s', async (count, faults, choice) => {
-    const found = await verify(choice);
-    tell(`${count} instances, ${faults}`, found);
-    expect(found).toMatchObject({ isComplete: true, errors: 0 });
-    expect(found.states).toBeGreaterThan(1000);
-  });
 });
 
-describeWithSpin('the model finds an old record without the rule that', () => {
-  test.each(isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)('%s', async (_rule, choice) => {
-    expect((await verify(choice)).errors).toBe(1);
-  });
+describe('the model finds an old record without the rule that', () => {
+  for (const [rule, choice] of isLong ? [...BREAKS, ...LONG_BREAKS] : BREAKS)
+    itWithProgram('spin', rule, async () => {
+      expect((await verify(choice)).errors).toBe(1);
+    });
 });

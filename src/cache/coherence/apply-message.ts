@@ -18,6 +18,9 @@ export interface Applied {
   bans: () => Bans | undefined;
 }
 
+/** More bans than can arrive while those of Redis are read. */
+const MAX_ARRIVED = 10_000;
+
 export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps): Applied {
   let bans = new Bans();
   /** Since the bans of Redis were read. */
@@ -31,6 +34,12 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
   const distrust = (group?: number): void => {
     memory.distrust(group);
     onBanned('');
+  };
+  /** Only what arrives while the bans are read counts: the oldest need not be kept. */
+  const note = (message: NumberedBan): void => {
+    const [oldest] = arrived.keys();
+    if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);
+    arrived.set(message.number, message);
   };
   const takeOver = (known: KnownBans): void => {
     // Bans up to the floor are not listed any more: one of them may have been missed.
@@ -51,7 +60,7 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
       case 'ban':
         // The same ban may arrive from Redis and from the process that made it.
         if (!bans.has(message.number)) ban(message.prefix, message.isSoft);
-        arrived.set(message.number, message);
+        note(message);
         bans.add(message);
         break;
       case 'distrust':
