@@ -1,29 +1,39 @@
-// The arrows between the folders of src: who may know whom. `npm run lint` holds the code to them.
-const rooms = {
-  handle: [],
+// Which module may import which. `npm run lint` holds the code to it.
+const FILES = ['errors', 'app', 'main'];
+const KERNEL = ['errors', 'handle'];
+const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
+const COMPOSE = ['record', 'v2', 'redirect', 'admin', 'openapi', 'server', 'config', 'observe', ...INTERFACE];
+const modules = {
   errors: [],
-  config: ['errors', 'handle'],
-  observe: ['errors', 'handle', 'config'],
-  cache: ['handle', 'errors'],
-  upstream: ['handle', 'errors'],
-  resolver: ['cache', 'upstream', 'handle', 'errors'],
-  http: ['resolver', 'cache', 'upstream', 'handle', 'errors'],
-  v2: ['http', 'resolver', 'upstream', 'handle', 'errors'],
-  redirect: ['http', 'resolver', 'cache', 'handle', 'errors'],
-  openapi: ['admin', 'redirect', 'v2', 'http', 'errors'],
-  admin: ['resolver', 'cache', 'observe', 'handle', 'errors'],
-  cli: ['handle', 'errors', 'config', 'start'],
-  demo: ['handle', 'errors', 'config', 'run', 'serve'],
+  handle: [],
+  config: KERNEL,
+  observe: ['config', ...KERNEL],
+  cache: KERNEL,
+  coordination: ['cache', ...KERNEL],
+  upstream: KERNEL,
+  resolver: ['cache', 'upstream', ...KERNEL],
+  server: ['http', ...KERNEL],
+  http: ['resolver', 'cache', ...KERNEL],
+  html: ['http', ...KERNEL],
+  record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
+  v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
+  redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
+  openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
+  admin: ['html', 'resolver', 'cache', 'observe', ...KERNEL],
+  compose: COMPOSE,
+  app: ['compose', ...COMPOSE],
+  process: ['app', 'compose', ...COMPOSE],
+  cli: ['process', 'config', ...KERNEL],
+  main: ['process'],
 };
 
-const room = (name) =>
-  ['errors', 'app', 'main', 'run', 'serve', 'start'].includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`;
+const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);
 
-const arrows = Object.entries(rooms).map(([name, may]) => ({
-  name: `${name}-knows-only-${may.join('-') || 'itself'}`,
+const arrows = Object.entries(modules).map(([name, may]) => ({
+  name: `${name}-imports-only-${may.join('-') || 'itself'}`,
   severity: 'error',
-  from: { path: room(name) },
-  to: { path: '^src/', pathNot: [name, ...may].map(room) },
+  from: { path: pathOf(name) },
+  to: { path: '^src/', pathNot: [name, ...may].map(pathOf) },
 }));
 
 const onlyIn = (library, folders) => ({
@@ -37,10 +47,10 @@ module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     ...arrows,
-    onlyIn('express', ['http', 'v2', 'redirect', 'openapi', 'admin', 'demo']),
-    onlyIn('http-proxy-middleware', ['http', 'v2', 'redirect', 'admin', 'demo']),
-    onlyIn('ioredis', ['cache']),
-    onlyIn('lru-cache', ['cache']),
+    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html']),
+    onlyIn('http-proxy-middleware', ['record']),
+    onlyIn('ioredis', ['cache', 'coordination']),
+    onlyIn('lru-cache', ['cache', 'coordination']),
     onlyIn('undici', ['upstream', 'cli']),
     onlyIn('cockatiel', ['upstream']),
     onlyIn('saxes', ['redirect']),

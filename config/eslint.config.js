@@ -19,7 +19,7 @@ const BROWSER_GLOBALS = [
 ];
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-bench', 'dist-simulation', 'coverage'] },
+  { ignores: ['dist', 'dist-bench', 'dist-demo', 'dist-simulation', 'coverage'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {

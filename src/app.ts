@@ -2,6 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { type Member, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
+import { type Coordination, createCoordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
 import type { Outcome } from './handle/outcome.js';
 import { createActivity } from './observe/activity.js';
@@ -10,14 +11,14 @@ import type { Metrics } from './observe/metrics.js';
 import { type EventLoop, watchEventLoop } from './observe/event-loop.js';
 import { type Readiness, createReadiness } from './observe/readiness.js';
 import { type Agents, createAgents } from './upstream/agent.js';
-import { type GateUse, createGate } from './upstream/gate.js';
-import { makeAdmin } from './wiring/admin.js';
-import { makeCache } from './wiring/cache.js';
-import { makeHandler } from './wiring/http.js';
-import { makeMember } from './wiring/member.js';
-import { type Parts, type Peers, newInstance } from './wiring/parts.js';
-import { makeTracing } from './wiring/tracing.js';
-import { gateOptions, makeResolver, makeUpstream, shareUpstream } from './wiring/resolver.js';
+import { type GateUse, createGate } from './upstream/concurrency-limiter.js';
+import { makeAdmin } from './compose/admin.js';
+import { makeCache } from './compose/cache.js';
+import { makeHandler } from './compose/http.js';
+import { makeMember } from './compose/worker-report.js';
+import { type Parts, type Peers, newInstance } from './compose/parts.js';
+import { makeTracing } from './compose/tracing.js';
+import { gateOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
 
 export interface AppDeps {
   config: Config;
@@ -45,8 +46,8 @@ export interface App {
   joined: () => void;
   /** Applies what the primary has delivered. */
   apply: Cache['apply'];
-  /** Does here what another worker did there with a name that was made. */
-  hear: Cache['hear'];
+  /** Applies what another worker did with a minted name. */
+  applyMintedName: Coordination['receive'];
   /** Asks the upstream for all workers who wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
   /** What this process does and tells for its operator. */
@@ -76,6 +77,7 @@ export function createApp(deps: AppDeps): App {
       resolver.letGoAll(prefix);
     },
   });
+  const coordination = makeCoordination(parts, cache);
   const client = makeUpstream(parts, agents);
   const upstream = shareUpstream(parts, { cache, upstream: client });
   const gate = createGate(gateOptions(parts, 'passed'));
@@ -87,7 +89,7 @@ export function createApp(deps: AppDeps): App {
   const eventLoop = makeEventLoop(parts, readiness);
   const member = makeMember(parts, { cache, resolver, eventLoop, uses });
   const operations = createOperations(() => [member], now);
-  const { handler, remake, flush } = makeHandler(parts, { resolver, cache, agents, gate });
+  const { handler, remake, flush } = makeHandler(parts, { resolver, cache, coordination, agents, gate });
   return {
     handler,
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
@@ -96,7 +98,7 @@ export function createApp(deps: AppDeps): App {
       cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
     },
     apply: cache.apply,
-    hear: cache.hear,
+    applyMintedName: coordination.receive,
     load: (key, handle) => upstream.load(key, handle),
     member,
     reload(config) {
@@ -114,6 +116,10 @@ export function createApp(deps: AppDeps): App {
       await tracing?.close();
     },
   };
+}
+
+function makeCoordination({ config, peers, now }: Parts, { commands }: Cache): Coordination {
+  return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
 function makeAgents({ config, upstreamUrl, ca }: Parts): Agents {

@@ -1,4 +1,4 @@
 // The program: reads the configuration, serves, stops on a signal.
-import { start } from './start.js';
+import { start } from './process/start.js';
 
 await start();

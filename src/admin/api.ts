@@ -2,7 +2,7 @@
 import express, { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import type { Operations, PurgeOrder } from './operations.js';
-import { logLevelBody, orderOf, purgeBody } from './orders.js';
+import { logLevelBody, orderOf, purgeBody } from './request-schemas.js';
 import { sendProblem } from './problem.js';
 
 /** Ten thousand handles of a usual length, and then some. */

@@ -1,7 +1,7 @@
 // What an operator can have done, in one process or in all workers of a machine.
 import type { ActivityReport } from '../observe/activity.js';
 import type { MetricSnapshot } from '../observe/cluster-metrics.js';
-import { type Summary, summarise } from '../observe/summary.js';
+import { type Summary, summarise } from './status/summary.js';
 
 /** Handles one by one, or all that begin with `prefix` (all there are, when it is empty). */
 export type PurgeOrder = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });

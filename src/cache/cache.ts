@@ -3,22 +3,17 @@ import { type Applied, createApply } from './coherence/apply-message.js';
 import type { Clock } from './coherence/clock.js';
 import type { Coherence } from './coherence/coherence.js';
 import type { Message } from './coherence/message.js';
-import { type Count, createCounter } from './counters.js';
 import type { Entry } from './entry.js';
 import { type RedisOptions, createInstance } from './instance.js';
-import type { MemoryBounds, MemoryUsage } from './lists.js';
-import { type KeyLock, type KeyLockOptions, createKeyLock } from './lock.js';
-import { type Kept, MemoryStore } from './memory-store.js';
+import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
+import { type Kept, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands } from './redis/commands.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
-import { LeftNames, type TellPeers, type Unclaimed, createUnclaimed } from './unclaimed.js';
 
 /** Of one of several workers: the hub is in the primary. */
 export interface WorkerCoherence extends Coherence {
-  tell: TellPeers;
-  takeTurn: NonNullable<KeyLockOptions['takeTurn']>;
   /** Called when the lease may have begun, or ended. */
   onState: (listener: () => void) => void;
 }
@@ -28,8 +23,6 @@ export interface CacheDeps {
   redis?: RedisOptions | undefined;
   /** How long a write may keep a key from being stored when nobody says how it ended (ms). */
   fenceLifeMs: number;
-  /** How long a work waits for its turn on a key (ms). */
-  lockWaitMs: number;
   now: () => number;
   clock?: Clock | undefined;
   worker?: WorkerCoherence | undefined;
@@ -48,18 +41,12 @@ export interface Cache {
   trustedSince: () => number;
   /** Applies what the primary has delivered to this worker. */
   apply: (message: Message) => void;
-  /** Does here what another worker did there with a name that was made. */
-  hear: (line: string) => void;
   /** What each tier holds of a key; counts as no use. */
   inspect: (key: string) => Promise<Inspected>;
   /** Whether Redis is there, away, or not used. */
   redisState: () => 'up' | 'away' | 'unused';
-  /** Counts what names do in a minute, over all instances. */
-  count: Count;
-  /** Lets one work at a time touch a key, over all instances. */
-  lock: KeyLock;
-  /** Names that were made and nobody heard of. */
-  unclaimed: Unclaimed;
+  /** The connection to Redis, where one is configured. */
+  commands: RedisCommands | undefined;
   close: () => Promise<void>;
 }
 
@@ -69,20 +56,13 @@ export interface Inspected {
 }
 
 export function createCache(deps: CacheDeps): Cache {
-  const { now, bounds, onEvict, worker, fenceLifeMs } = deps;
+  const { now, bounds, onEvict, fenceLifeMs } = deps;
   const memory = new MemoryStore({ bounds, now, onEvict });
   const applied = createApply({ ...deps, memory });
   const { coherence, commands, close } = connect(deps, applied);
   const redis =
     commands && new RedisStore({ commands, bans: applied.bans, isLinked: () => coherence.isLinked(), now });
   const isUp = (): boolean => commands !== undefined && commands.isUp() && coherence.isLinked();
-  const left = new LeftNames(now);
-  const shared = commands && { shared: commands };
-  const lock = createKeyLock({
-    waitMs: deps.lockWaitMs,
-    ...(worker && { takeTurn: worker.takeTurn }),
-    ...shared,
-  });
   return {
     store: new TieredStore({
       memory,
@@ -95,14 +75,9 @@ export function createCache(deps: CacheDeps): Cache {
     memory,
     trustedSince: () => coherence.trustedSince(),
     apply: applied.apply,
-    hear: (line) => {
-      left.hear(line);
-    },
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
     redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),
-    count: createCounter({ now, ...shared }),
-    lock,
-    unclaimed: createUnclaimed({ left, lock, ...(worker && { tell: worker.tell }), ...shared }),
+    commands,
     close,
   };
 }

@@ -2,7 +2,7 @@
 import type { Ban } from './coherence/bans.js';
 import type { Coherence } from './coherence/coherence.js';
 import type { Entry } from './entry.js';
-import type { MemoryStore } from './memory-store.js';
+import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore, RedisTicket } from './redis/store.js';
 import type { Fence, Looked, Store } from './store.js';
 

@@ -31,7 +31,7 @@ function addServing(program: Command): void {
     .command('serve')
     .description('serve, with the configuration of the environment and the file named by CONFIG')
     // Only then: all the other commands start in half the time without the whole proxy.
-    .action(async () => (await import('../start.js')).start());
+    .action(async () => (await import('../process/start.js')).start());
   program
     .command('check-config')
     .description('print the configuration in effect, secrets masked, and where each value comes from')

@@ -4,7 +4,7 @@ import { prettyJson, writeJson } from '../handle/json.js';
 import { selectValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Selection } from '../handle/value.js';
-import type { Format } from './question.js';
+import type { Format } from './query.js';
 
 /** Spelled as the recorded server (Jetty 9) spells it. */
 export const JSON_TYPE = 'application/json;charset=utf-8';

@@ -2,7 +2,7 @@
 import { serializeList, Token } from 'structured-headers';
 import type { Times } from '../cache/entry.js';
 import type { FromEntry } from '../resolver/resolution.js';
-import { type Lines, linesOf } from './wire.js';
+import { type Lines, linesOf } from './raw-response.js';
 
 /** Our name in Cache-Status (RFC 9211 §2). */
 const CACHE_NAME = 'handle-resolver-proxy';

@@ -1,7 +1,7 @@
 // What the pipeline knows of one request. It lives in `res.locals` and never outlives the request.
 import type { ServerResponse } from 'node:http';
 import type { Resolution } from '../resolver/resolution.js';
-import type { Format } from './question.js';
+import type { Format } from './query.js';
 import type { Target } from './target.js';
 
 /** What became of a request, for log and metrics. */

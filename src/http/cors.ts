@@ -1,6 +1,6 @@
 // Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
 import type { NextFunction, Request, Response } from 'express';
-import { type Lines, linesOf } from './wire.js';
+import { type Lines, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';

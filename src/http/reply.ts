@@ -3,9 +3,9 @@ import type { Request, Response } from 'express';
 import { render } from './body.js';
 import { contextOf } from './context.js';
 import { exposeHeaders } from './cors.js';
-import type { Format } from './question.js';
+import type { Format } from './query.js';
 import { type Representation, matchesEtag, represent } from './representation.js';
-import type { AskedHeaders } from './scan-headers.js';
+import type { AskedHeaders } from './fast-headers.js';
 
 export interface Reply {
   status: number;

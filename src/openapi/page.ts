@@ -1,6 +1,6 @@
 // The document as a page to read, with a form for every call that only reads.
-import { type Html, html } from '../redirect/html.js';
-import type { Page } from '../redirect/layout.js';
+import { type Html, html } from '../html/html.js';
+import type { Page } from '../html/layout.js';
 import type { OpenApiDocument } from './document.js';
 import type { Method, Operation, Parameter, ResponseObject } from './parts.js';
 

@@ -1,10 +1,10 @@
 // Serves the document, as JSON for programs and as a page for people.
 import type { Request, RequestHandler, Response } from 'express';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/question.js';
-import { type House, layOut } from '../redirect/layout.js';
-import { contentSecurityPolicy } from '../redirect/look.js';
-import { HTML_TYPE, sendText } from '../redirect/send.js';
+import { readParameters } from '../http/query.js';
+import { type House, layOut } from '../html/layout.js';
+import { contentSecurityPolicy } from '../html/style.js';
+import { HTML_TYPE, sendText } from '../html/send-page.js';
 import type { OpenApiDocument } from './document.js';
 import { documentPage, triedTarget } from './page.js';
 

@@ -1,7 +1,7 @@
 // What the room needs from outside.
-import type { Hit } from '../http/resolve.js';
+import type { Hit } from '../record/resolve.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
-import type { House } from './layout.js';
+import type { House } from '../html/layout.js';
 import type { TargetDeps } from './target.js';
 
 export interface RedirectDeps {

@@ -1,5 +1,5 @@
 // `action=showurls`: every place a record knows, as XML.
-import { escapeText } from './html.js';
+import { escapeText } from '../html/html.js';
 import type { Location, ReadLocations } from './locations.js';
 import type { HandleValue } from '../handle/value.js';
 import { upperAscii } from '../handle/handle.js';

@@ -1,6 +1,6 @@
 // The pages without a record: the look-up field, and what went wrong.
-import { html } from './html.js';
-import { type Page, lookUpForm } from './layout.js';
+import { html } from '../html/html.js';
+import { type Page, lookUpForm } from '../html/layout.js';
 
 export const frontPage: Page = {
   title: 'Look up a handle',

@@ -4,14 +4,14 @@ import { CATALOGUE, ServiceError } from '../errors.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { contextOf, hasContext } from '../http/context.js';
-import { readParameters } from '../http/question.js';
+import { readParameters } from '../http/query.js';
 import { prefersJson } from './accept.js';
 import type { Followed } from './alias.js';
-import { asksForApi } from './asked.js';
+import { asksForApi } from './query.js';
 import type { RoomDeps } from './deps.js';
-import { layOut } from './layout.js';
+import { layOut } from '../html/layout.js';
 import { type Problem, problemJson, problemPage } from './plain-pages.js';
-import { HTML_TYPE, sendText } from './send.js';
+import { HTML_TYPE, sendText } from '../html/send-page.js';
 
 /** `asked` is what the caller named, `end` what it led to. */
 export function notFound(asked: string, end: Followed['end']): Problem {

@@ -2,9 +2,9 @@
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { FromEntry, StaleReason } from '../resolver/resolution.js';
-import { type Html, html } from './html.js';
-import { durationInWords, instant, ttlInWords } from './in-words.js';
-import type { Page } from './layout.js';
+import { type Html, html } from '../html/html.js';
+import { durationInWords, instant, ttlInWords } from './durations.js';
+import type { Page } from '../html/layout.js';
 import type { Target } from './target.js';
 import { viewOfTarget, warningOf } from './target-view.js';
 import { viewOfData } from './value-view.js';

@@ -3,15 +3,15 @@ import express, { type NextFunction, type Request, type RequestHandler, type Res
 import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/question.js';
-import { readHandle } from '../http/resolve.js';
+import { readParameters } from '../http/query.js';
+import { readHandle } from '../record/resolve.js';
 import { answerHandle } from './answer.js';
 import type { RoomDeps } from './deps.js';
 import { handleInUrl } from './handle-in-url.js';
-import { layOut } from './layout.js';
-import { ICON } from './look.js';
+import { layOut } from '../html/layout.js';
+import { ICON } from '../html/style.js';
 import { frontPage } from './plain-pages.js';
-import { HTML_TYPE, sendText } from './send.js';
+import { HTML_TYPE, sendText } from '../html/send-page.js';
 
 const MAX_FORM = '16kb';
 const FILES: Readonly<Record<string, { contentType: string; text: string }>> = {

@@ -1,7 +1,7 @@
 // Where a record leads and why, in words; and a warning where it leads somewhere that is not gone to.
-import { type Html, html } from './html.js';
+import { type Html, html } from '../html/html.js';
 import type { Address } from './address.js';
-import { type Choice, isPlainUrl } from './choose.js';
+import { type Choice, isPlainUrl } from './select-location.js';
 import type { Chosen, Target } from './target.js';
 
 const REASONS: Record<Choice['by'], string> = {

@@ -2,8 +2,8 @@
 import { type HandleValue, selects } from '../handle/value.js';
 import { ServiceError } from '../errors.js';
 import { type Address, append, toAddress } from './address.js';
-import type { Asked } from './asked.js';
-import { type Choice, chooseLocation, isConneg } from './choose.js';
+import type { Asked } from './query.js';
+import { type Choice, chooseLocation, isConneg } from './select-location.js';
 import type { Locations, ReadLocations } from './locations.js';
 import { upperAscii } from '../handle/handle.js';
 import { isOfType, textOf } from './values.js';

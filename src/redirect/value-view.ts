@@ -2,7 +2,7 @@
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { toAddress } from './address.js';
-import { type Html, html } from './html.js';
+import { type Html, html } from '../html/html.js';
 import { isOfType, textOf } from './values.js';
 
 /** Longer data are folded away. */

@@ -8,11 +8,11 @@ import {
   judge,
   makeEntry,
 } from '../cache/policy.js';
-import type { Resting } from '../cache/resting.js';
+import type { Resting } from '../cache/failure-cache.js';
 import type { Looked, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Load } from './flight.js';
+import type { Load } from './single-flight.js';
 import type { Resolution } from './resolution.js';
 
 export interface LoaderDeps<Ticket> {

@@ -4,7 +4,7 @@ import type { Entry } from '../cache/entry.js';
 import { isDueForRefresh } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
-import { Flight, type Load } from './flight.js';
+import { Flight, type Load } from './single-flight.js';
 import { Loader, type LoaderDeps, type Task } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 

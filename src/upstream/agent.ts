@@ -2,7 +2,7 @@
 import http from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
-import { createPinCheck } from './pin.js';
+import { createPinCheck } from './fingerprint.js';
 import { type ReadAgentsByProtocol, createReadAgents } from './read-agents.js';
 import { TlsAgent, type Trust } from './tls-agent.js';
 import { closeOnUnsolicitedData } from './unsolicited-data.js';

@@ -4,11 +4,11 @@ import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
 import { FailedHandles } from './failed-handles.js';
-import { createFailover } from './failover.js';
+import { createFailover } from './server-selection.js';
 import { scopeOf } from './failure.js';
-import { type Gate, type GateOptions, type GateUse, createGate } from './gate.js';
+import { type Gate, type GateOptions, type GateUse, createGate } from './concurrency-limiter.js';
 import { RecentlyWritten } from './recently-written.js';
-import { type Asked, type HandleServer, type ServerOptions, createServer } from './server.js';
+import { type Asked, type HandleServer, type ServerOptions, createServer } from './upstream-server.js';
 import { untilAborted } from './time-limit.js';
 
 export type { Asked };

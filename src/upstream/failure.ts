@@ -1,7 +1,7 @@
 // Turns what a request meets into an error of the catalogue that tells an operator what to do.
 import { type ErrorCode, ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/write-outcome.js';
-import { PIN_MISMATCH } from './pin.js';
+import { PIN_MISMATCH } from './fingerprint.js';
 
 const WAYS_TO_TRUST = 'set upstream.caFile or upstream.fingerprint';
 

@@ -3,7 +3,7 @@ import { foldHandle } from '../handle/handle.js';
 import { parseJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
-import { badAnswer } from './bad-answer.js';
+import { badAnswer } from './invalid-response.js';
 
 export interface RecordAnswer {
   status: number;

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import { readBody } from './body.js';
 import { neverReached, toServiceError } from './failure.js';
-import { type Gate, callerKey } from './gate.js';
+import { type Gate, callerKey } from './concurrency-limiter.js';
 import { type RecordAnswer, readAnswer } from './record-answer.js';
 import { retryOnFresh } from './retry.js';
 import { withSignal } from './time-limit.js';

@@ -6,8 +6,8 @@ import type { Outcome } from '../handle/outcome.js';
 import { type PublicValues, publicValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type HandleValue, isPublic } from '../handle/value.js';
-import { badAnswer } from './bad-answer.js';
-import { isTooBusy } from './rest.js';
+import { badAnswer } from './invalid-response.js';
+import { isTooBusy } from './retry-after-pause.js';
 
 /** What came back, and the handle that was asked for. */
 export interface Reply {

@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
-import { badAnswer } from './bad-answer.js';
+import { badAnswer } from './invalid-response.js';
 import { readBody } from './body.js';
 import { toServiceError } from './failure.js';
 import { withSignal } from './time-limit.js';

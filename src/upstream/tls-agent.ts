@@ -2,7 +2,7 @@
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { type PinCheck, createPinCheck } from './pin.js';
+import { type PinCheck, createPinCheck } from './fingerprint.js';
 import { destroyOnUnsolicitedData } from './unsolicited-data.js';
 
 export interface Trust {

@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/question.js';
+import { readParameters } from '../http/query.js';
 import type { Call, V2Deps } from './deps.js';
 import { fromUpstream } from './from-upstream.js';
 import { type Paging, listHandles } from './listing.js';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
-import { readParameters } from '../http/question.js';
+import { readParameters } from '../http/query.js';
 import { requireJson, withJson } from './body.js';
 import { demandConditions } from './conditions.js';
 import type { Call, V2Deps } from './deps.js';
@@ -12,7 +12,7 @@ import { makeRecord } from './new-record.js';
 import { readInput } from './schema.js';
 import type { CollectionTarget } from './target.js';
 import { createRecord, holds } from './write.js';
-import { sendWritten } from './written.js';
+import { sendWritten } from './write-response.js';
 
 /** Two equal random UUIDs are out of the question; a server that says so five times is not believed. */
 const MAX_NAMES = 5;

@@ -13,7 +13,7 @@ import { readInput } from './schema.js';
 import type { HandleTarget } from './target.js';
 import type { V2Input } from './value.js';
 import { createRecord, replaceRecord } from './write.js';
-import { type Written, sendWritten } from './written.js';
+import { type Written, sendWritten } from './write-response.js';
 
 /** How often a record may come into being between our look and our write before we give up. */
 const MAX_TRIES = 3;

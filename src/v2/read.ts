@@ -13,7 +13,7 @@ import { resolvePublic, valuesOf } from './public-record.js';
 import { readAs } from './record.js';
 import { JSON_TYPE, PRIVATE, send } from './send.js';
 import type { HandleTarget } from './target.js';
-import { validatorsOf } from './written.js';
+import { validatorsOf } from './write-response.js';
 
 export interface Read {
   /** With the caller's credentials; nothing of it is kept. */

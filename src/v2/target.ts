@@ -1,6 +1,6 @@
 // Which resource of ePIC v2 a raw path names.
 import { parseHandle } from '../handle/handle.js';
-import { readHandle } from '../http/resolve.js';
+import { readHandle } from '../record/resolve.js';
 
 /** `rawHandle` is the part of the path as the client wrote it, without the slash that is tolerated. */
 export interface HandleTarget {

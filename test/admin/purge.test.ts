@@ -1,7 +1,7 @@
 // A purge holds in memory, in Redis and in every instance, whatever is on its way.
 import request from 'supertest';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { textValue } from '../../src/demo/seed.js';
+import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import type { Proxy } from '../support/proxy.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';

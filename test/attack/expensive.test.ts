@@ -1,7 +1,7 @@
 // Questions that are made to cost much: they take no longer than others of their length.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import { textValue } from '../../src/demo/seed.js';
+import { textValue } from '../handle-server/seed.js';
 import { cpuMs } from '../support/cpu-time.js';
 import { startDemoServer } from '../support/demo.js';
 import { WRITE_HEADERS } from '../support/demo-writes.js';

@@ -2,7 +2,7 @@
 import '../support/real-sockets.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
-import { serve } from '../../src/serve.js';
+import { serve } from '../../src/process/serve.js';
 import { startProxy } from '../support/proxy.js';
 import { exchange } from '../support/raw-socket.js';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.js';

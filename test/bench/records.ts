@@ -1,5 +1,5 @@
 // The records of the bench: about 600 bytes of JSON each, handles numbered from 1.
-import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../../src/demo/seed.js';
+import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
 export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWORD}`).toString('base64')}`;

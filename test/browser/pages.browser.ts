@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer, type DemoServer } from '../../src/demo/server.js';
-import { textValue } from '../../src/demo/seed.js';
+import { createDemoServer, type DemoServer } from '../handle-server/server.js';
+import { textValue } from '../handle-server/seed.js';
 import { describeInBrowser } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 

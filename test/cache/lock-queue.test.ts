@@ -1,6 +1,6 @@
 // The queue for a lock: fair among holders, bounded, and with a memory of when a key was released.
 import { describe, expect, test } from 'vitest';
-import { LockQueue, type Place } from '../../src/cache/lock-queue.js';
+import { LockQueue, type Place } from '../../src/coordination/lock-queue.js';
 
 /** A queue for one key, and who has got the turn so far. */
 function startQueue() {

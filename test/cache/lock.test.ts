@@ -1,6 +1,6 @@
 // The lock of one process.
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/cache/lock.js';
+import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { testKeyLock } from '../support/lock-contract.js';
 
 describe('a lock within one process', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { MemoryBounds } from '../../src/cache/lists.js';
-import { type MemoryOptions, MemoryStore } from '../../src/cache/memory-store.js';
+import type { MemoryBounds } from '../../src/cache/memory/lru-index.js';
+import { type MemoryOptions, MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { Fences } from '../../src/cache/coherence/fences.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';
 import { toBytes } from '../../src/handle/bytes.js';

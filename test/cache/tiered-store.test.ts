@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createApply } from '../../src/cache/coherence/apply-message.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
-import { MemoryStore } from '../../src/cache/memory-store.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisStore, RedisTicket } from '../../src/cache/redis/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { bounds, openInstance } from '../support/instances.js';

@@ -1,7 +1,7 @@
 // Names that were made and nobody heard of: kept for a while, given out once, known to all workers.
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/cache/lock.js';
-import { LeftNames, type Unclaimed, createUnclaimed } from '../../src/cache/unclaimed.js';
+import { createKeyLock } from '../../src/coordination/key-lock.js';
+import { LeftNames, type Unclaimed, createUnclaimed } from '../../src/coordination/unclaimed-names.js';
 
 const lock = createKeyLock({ waitMs: 1000 });
 
@@ -38,7 +38,7 @@ test('a name that one worker left is claimed by one of all', async () => {
   const lefts = [1, 2, 3].map(() => new LeftNames(() => 0));
   const workers = lefts.map((left) => {
     const tell = (line: string): Promise<void> => {
-      for (const other of lefts) if (other !== left) expect(other.hear(line)).toBe(true);
+      for (const other of lefts) if (other !== left) expect(other.receive(line)).toBe(true);
       return Promise.resolve();
     };
     return createUnclaimed({ left, lock, tell });
@@ -49,5 +49,5 @@ test('a name that one worker left is claimed by one of all', async () => {
 });
 
 test('lines about something else are left to others', () => {
-  expect(new LeftNames(() => 0).hear('forget - 0 left a b')).toBe(false);
+  expect(new LeftNames(() => 0).receive('forget - 0 left a b')).toBe(false);
 });

@@ -1,6 +1,6 @@
 // The records of a chaos run: each tells its own name and number, and holds something private.
-import type { DemoServer } from '../../src/demo/server.js';
-import { adminValue, textValue } from '../../src/demo/seed.js';
+import type { DemoServer } from '../handle-server/server.js';
+import { adminValue, textValue } from '../handle-server/seed.js';
 
 export const SECRET = 'nobody-may-read-this';
 

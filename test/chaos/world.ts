@@ -1,5 +1,5 @@
 // Two built proxies on one Redis before one demo server, and the faults that meet them.
-import { type DemoServer, createDemoServer } from '../../src/demo/server.js';
+import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
 import { type Program, startMain } from '../support/built-proxy.js';
 import { type RedisServer, freePort, startRedis } from '../support/redis-server.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
-import { DEMO_PASSWORD } from '../../src/demo/seed.js';
+import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';

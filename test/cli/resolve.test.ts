@@ -1,6 +1,6 @@
 // `resolve`, for a person at a terminal and for a program in a pipe.
 import { expect, test } from 'vitest';
-import { textValue } from '../../src/demo/seed.js';
+import { textValue } from '../handle-server/seed.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';

@@ -5,7 +5,7 @@ import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setInterval as every } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
-import { textValue } from '../../src/demo/seed.js';
+import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';

@@ -1,7 +1,7 @@
 // A client that does not read its answers holds neither memory nor its connection for long.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
-import { textValue } from '../../src/demo/seed.js';
+import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';

@@ -4,7 +4,7 @@ import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'n
 import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Wired, createWire, linesOf } from '../../src/http/wire.js';
+import { type Wired, createWire, linesOf } from '../../src/http/raw-response.js';
 
 test('Node writes one head a second, and none of the others of a kept connection', async () => {
   let now = 5000;

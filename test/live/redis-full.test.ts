@@ -1,7 +1,7 @@
 // A Redis that is full and evicts nothing: nothing new is shared, but nothing that is over is believed.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
+import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';

@@ -1,7 +1,7 @@
 // The lock over all instances, on a real Redis.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type KeyLock, createKeyLock } from '../../src/cache/lock.js';
+import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { gate, testKeyLock } from '../support/lock-contract.js';
 import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';

@@ -18,7 +18,7 @@ const promised = lines.flatMap((line) => {
 /** What `npm run demo` starts after the build; the address that it names. */
 async function startDemo(): Promise<string> {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
-  const { stdout } = startProgram(['dist/demo/main.js'], ports);
+  const { stdout } = startProgram(['dist-demo/test/handle-server/main.js'], ports);
   await expect.poll(stdout, { timeout: 20_000 }).toContain('Press Ctrl-C');
   return /http:\/\/127\.0\.0\.1:\d+/.exec(stdout())![0];
 }

@@ -4,7 +4,7 @@ import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { workersOf } from '../support/workers.js';
-import { adminValue, textValue } from '../../src/demo/seed.js';
+import { adminValue, textValue } from '../handle-server/seed.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();

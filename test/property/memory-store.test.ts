@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Entry, asStale } from '../../src/cache/entry.js';
-import { MemoryStore } from '../../src/cache/memory-store.js';
-import type { Held } from '../../src/cache/slots.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import type { Held } from '../../src/cache/memory/row-store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { NOW } from '../support/store-contract.js';
 

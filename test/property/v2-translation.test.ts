@@ -1,7 +1,7 @@
 // v2 value to record value and back is the identity, also with a Handle server's own reading in between.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { valueFromJson, valueToJson } from '../../src/demo/value.js';
+import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/admin-data.js';
 import { parsedData } from '../../src/v2/content.js';

@@ -1,7 +1,7 @@
 // However reads and writes are interleaved, nobody is shown an older record than was acknowledged before.
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
-import type { MemoryStore } from '../../src/cache/memory-store.js';
+import type { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Fence } from '../../src/cache/store.js';
 import {
   type Act,

@@ -1,7 +1,7 @@
 // The proxy before the demo server leads where HDLProxy led before a real Handle server.
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDemoServer } from '../../src/demo/server.js';
+import { createDemoServer } from '../handle-server/server.js';
 import { type Recording, replay } from '../support/recordings.js';
 import { drawnByLot, redirectWaivers } from '../support/redirect-waivers.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,7 +1,7 @@
 // Locations drawn by weight: each as often as its weight says, and nobody else's lot is handed on.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { chooseLocation } from '../../src/redirect/choose.js';
+import { chooseLocation } from '../../src/redirect/select-location.js';
 import type { Location } from '../../src/redirect/locations.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

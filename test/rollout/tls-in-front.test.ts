@@ -5,9 +5,9 @@ import { type IncomingHttpHeaders, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished } from 'vitest';
-import { createDemoServer } from '../../src/demo/server.js';
+import { createDemoServer } from '../handle-server/server.js';
 import { loadConfig } from '../../src/config/load.js';
-import { serve } from '../../src/serve.js';
+import { serve } from '../../src/process/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 import {

@@ -1,9 +1,9 @@
 // The processes of an instance with workers: a primary with the link to Redis, and workers that answer requests. They send
 // each other messages over channels that keep their order.
 import type { RedisOptions } from '../../src/cache/instance.js';
-import { CoherenceHub } from '../../src/workers/coherence-hub.js';
-import type { Down, Up } from '../../src/workers/messages.js';
-import { type PeerHandlers, PeerLink } from '../../src/workers/peers.js';
+import { CoherenceHub } from '../../src/process/cluster/coherence-hub.js';
+import type { Down, Up } from '../../src/process/cluster/messages.js';
+import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Line, type Network } from './network.js';
 import { Pipe } from './pipe.js';
 import type { Process } from './process.js';
@@ -106,7 +106,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
       cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
     },
     apply: cache.apply,
-    hear: cache.hear,
+    applyMintedName: nothing,
     load: (key, handle) => sharedUpstream.load(key, handle),
     call: nothing,
     reload: nothing,

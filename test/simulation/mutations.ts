@@ -6,7 +6,7 @@ import { Members } from '../../src/cache/redis/members.js';
 import { Publisher } from '../../src/cache/redis/publisher.js';
 import { Receiver } from '../../src/cache/redis/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
-import { WorkerLeases } from '../../src/workers/worker-leases.js';
+import { WorkerLeases } from '../../src/process/cluster/worker-leases.js';
 import type { FaultName } from './fault-driver.js';
 import type { WorldOptions } from './world.js';
 import { keepSkew } from './kept-skew.js';

@@ -4,10 +4,10 @@ import { type Cache, type WorkerCoherence, createCache } from '../../src/cache/c
 import type { Entry } from '../../src/cache/entry.js';
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
-import { Resting } from '../../src/cache/resting.js';
+import { Resting } from '../../src/cache/failure-cache.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { recordKey } from '../../src/handle/handle.js';
-import { forwardFenced } from '../../src/http/write.js';
+import { forwardFenced } from '../../src/record/write.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { SharedUpstream } from '../../src/resolver/shared-upstream.js';
 import type { Process } from './process.js';
@@ -53,7 +53,6 @@ export class Server {
       bounds: BOUNDS,
       redis,
       fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,
-      lockWaitMs: SECOND_MS,
       now: clock.now,
       clock,
       ...(worker && { worker }),

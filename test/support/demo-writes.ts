@@ -1,5 +1,5 @@
 // Writes that the demo server accepts, and what such a record says to a reader.
-import { adminValue, textValue } from '../../src/demo/seed.js';
+import { adminValue, textValue } from '../handle-server/seed.js';
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
 

@@ -3,7 +3,7 @@ import { createApply } from '../../src/cache/coherence/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/coherence/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';
-import { MemoryStore } from '../../src/cache/memory-store.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';

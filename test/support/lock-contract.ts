@@ -1,6 +1,6 @@
 // What every key lock promises, however many instances it holds for.
 import { expect, test } from 'vitest';
-import type { KeyLock } from '../../src/cache/lock.js';
+import type { KeyLock } from '../../src/coordination/key-lock.js';
 
 /** Gives two doors to the same lock: of one process, or of two instances; who waits longer than told gives up. */
 export type MakeDoors = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];

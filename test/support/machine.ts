@@ -2,10 +2,10 @@
 import { type Cache, createCache } from '../../src/cache/cache.js';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { Hub } from '../../src/cache/coherence/hub.js';
-import type { Down, Up } from '../../src/workers/messages.js';
-import { type PeerHandlers, PeerLink } from '../../src/workers/peers.js';
-import { Relay } from '../../src/workers/relay.js';
-import { WorkerLeases } from '../../src/workers/worker-leases.js';
+import type { Down, Up } from '../../src/process/cluster/messages.js';
+import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
+import { Relay } from '../../src/process/cluster/relay.js';
+import { WorkerLeases } from '../../src/process/cluster/worker-leases.js';
 import { bounds } from './instances.js';
 import { type ManualClock, createManualClock } from './manual-clock.js';
 
@@ -70,7 +70,6 @@ export function createMachine(): Machine {
     const cache = createWorkerCache(link, clock);
     const handlers = {
       apply: cache.apply,
-      hear: cache.hear,
       joined() {
         cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
       },
@@ -104,7 +103,6 @@ function createWorkerCache(worker: PeerLink, { now }: ManualClock): Cache {
   return createCache({
     bounds,
     fenceLifeMs: FENCE_LIFE_MS,
-    lockWaitMs: 100,
     now,
     worker,
     onInvalidated: nothing,

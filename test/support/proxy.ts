@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/load.js';
-import { createHttpServer } from '../../src/http/server.js';
+import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { type Asked, type Question, ask } from './ask.js';

@@ -1,10 +1,10 @@
 // Replays recordings of a Handle server through the proxy, before the demo server in the recorded state.
 import { afterAll, beforeAll, expect } from 'vitest';
-import { type DemoServer, createDemoServer } from '../../src/demo/server.js';
+import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { waivers } from './proxy-waivers.js';
 import { createRecordedWorld } from './recorded-world.js';
 import { type Answer, type Recording, handleServerRecordings, recordedAnswer, replay } from './recordings.js';
-import { serve, type Service } from '../../src/serve.js';
+import { serve, type Service } from '../../src/process/serve.js';
 import { loadConfig } from '../../src/config/load.js';
 
 /** Status and body are compared; the headers of an answer are the proxy's own. */

@@ -1,7 +1,7 @@
 // The server as it was when the recordings were made: its records, its clock and the draws of its lots.
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { adminValue, textValue, userRecord } from '../../src/demo/seed.js';
-import type { DemoOptions } from '../../src/demo/server.js';
+import { adminValue, textValue, userRecord } from '../handle-server/seed.js';
+import type { DemoOptions } from '../handle-server/server.js';
 import type { Site } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 

@@ -1,6 +1,6 @@
 // Which headers a request has when it is passed on: a pure function of what came and of what was read.
 import { describe, expect, test } from 'vitest';
-import { type ClientRequestHead, forwardedHeaders } from '../../src/http/forwarded-headers.js';
+import { type ClientRequestHead, forwardedHeaders } from '../../src/record/forwarded-headers.js';
 
 const head = (changes: Partial<ClientRequestHead> = {}): ClientRequestHead => ({
   method: 'PUT',

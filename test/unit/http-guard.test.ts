@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { createRateLimit } from '../../src/http/rate-limit.js';
+import { createRateLimit } from '../../src/server/rate-limit.js';
 import { guard } from '../../src/http/guard.js';
 import { exchange } from '../support/raw-socket.js';
 import '../support/real-sockets.js';

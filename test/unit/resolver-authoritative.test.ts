@@ -1,8 +1,8 @@
 // An authoritative answer that may not be stored: whatever else is kept of the handle may be older.
 import { expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
-import { MemoryStore } from '../../src/cache/memory-store.js';
-import { Resting } from '../../src/cache/resting.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { Resolver } from '../../src/resolver/resolver.js';

@@ -1,7 +1,7 @@
 // A change that cannot be confirmed while Redis is away (redis.writesWithout: refuse) is the matter of who asked for it.
 import { expect, onTestFinished, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory-store.js';
-import { Resting } from '../../src/cache/resting.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';

@@ -1,8 +1,8 @@
 // What is kept stands in for a failing upstream, whenever it is found out whether it can be trusted.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory-store.js';
-import { Resting } from '../../src/cache/resting.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';

@@ -1,6 +1,6 @@
 // Turns at the Handle server: one record gets a part of them only, and of the line.
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/upstream/gate.js';
+import { createGate } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
 

@@ -1,6 +1,6 @@
 // Values that are shown: sorted, without secrets, with the bytes of every kind of data.
 import { describe, expect, it } from 'vitest';
-import { valueFromJson, valueToJson } from '../../src/demo/value.js';
+import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { fromUpstream } from '../../src/v2/from-upstream.js';
 import { textValue } from '../support/v2-values.js';

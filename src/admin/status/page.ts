@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { BODY } from './body.js';
-import { STYLE } from './look.js';
+import { STYLE } from './style.js';
 
 /** A data: address, so that a browser does not ask for /favicon.ico: three bars of a chart. */
 const ICON =

@@ -1,5 +1,5 @@
 // Applies changes that were published, here or elsewhere, to the cache of this process.
-import type { MemoryStore } from '../memory-store.js';
+import type { MemoryStore } from '../memory/memory-store.js';
 import { Bans, type NumberedBan } from './bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './message.js';
 

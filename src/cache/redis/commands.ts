@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import slotOf from 'cluster-key-slot';
 import { type Clock, systemClock } from '../coherence/clock.js';
 import { untilDeadline } from '../deadline.js';
-import { oneAtATime } from '../one-at-a-time.js';
+import { oneAtATime } from './one-at-a-time.js';
 import { RUN_LENGTH } from '../entry.js';
 import { type RedisConnections, type RedisMaster, type RedisPlace, openRedis } from './connections.js';
 import { Complaints, isAboutThisCommand, isAnswer, late } from './errors.js';

@@ -6,7 +6,7 @@ import type { Membership, Published } from '../coherence/membership.js';
 import type { Change, Message } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { untilDeadline } from '../deadline.js';
-import { oneAtATime } from '../one-at-a-time.js';
+import { oneAtATime } from './one-at-a-time.js';
 import { createAcknowledge } from './acknowledge.js';
 import { readBans, readNumbers } from './group-states.js';
 import { late } from './errors.js';

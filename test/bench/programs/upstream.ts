@@ -1,8 +1,8 @@
 // The Handle server of the bench, a process of its own: `node upstream.js PORT CONTROL_PORT KIND COUNT`.
 // `demo` keeps COUNT records; `bare` answers any handle, as fast as it can, with a record made of a pattern.
 import { createServer } from 'node:http';
-import { demoRecords } from '../../../src/demo/seed.js';
-import { type DemoServer, createDemoServer } from '../../../src/demo/server.js';
+import { demoRecords } from '../../handle-server/seed.js';
+import { type DemoServer, createDemoServer } from '../../handle-server/server.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 
 const [port = '0', controlPort = '0', kind = 'demo', count = '0'] = process.argv.slice(2);

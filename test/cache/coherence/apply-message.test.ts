@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createApply } from '../../../src/cache/coherence/apply-message.js';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import type { Message } from '../../../src/cache/coherence/message.js';
-import { MemoryStore } from '../../../src/cache/memory-store.js';
+import { MemoryStore } from '../../../src/cache/memory/memory-store.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };

@@ -1,0 +1,131 @@
+// Makes the service listen, and stop without losing a request.
+import { readFileSync } from 'node:fs';
+import { type RequestListener, type Server, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type App, type AppDeps, createApp } from '../app.js';
+import type { Config } from '../config/schema.js';
+import { keepAnswers } from '../server/connection.js';
+import { createDrain } from '../server/drain.js';
+import { limitHeaderFields, refuseHeaderFlood } from '../server/header-limit.js';
+import { createHttpServer } from '../server/http-server.js';
+import { type Logger, createLogger, flushLog } from '../observe/logger.js';
+import { createMetrics } from '../observe/metrics.js';
+import { type ReadAgain, createReload } from './reload.js';
+
+export interface Service {
+  /** Where the proxy listens, such as `http://127.0.0.1:8080`. */
+  url: string;
+  adminUrl: string;
+  /** Stops accepting, lets what runs come to its end (within `server.shutdownTimeout`), closes the rest. */
+  stop: (timeoutMs?: number) => Promise<void>;
+  /** Reads the configuration again, and has what may change changed. */
+  reload: (read: ReadAgain) => void;
+  /** Logs what nobody caught. */
+  failed: (error: unknown) => void;
+}
+
+/** For a process that goes on no longer. */
+export function logUncaught(logger: Logger): (error: unknown) => void {
+  return (error) => {
+    const err = error instanceof Error ? error : new Error(`not an error: ${String(error)}`);
+    logger.fatal({ err }, 'an error that nobody caught: this process ends');
+  };
+}
+
+/** One process does everything. @throws Error when a port is taken or a file cannot be read */
+export async function serve(config: Config): Promise<Service> {
+  const logger = createLogger({ level: config.log.level });
+  const open = await servePublic(config, { logger, metrics: createMetrics() });
+  const admin = await serveAdmin(config, open.app.admin);
+  announce(config, logger, { url: open.url, adminUrl: admin.url });
+  return {
+    url: open.url,
+    adminUrl: admin.url,
+    reload: createReload({ config, logger, apply: open.app.reload }),
+    failed: logUncaught(logger),
+    async stop(timeoutMs) {
+      logger.info('stopping');
+      // Until the last request is answered the operator is told that no more should come.
+      await open.stop(timeoutMs);
+      await admin.stop();
+      logger.info('stopped');
+      await flushLog(logger);
+    },
+  };
+}
+
+export interface PublicService {
+  url: string;
+  app: App;
+  stop: (timeoutMs?: number) => Promise<void>;
+}
+
+/** The public listener alone. */
+export async function servePublic(
+  config: Config,
+  deps: Omit<AppDeps, 'config' | 'ca' | 'redisCa'>,
+): Promise<PublicService> {
+  const ca = config.upstream.caFile === null ? {} : { ca: readFileSync(config.upstream.caFile, 'utf8') };
+  const redisCa = config.redis.caFile === null ? {} : { redisCa: readFileSync(config.redis.caFile, 'utf8') };
+  const app = createApp({ config, ...ca, ...redisCa, ...deps });
+  const server = createHttpServer(app.handler, {
+    ...config.server,
+    maxRequestLineBytes: config.http.maxRequestLine,
+    onDropped: () => {
+      deps.metrics.connectionDropped();
+    },
+  });
+  const drain = createDrain(server);
+  let isAccepting = false;
+  app.readiness.register('listener', () => isAccepting);
+  const url = await listen(server, config.server);
+  isAccepting = true;
+  return {
+    url,
+    app,
+    async stop(timeoutMs = Infinity) {
+      isAccepting = false;
+      await drain(Math.min(timeoutMs, config.server.shutdownTimeout));
+      await app.close();
+      await flushLog(deps.logger);
+    },
+  };
+}
+
+/** The operator's listener alone. */
+export async function serveAdmin(
+  config: Config,
+  listener: RequestListener,
+): Promise<{ url: string; stop: () => Promise<void> }> {
+  const server = createServer((req, res) => {
+    if (!refuseHeaderFlood(req, res)) listener(req, res);
+  });
+  limitHeaderFields(server);
+  keepAnswers(server);
+  const drain = createDrain(server);
+  const url = await listen(server, config.admin);
+  return { url, stop: () => drain(0) };
+}
+
+/** Says where the service is to be found, and what an operator should know before the first write fails. */
+export function announce(
+  config: Config,
+  logger: Logger,
+  { url, adminUrl }: { url: string; adminUrl: string },
+): void {
+  logger.info({ url, admin: adminUrl, upstream: config.upstream.url }, 'listening');
+  if (config.upstream.url?.startsWith('http:')) {
+    logger.warn(
+      'upstream.url is plain http: a Handle server ignores credentials there, so writes will be refused',
+    );
+  }
+}
+
+async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
+}

@@ -1,0 +1,78 @@
+// nodelete: a persistent identifier stays, unless the operator has said otherwise.
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { upperAscii } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { Resolution } from '../resolver/resolution.js';
+import { bodyOfMembers } from '../http/body.js';
+import { contextOf } from '../http/context.js';
+import { readParameters } from '../http/query.js';
+import { sendReply } from '../http/reply.js';
+import { readHandle } from './resolve.js';
+import { rawHandleOf } from '../http/target.js';
+
+/** What may be deleted, as configured under `deletion`. */
+export interface DeletionRules {
+  /** Whole handles. */
+  handles: boolean;
+  /** Single values (`?index=`). */
+  values: boolean;
+  /** Patterns of handles that may be deleted in any case; `*` stands for any text. */
+  allowedFor: readonly string[];
+}
+
+export interface DeletionDeps {
+  rules: DeletionRules;
+  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+}
+
+/** Tells whether the rules let a DELETE pass. */
+export function allowsDeletion(
+  { handles, values, allowedFor }: DeletionRules,
+  what: 'handle' | 'values',
+  handle: string,
+): boolean {
+  if (what === 'handle' ? handles : values) return true;
+  return allowedFor.some((pattern) => matches(pattern, handle));
+}
+
+/** Design decision 11: refused with 403; a handle that does not exist is 404 all the same. */
+export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHandler {
+  return async function deletionGuard(req: Request, res: Response, next: NextFunction): Promise<void> {
+    const context = contextOf(res);
+    const handle = readHandle(rawHandleOf(context.target.path) ?? '');
+    const what = readParameters(context.target.query).has('index') ? 'values' : 'handle';
+    if (allowsDeletion(rules, what, handle)) {
+      next();
+      return;
+    }
+    context.handle = handle;
+    context.result = 'refused';
+    const isMissing = await isNotFound(resolve, handle);
+    const [status, members] = isMissing
+      ? ([404, { responseCode: RESPONSE_CODE.handleNotFound }] as const)
+      : ([403, { responseCode: RESPONSE_CODE.invalidAdmin, message: MESSAGE[what] }] as const);
+    const headers = { 'Cache-Control': 'no-store' };
+    await sendReply(req, res, {
+      status,
+      json: bodyOfMembers(members, handle),
+      headers,
+      gzipMinBytes: Infinity,
+    });
+  };
+}
+
+const MESSAGE = {
+  handle: 'Deletion of handles is deactivated on this proxy (nodelete)',
+  values: 'Deletion of values is deactivated on this proxy (nodelete)',
+};
+
+/** When the upstream cannot say, the deletion is refused like that of a handle that exists. */
+async function isNotFound(resolve: DeletionDeps['resolve'], handle: string): Promise<boolean> {
+  const resolution = await resolve(handle, { authoritative: false }).catch(() => undefined);
+  return resolution?.kind === 'entry' && resolution.entry.kind === 'not-found';
+}
+
+function matches(pattern: string, handle: string): boolean {
+  const parts = pattern.split('*').map((part) => upperAscii(part).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^]*')}$`).test(upperAscii(handle));
+}

@@ -1,0 +1,94 @@
+// The order of the steps a request takes. The order is important, and this is its only place.
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
+import type { ServiceError } from '../errors.js';
+import { contextOf, hasContext, putContext } from '../http/context.js';
+import { answerOptions, cors } from '../http/cors.js';
+import { createErrorReply } from './error-reply.js';
+import { readFormat, readParameters } from '../http/query.js';
+import { createRefusals, refuseUnknown } from './request-checks.js';
+import type { RequestLog } from '../http/request-log.js';
+import { originForm, readTarget } from '../http/target.js';
+
+export interface PipelineDeps {
+  maxRequestLineBytes: number;
+  refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
+  requestLog: RequestLog;
+  onUnexpected: (error: unknown) => void;
+  pseudonym: string;
+  resolveRoute: RequestHandler;
+  writeRoute: RequestHandler;
+  deletionGuard: RequestHandler;
+  /** Everything else a Handle server offers under `/api`. */
+  passThrough: RequestHandler;
+  /** The reverse look-up service, where one is configured. */
+  reverseLookup?: RequestHandler;
+  /** Redirects and pages for every path that is not of an API, where they are turned on. */
+  redirect?: { routes: RequestHandler[]; errorReply: ErrorRequestHandler };
+  /** The description of the interface. */
+  openApi: RequestHandler;
+  /** ePIC v2, where it is turned on. */
+  v2?: { route: RequestHandler; errorReply: ErrorRequestHandler };
+  /** Proxies whose `X-Forwarded-…` headers are believed, as Express writes them. */
+  trustedProxies: readonly string[];
+}
+
+// Regular expressions without groups: Express decodes nothing, and a broken escape reaches our own parser.
+const NAMED_HANDLE = /^\/api\/handles\/[^?]/;
+const OTHER_ENDPOINTS = /^\/api\/(?:handles|sessions|site|prefixes|verifications)(?:\/|$)/;
+const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
+
+/** What a browser asks for: all but the API, however its name is written, and the reverse look-up. */
+const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
+/** No handle: those have a slash between prefix and suffix. */
+const OPENAPI = /^\/openapi(?:\.json)?$/;
+const V2 = /^\/api\/v2(?=\/|$)/;
+const HANDLES = /^\/api\/handles(?:\/|$)/;
+
+export function createPipeline(deps: PipelineDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', deps.trustedProxies);
+  app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
+  app.use(cors); // errors carry the CORS headers too
+  app.use(createRefusals(deps)); // before any route looks at the request
+  if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
+  app.options(/.*/, answerOptions); // answered here: the same for every path
+  app.get(HANDLES, deps.resolveRoute); // GET and HEAD
+  app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without asking the upstream
+  app.put(NAMED_HANDLE, deps.writeRoute);
+  app.delete(NAMED_HANDLE, deps.writeRoute);
+  app.post(NAMED_HANDLE, deps.resolveRoute); // a read on a Handle server, but no cache may answer it
+  app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
+  if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
+  app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
+  if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
+  app.use(refuseUnknown); // whatever is left
+  if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
+  if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
+  app.use(createErrorReply(deps)); // the one place for failures, so the last
+  return app;
+}
+
+/** Sets the context and sees to the log, which tells of every request, unless the short way has done so. */
+function createBeginning(requestLog: RequestLog): RequestHandler {
+  return function begin(req: Request, res: Response, next: NextFunction): void {
+    if (!hasContext(res)) {
+      const target = readTarget(req.url);
+      const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
+      putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
+      requestLog(req, res);
+    }
+    const { target } = contextOf(res);
+    // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
+    if (!req.url.startsWith(target.path)) req.url = originForm(target);
+    next();
+  };
+}

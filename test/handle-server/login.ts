@@ -1,0 +1,94 @@
+// Who sends a request: reads Authorization as the real server does, over TLS only.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ValueReference } from '../../src/handle/value.js';
+import { answerError, parseIdentity, passwordError } from './credentials.js';
+import type { Session, SessionStore } from './sessions.js';
+import type { RecordStore } from './store.js';
+
+/** What a request says about its sender. `failed` requests are answered 401 whatever they ask for. */
+export interface Login {
+  failed: boolean;
+  /** Whether a refusal offers Basic. */
+  basic: boolean;
+  identity?: ValueReference | undefined;
+  session?: Session | undefined;
+  error?: string | undefined;
+  /** The client's nonce, when it wants a proof of the server. */
+  cnonce?: string | undefined;
+  /** TLS client certificates are not supported here. */
+  clientCert?: boolean;
+}
+
+/** The parameters of `Authorization: Handle`, or of the JSON body of a session request. */
+export type HandleParameters = Partial<Record<string, string>>;
+
+export interface Keys {
+  store: RecordStore;
+  sessions: SessionStore;
+}
+
+/** Nobody. Browsers that say so are not offered Basic, which would open their own dialog. */
+const anonymous = (headers: IncomingHttpHeaders): Login => ({
+  failed: false,
+  basic: headers['x-requested-with'] !== 'XMLHttpRequest',
+});
+
+/** Judges the Authorization header of a request that came over TLS. */
+export function readLogin(headers: IncomingHttpHeaders, keys: Keys): Login {
+  const { authorization } = headers;
+  if (authorization === undefined) return anonymous(headers);
+  const [scheme = '', rest = ''] = authorization.split(/\s+(.*)/s);
+  if (/^basic$/i.test(scheme)) return basicLogin(rest, keys);
+  if (/^handle$/i.test(scheme)) return handleLogin(parametersOf(rest), keys);
+  return { failed: true, basic: false };
+}
+
+/** The user name is percent-encoded because a colon would end it; the password is raw bytes. */
+function basicLogin(encoded: string, { store }: Keys): Login {
+  const decoded = Buffer.from(encoded, 'base64');
+  const colon = decoded.indexOf(':');
+  if (colon === -1) return { failed: true, basic: true };
+  const identity = parseIdentity(unescapeText(decoded.subarray(0, colon).toString('utf8')));
+  const error = passwordError(store, identity, decoded.subarray(colon + 1));
+  return error === undefined
+    ? { failed: false, basic: true, identity }
+    : { failed: true, basic: true, error };
+}
+
+/** A session, an answer to its challenge, or both in one request. */
+export function handleLogin(parameters: HandleParameters, { store, sessions }: Keys): Login {
+  if (parameters.clientCert === 'true') return { failed: true, basic: false, clientCert: true };
+  const { sessionId, cnonce, id, type, alg, signature } = parameters;
+  const session = sessionId === undefined ? undefined : sessions.get(sessionId);
+  if (session === undefined) return { failed: sessionId !== undefined, basic: false, cnonce };
+  if (
+    id === undefined ||
+    cnonce === undefined ||
+    type === undefined ||
+    alg === undefined ||
+    signature === undefined
+  ) {
+    return { failed: false, basic: false, session, identity: session.identity, cnonce };
+  }
+  const error = answerError(store, session.nonce, { id, cnonce, type, alg, signature });
+  if (error !== undefined) return { failed: true, basic: false, session, error };
+  session.identity = parseIdentity(id);
+  return { failed: false, basic: false, session, identity: session.identity };
+}
+
+/** Names and values; the identity is percent-encoded in the header. */
+function parametersOf(text: string): HandleParameters {
+  const pairs = [...text.matchAll(/(\w+)\s*=\s*"([^"]*)"/g)];
+  const parameters: HandleParameters = Object.fromEntries(
+    pairs.map(([, name = '', value = '']) => [name, value]),
+  );
+  return parameters.id === undefined ? parameters : { ...parameters, id: unescapeText(parameters.id) };
+}
+
+function unescapeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,31 @@
+// `npm run demo`: a Handle server in memory and the built proxy before it, to try the product.
+import { DEMO_PREFIX } from './seed.js';
+import { createDemoServer } from './server.js';
+
+/** A module of the program as it is built: this folder is in no package. */
+const built = (path: string): Promise<unknown> =>
+  import(new URL(`../../../dist/${path}`, import.meta.url).href);
+
+const { loadConfig } = (await built('config/load.js')) as typeof import('../../src/config/load.js');
+const { serve } = (await built('process/serve.js')) as typeof import('../../src/process/serve.js');
+const { stopOnSignal } = (await built('process/run.js')) as typeof import('../../src/process/run.js');
+
+const demo = createDemoServer({});
+const { url: upstreamUrl } = await demo.listen(0);
+const config = loadConfig({
+  env: { LOG_LEVEL: 'error', V2_PREFIXES: DEMO_PREFIX, ...process.env, UPSTREAM_URL: upstreamUrl },
+  readFile: () => '',
+});
+const service = await serve(config);
+stopOnSignal(config, service, { alsoStop: () => demo.close() });
+const { url, adminUrl } = service;
+const base = url.replace('0.0.0.0', '127.0.0.1');
+
+process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
+
+  curl -i '${base}/api/handles/21.T11998/demo'
+  curl -s '${base}/api/handles/21.t11998/DEMO?type=URL&pretty'
+  curl -s '${adminUrl}/metrics' | grep handle_proxy_requests
+
+Press Ctrl-C to stop.
+`);

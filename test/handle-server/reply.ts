@@ -1,0 +1,64 @@
+// What the demo server answers: the envelope of the record interface and its HTTP status.
+import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+
+/** An answer before it is written: JSON with its callback and indent still to come, a page, or nothing. */
+export interface Reply {
+  status: number;
+  json?: Record<string, unknown>;
+  html?: string;
+  /** Charset of a page; Jetty's own error pages use another than the servlets. */
+  charset?: string;
+  headers?: [name: string, value: string][];
+  /** The caller has to log in: the server adds its challenges, or makes it 403 over plain http. */
+  challenge?: Challenge;
+}
+
+/** How a 401 asks for credentials. */
+export interface Challenge {
+  basic: boolean;
+  error?: string | undefined;
+  session?: { sessionId: string; nonce: string } | undefined;
+}
+
+const STATUS_BY_CODE = new Map<number, number>([
+  [RESPONSE_CODE.protocolError, 400],
+  [5, 501],
+  [RESPONSE_CODE.handleNotFound, 404],
+  [RESPONSE_CODE.handleExists, 409],
+  [RESPONSE_CODE.invalidHandle, 400],
+  [RESPONSE_CODE.valuesNotFound, 400],
+  [RESPONSE_CODE.valueExists, 409],
+  [RESPONSE_CODE.invalidValue, 400],
+  [RESPONSE_CODE.notResponsible, 400],
+  [RESPONSE_CODE.invalidAdmin, 403],
+  [RESPONSE_CODE.insufficientPermissions, 403],
+  [RESPONSE_CODE.authenticationNeeded, 401],
+]);
+
+/** A refusal; an empty `handle` is left out, as the server does. */
+export function refuse(code: number, { message, handle }: { message?: string; handle?: string } = {}): Reply {
+  return {
+    status: STATUS_BY_CODE.get(code) ?? 500,
+    json: { responseCode: code, ...(message !== undefined && { message }), ...(handle && { handle }) },
+    ...(code === RESPONSE_CODE.authenticationNeeded && { challenge: { basic: true } }),
+  };
+}
+
+/** A success with the members of the operation, in their order. */
+export function succeed(members: Record<string, unknown>, status = 200): Reply {
+  return { status, json: { responseCode: RESPONSE_CODE.success, ...members } };
+}
+
+export const notHere = (handle: string): Reply =>
+  refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
+
+/** A refusal that has to be told as a protocol error with a status of its own. */
+export function protocolError(status: number, message: string): Reply {
+  return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
+}
+
+/** Page of the servlet container itself, as Jetty 9 writes it. */
+export function containerError(status: number, reason: string): Reply {
+  const html = `<h1>Bad Message ${status}</h1><pre>reason: ${reason}</pre>`;
+  return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
+}

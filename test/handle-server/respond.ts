@@ -1,0 +1,124 @@
+// Writes a reply onto the wire: JSON with callback and indent, challenges, CORS and gzip.
+import type { IncomingHttpHeaders } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { prettyJson, writeJson } from '../../src/handle/json.js';
+import type { Challenge, Reply } from './reply.js';
+import type { Answered, RawRequest } from './routes.js';
+import type { SessionStore } from './sessions.js';
+import { isOn } from './target.js';
+
+type Header = [name: string, value: string];
+
+interface Content {
+  headers: Header[];
+  body: Buffer;
+}
+
+/** A reply as it goes onto the wire. `body` is there for HEAD too, where only its length is told. */
+export interface WireReply {
+  status: number;
+  headers: Header[];
+  body: Buffer;
+}
+
+const CORS_METHODS = 'GET,POST,HEAD,PUT,DELETE';
+const CORS_HEADERS = 'X-Requested-With,Authorization,Origin,Accept,Content-Type';
+const MIN_GZIP_BYTES = 32;
+
+/** Turns an answer into bytes and headers. */
+export function toWire(
+  { reply, parameters }: Answered,
+  request: RawRequest,
+  sessions: SessionStore,
+): WireReply {
+  const isRefusedHere = reply.challenge !== undefined && !request.secure;
+  const status = isRefusedHere ? 403 : reply.status;
+  const challenges = reply.challenge && request.secure ? challengeHeaders(reply.challenge, sessions) : [];
+  const content = withEncoding(contentOf(reply, parameters), status, request);
+  const headers = [...challenges, ...(reply.headers ?? []), ...content.headers];
+  if (status !== 204) headers.push(['Content-Length', String(content.body.length)]);
+  return { status, headers: [...corsHeaders(request.headers, headers), ...headers], body: content.body };
+}
+
+/** Only successes are offered compressed; what is too short for it still says that it could have been. */
+function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
+  const { length } = content.body;
+  if (method === 'HEAD' || status >= 300 || length === 0) return content;
+  const offered: Header[] = [...content.headers, ['Vary', 'Accept-Encoding']];
+  const isWanted = /\bgzip\b/.test(headers['accept-encoding'] ?? '') && length >= MIN_GZIP_BYTES;
+  if (!isWanted) return { headers: offered, body: content.body };
+  return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
+}
+
+/** A preflight is answered before anything else; one that asks for too much gets no CORS header at all. */
+export function preflight({ method, headers }: RawRequest): WireReply | undefined {
+  const wanted = headers['access-control-request-method'];
+  if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
+  const asked = (headers['access-control-request-headers'] ?? '')
+    .split(',')
+    .filter((name) => name.trim() !== '');
+  const known = CORS_HEADERS.toLowerCase().split(',');
+  const isAllowed =
+    CORS_METHODS.split(',').includes(wanted) &&
+    asked.every((name) => known.includes(name.trim().toLowerCase()));
+  const granted: Header[] = [
+    ['Access-Control-Allow-Origin', headers.origin],
+    ['Access-Control-Max-Age', '86400'],
+    ['Access-Control-Allow-Methods', CORS_METHODS],
+    ['Access-Control-Allow-Headers', CORS_HEADERS],
+  ];
+  return {
+    status: 200,
+    headers: [...(isAllowed ? granted : []), ['Content-Length', '0']],
+    body: Buffer.alloc(0),
+  };
+}
+
+function contentOf({ json, html, charset }: Reply, parameters: URLSearchParams): Content {
+  if (html !== undefined) return content(`text/html;charset=${charset ?? 'utf-8'}`, html);
+  if (json === undefined) return { headers: [], body: Buffer.alloc(0) };
+  const compact = writeJson(json);
+  const text = isOn(parameters.get('pretty')) ? prettyJson(compact) : compact;
+  const callback = parameters.get('callback');
+  if (callback === null) return content('application/json;charset=utf-8', text);
+  return content('application/javascript;charset=utf-8', `${callbackName(callback)}(${text});`);
+}
+
+const content = (type: string, text: string): Content => ({
+  headers: [['Content-Type', type]],
+  body: Buffer.from(text),
+});
+
+/** Every character that could not stand in a name becomes an underscore. */
+const callbackName = (callback: string): string =>
+  callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
+
+function challengeHeaders({ basic, error, session }: Challenge, sessions: SessionStore): Header[] {
+  const { sessionId, nonce } = session ?? sessions.open();
+  const reason = error === undefined ? '' : `, error="${error}"`;
+  const handle = `Handle sessionId="${sessionId}", nonce="${nonce}"${reason}`;
+  return [
+    ...(basic ? [['WWW-Authenticate', 'Basic realm="handle"'] satisfies Header] : []),
+    ['WWW-Authenticate', handle],
+  ];
+}
+
+const SIMPLE_HEADERS = [
+  'content-type',
+  'content-length',
+  'vary',
+  'expires',
+  'content-encoding',
+  'connection',
+];
+
+function corsHeaders({ origin }: IncomingHttpHeaders, headers: Header[]): Header[] {
+  if (origin === undefined) return [];
+  const names = new Set(headers.map(([name]) => name));
+  const exposed = [...names].filter((name) => !SIMPLE_HEADERS.includes(name.toLowerCase()));
+  return [
+    ['Access-Control-Allow-Origin', origin],
+    ['Vary', 'Origin'],
+    ['Access-Control-Expose-Headers', [...exposed, 'Content-Length'].join(',')],
+  ];
+}

@@ -1,0 +1,153 @@
+// Which part of the server answers which path.
+import type { IncomingHttpHeaders } from 'node:http';
+import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
+import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import { BadInput, javaException } from './bad-input.js';
+import type { Call, World } from './call.js';
+import { listHandles, listPrefixes } from './list.js';
+import { type Login, readLogin } from './login.js';
+import { redirectPage } from './pages.js';
+import { readHandle } from './read.js';
+import { removeHandle } from './remove.js';
+import { type Reply, containerError, notHere, protocolError, refuse, succeed } from './reply.js';
+import { answerSessions } from './session-routes.js';
+import type { SessionStore } from './sessions.js';
+import type { Site } from '../../src/handle/site-data.js';
+import { type Target, decodeHandle, hasBadEscape, readParameters, splitTarget } from './target.js';
+import { writeHandle } from './write.js';
+
+/** A request with its body, before anything of it was understood. */
+export interface RawRequest {
+  method: string;
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Came over TLS, or over a door that counts as such. */
+  secure: boolean;
+}
+
+export interface Household extends World {
+  sessions: SessionStore;
+  site: Site;
+  now: () => number;
+}
+
+/** A reply and the parameters that shape it: callback and pretty. */
+export interface Answered {
+  reply: Reply;
+  parameters: URLSearchParams;
+}
+
+type Route = (target: Target, request: RawRequest, login: Login) => Reply;
+
+/** Longest request target; a longer one does not fit the 8 KiB of Jetty's header buffer. */
+const MAX_TARGET = 8000;
+const SERVLET_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'TRACE', 'OPTIONS'];
+
+/** Makes the function that answers every request which is not refused by HTTP itself. */
+export function createRouter(household: Household): (request: RawRequest) => Answered {
+  let serverKeys: KeyPairKeyObjectResult | undefined;
+  const serverKey = (): KeyPairKeyObjectResult =>
+    (serverKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
+
+  const sessions: Route = ({ path }, { method, secure, body }, login) =>
+    answerSessions({ method, path, secure, login, body }, household, serverKey);
+
+  const routeFor = ({ path }: Target): Route => {
+    if (/^\/api\/handles(\/|$)/.test(path) || /^\/api\/handles\//i.test(path)) return handles(household);
+    if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, household);
+    if (path.startsWith('/api/prefixes')) return prefixes(household);
+    if (path === '/api/site') return () => succeed({ site: household.site });
+    if (path === '/api/verifications') return verifications;
+    return unknownEndpoint;
+  };
+
+  return function answer(request) {
+    const target = splitTarget(request.target);
+    const parameters = readParameters(target.query);
+    const isSession = /^\/api\/sessions(\/|$)/.test(target.path);
+    try {
+      const refusal = containerRefusal(request, target);
+      if (refusal) return { reply: refusal, parameters };
+      const login = loginOf(request, household);
+      const reply = isSession
+        ? sessions(target, request, login)
+        : (loginRefusal(login) ?? routeFor(target)(target, request, login));
+      return { reply, parameters };
+    } catch (error) {
+      return { reply: failure(error), parameters };
+    }
+  };
+}
+
+function failure(error: unknown): Reply {
+  if (error instanceof BadInput) return refuse(RESPONSE_CODE.protocolError, { message: error.message });
+  return refuse(RESPONSE_CODE.error, { message: 'Unexpected server error' });
+}
+
+function containerRefusal({ method, target }: RawRequest, { path }: Target): Reply | undefined {
+  if (target.length > MAX_TARGET) return containerError(414, 'URI Too Long');
+  if (hasBadEscape(path)) return containerError(400, 'Bad Request');
+  if (!SERVLET_METHODS.includes(method)) return protocolError(501, `Unknown method ${method}`);
+  if (method === 'OPTIONS') return { status: 200, headers: [['Allow', SERVLET_METHODS_IN_ALLOW]] };
+  return undefined;
+}
+
+const SERVLET_METHODS_IN_ALLOW = SERVLET_METHODS.join(', ');
+
+/** Over plain http credentials count for nothing. */
+function loginOf({ secure, headers }: RawRequest, household: Household): Login {
+  return secure ? readLogin(headers, household) : { failed: false, basic: true };
+}
+
+function loginRefusal(login: Login): Reply | undefined {
+  if (login.clientCert) return { status: 501 };
+  return login.failed ? { status: 401, challenge: login } : undefined;
+}
+
+const handles =
+  (world: World): Route =>
+  (target, request, login) => {
+    const { method, headers, body } = request;
+    const rest = target.path.slice('/api/handles'.length);
+    const post = method === 'POST' ? { contentType: headers['content-type'] ?? '', body } : undefined;
+    const parameters = readParameters(target.query, post);
+    const handle = decodeHandle(rest);
+    const contentType = headers['content-type'];
+    const call: Call = { method, handle, parameters, contentType, body, identity: login.identity };
+    return withBasic(operate(call, rest, world), login);
+  };
+
+function operate(call: Call, rest: string, world: World): Reply {
+  if (call.method === 'PUT') return writeHandle(call, world);
+  if (call.method === 'DELETE') return removeHandle(call, world);
+  if (call.handle !== '') return readHandle(call, world);
+  if (rest.length > 1) return notHere('');
+  if (call.parameters.has('prefix')) return listHandles(call, world);
+  return refuse(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
+}
+
+/** A servlet asks for a login as the login filter found right for this client. */
+function withBasic(reply: Reply, { basic, session }: Login): Reply {
+  return reply.challenge ? { ...reply, challenge: { basic, session } } : reply;
+}
+
+const prefixes =
+  (world: World): Route =>
+  ({ path, query }, { method, body }, login) => {
+    const isList = path === '/api/prefixes' && (method === 'GET' || method === 'HEAD');
+    if (!isList) return { status: 405, headers: [['Allow', 'GET, HEAD, TRACE, OPTIONS']] };
+    const parameters = readParameters(query);
+    const { identity } = login;
+    return withBasic(
+      listPrefixes({ method, handle: '', parameters, contentType: undefined, body, identity }, world),
+      login,
+    );
+  };
+
+const verifications: Route = () => {
+  throw javaException('Handle not specified in verification request');
+};
+
+const unknownEndpoint: Route = ({ path }, { method }) =>
+  protocolError(404, `Unknown HTTP API endpoint ${method} ${path}`);

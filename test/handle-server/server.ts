@@ -1,0 +1,128 @@
+// A small Handle server in memory: for trying the product, and as the upstream of tests and benches.
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { ValueReference } from '../../src/handle/value.js';
+import { createControl, type DemoControl } from './control.js';
+import { answerBadRequest } from './bad-request.js';
+import { send } from './faults.js';
+import { type Random, systemRandom } from './random.js';
+import { preflight, toWire } from './respond.js';
+import { createRights } from './rights.js';
+import { type Household, type RawRequest, createRouter } from './routes.js';
+import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
+import { SessionStore } from './sessions.js';
+import type { Site } from '../../src/handle/site-data.js';
+import { type RecordInput, RecordStore } from './store.js';
+
+export interface DemoOptions {
+  /** Handle plain http as if it were TLS, so that logins work on loopback. The real server never does. */
+  treatHttpAsSecure?: boolean;
+  tls?: { key: string; cert: string };
+  now?: () => number;
+  random?: Random;
+  /** Records by handle; the prefix handle belongs here too. */
+  seed?: Readonly<Record<string, RecordInput>>;
+  prefixes?: readonly string[];
+  serverAdmins?: readonly ValueReference[];
+  site?: Site;
+  /** Every answer is this late. */
+  delayMs?: number;
+  /** Requests over this rate wait in line. */
+  capacityPerSecond?: number;
+}
+
+export interface DemoServer extends DemoControl {
+  /** Opens the server's door; with port 0 the system chooses one. */
+  listen: (port: number, host?: string) => Promise<{ url: string }>;
+  /** Opens a further door that is plain http as the real server has it: logins are ignored there. */
+  listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;
+  /** Closes all doors and breaks off what is under way. */
+  close: () => Promise<void>;
+  /** Writes a whole record behind everybody's back. */
+  put: (handle: string, values: RecordInput) => void;
+  /** Removes a record behind everybody's back; false when there was none. */
+  remove: (handle: string) => boolean;
+}
+
+/** Makes a server with its records; nothing listens yet. */
+export function createDemoServer(options: DemoOptions = {}): DemoServer {
+  const { now = Date.now, tls, treatHttpAsSecure = true } = options;
+  const household = createHousehold({ ...options, now });
+  const route = createRouter(household);
+  const { control, onRequest } = createControl(options);
+  const doors: Server[] = [];
+
+  const handle = (secure: boolean) => (incoming: IncomingMessage, response: ServerResponse) => {
+    const { method = '', url: target = '', headers } = incoming;
+    const seen = onRequest({ method, target, headers });
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const request: RawRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
+      const answer = (): void => {
+        const reply = preflight(request) ?? toWire(route(request), request, household.sessions);
+        control.hold.onAnswer(method, () => {
+          if (!response.destroyed) send(response, reply, seen.fault);
+        });
+      };
+      if (seen.waitMs > 0) setTimeout(answer, seen.waitMs).unref();
+      else answer();
+    });
+  };
+
+  const open = async (server: Server, port: number, host: string): Promise<string> => {
+    server.on('clientError', answerBadRequest);
+    doors.push(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, host, resolve);
+    });
+    return `${host}:${(server.address() as AddressInfo).port}`;
+  };
+
+  return Object.assign(control, {
+    listen: async (port: number, host = '127.0.0.1') => {
+      const server = tls
+        ? createTlsServer({ ...tls, ...SERVER_OPTIONS }, handle(true))
+        : createServer(SERVER_OPTIONS, handle(treatHttpAsSecure));
+      return { url: `${tls ? 'https' : 'http'}://${await open(server, port, host)}` };
+    },
+    listenInsecurely: async (port: number, host = '127.0.0.1') => ({
+      url: `http://${await open(createServer(SERVER_OPTIONS, handle(false)), port, host)}`,
+    }),
+    close: async () => {
+      await Promise.all(doors.splice(0).map(closeDoor));
+    },
+    put: (name: string, values: RecordInput) => {
+      household.store.put(name, values);
+    },
+    remove: (name: string) => household.store.delete(name),
+  });
+}
+
+/** Long lines reach the router, which refuses them as Jetty does; idle connections live as long as there. */
+const SERVER_OPTIONS = { maxHeaderSize: 65_536, keepAliveTimeout: 30_000 };
+
+function createHousehold(options: DemoOptions & { now: () => number }): Household {
+  const { now, random = systemRandom, prefixes = DEMO_PREFIXES, site = DEMO_SITE } = options;
+  const store = new RecordStore({ prefixes, now });
+  for (const [handle, values] of Object.entries(options.seed ?? demoRecords(now())))
+    store.put(handle, values);
+  return {
+    store,
+    now,
+    site,
+    sessions: new SessionStore({ now, random }),
+    rights: createRights(store, options.serverAdmins ?? DEMO_SERVER_ADMINS),
+    newSuffix: random.suffix,
+  };
+}
+
+function closeDoor(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,84 @@
+// The demo server misbehaves on demand, in the ways an upstream can.
+import { afterEach, describe, expect, it } from 'vitest';
+import { startDemoServer } from '../../support/demo.js';
+
+const server = await startDemoServer();
+const ask = (options: RequestInit = {}): Promise<Response> =>
+  fetch(`${server.url}/api/handles/21.T11998/page`, options);
+/** Of what never comes. */
+const WAIT_MS = 150;
+
+afterEach(() => {
+  server.heal();
+});
+
+describe('the demo server', () => {
+  it.each([
+    ['refuse', 503, '{"responseCode":3,"message":"Server too busy"}'],
+    ['error', 500, '{"responseCode":2,"message":"Internal Error"}'],
+    ['garbage', 200, '{"responseCode":1,"handle":"21.T11998/'],
+  ] as const)('answers as told by the fault %s', async (kind, status, body) => {
+    server.fail(kind);
+    const response = await ask();
+    expect(response.status).toBe(status);
+    expect(await response.text()).toBe(body);
+  });
+
+  it('sends a page instead of JSON', async () => {
+    server.fail('html');
+    const response = await ask();
+    expect(response.headers.get('content-type')).toBe('text/html;charset=utf-8');
+  });
+
+  it("sends somebody else's record", async () => {
+    server.fail('wrong-handle');
+    expect(await (await ask()).json()).toMatchObject({ responseCode: 1, handle: '21.T11998/somebody-else' });
+  });
+
+  it('resets the connection', async () => {
+    server.fail('reset');
+    await expect(ask()).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } });
+  });
+
+  it('cuts the body off half-way', async () => {
+    server.fail('cut');
+    const response = await ask();
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow('terminated');
+  });
+
+  it('stalls half-way through the body', async () => {
+    server.fail('stall');
+    const controller = new AbortController();
+    const response = await ask({ signal: controller.signal });
+    setTimeout(() => {
+      controller.abort();
+    }, WAIT_MS);
+    await expect(response.text()).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  it('never answers', async () => {
+    server.fail('hang');
+    const signal = AbortSignal.timeout(WAIT_MS);
+    await expect(ask({ signal })).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+
+  it('counts the requests it fails', async () => {
+    server.reset();
+    server.fail('refuse');
+    await ask();
+    expect(server.asked).toBe(1);
+  });
+
+  it('fails so many times and no more', async () => {
+    server.fail('refuse', { times: 1 });
+    expect((await ask()).status).toBe(503);
+    expect((await ask()).status).toBe(200);
+  });
+
+  it('is well again after healing', async () => {
+    server.fail('refuse');
+    server.heal();
+    expect((await ask()).status).toBe(200);
+  });
+});

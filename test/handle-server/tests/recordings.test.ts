@@ -1,0 +1,45 @@
+// The demo server gives the answers that a real Handle.Net 9.3.1 server gave, byte for byte and in order.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DemoServer, createDemoServer } from '../server.js';
+import { createRecordedWorld } from '../../support/recorded-world.js';
+import {
+  type Recording,
+  handleServerRecordings,
+  recordedAnswer,
+  replay,
+  withoutPageText,
+} from '../../support/recordings.js';
+import { waivers } from './waivers.js';
+
+const world = createRecordedWorld();
+let server: DemoServer;
+let secureUrl: string;
+let plainUrl: string;
+
+beforeAll(async () => {
+  server = createDemoServer(world.options);
+  secureUrl = (await server.listen(0)).url;
+  plainUrl = (await server.listenInsecurely(0)).url;
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+/** Two recordings came in over a plain http port that the operator had marked as secure. */
+const cameSecurely = ({ secure, name }: Recording): boolean => secure || name.includes('secure-marked');
+
+describe('the demo server answers as the real server did:', () => {
+  it.each(handleServerRecordings)('$name', async (recording) => {
+    const baseUrl = cameSecurely(recording) ? secureUrl : plainUrl;
+    const answer = withoutPageText(await replay(world.turnTo(recording), { baseUrl }), recording);
+    const recorded = withoutPageText(recordedAnswer(recording), recording);
+    if (recording.name in waivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
+    else expect(answer).toEqual(recorded);
+  });
+});
+
+it('every waiver names a recording', () => {
+  const names = handleServerRecordings.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(Object.keys(waivers)));
+});

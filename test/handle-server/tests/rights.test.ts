@@ -1,0 +1,28 @@
+// Who may replace a record on the demo server: the rights in its HS_ADMIN value decide.
+import { expect, it } from 'vitest';
+import { adminValue, textValue } from '../seed.js';
+import { basic, startDemoServer } from '../../support/demo.js';
+
+const server = await startDemoServer();
+
+async function statusOfReplacing(permissions: string): Promise<number> {
+  server.put('21.T11998/guarded', [textValue(1, 'URL', 'https://example.org/old'), adminValue(permissions)]);
+  const response = await fetch(`${server.url}/api/handles/21.T11998/guarded`, {
+    method: 'PUT',
+    headers: {
+      authorization: basic('300:21.T11998/USER01', 'password'),
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify([textValue(1, 'URL', 'https://example.org/new'), adminValue(permissions)]),
+  });
+  return response.status;
+}
+
+it.each([
+  ['of the difference itself', '000000010000', 200],
+  ['to add administrators', '001000000000', 200],
+  ['to delete the handle, with that to create it again', '000000000010', 200],
+  ['to add values only', '000001000000', 403],
+])('the right %s (%s) makes a replacing PUT %s', async (_, permissions, status) => {
+  expect(await statusOfReplacing(permissions)).toBe(status);
+});

@@ -1,0 +1,142 @@
+// PUT: a whole record, or single values of one.
+import { RIGHT } from '../../src/handle/admin-data.js';
+import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import type { ValueReference } from '../../src/handle/value.js';
+import { javaException, parseJavaInt } from './bad-input.js';
+import type { Call, World } from './call.js';
+import { readRecordBody } from './record-body.js';
+import { type Reply, notHere, refuse, succeed } from './reply.js';
+import { isAdminValue } from './rights.js';
+import { prefixHandle } from './store.js';
+import { type StoredValue, isSameValue } from './value.js';
+
+/** A PUT with `index` changes values, one without replaces or creates the record. */
+export function writeHandle(call: Call, world: World): Reply {
+  const values = readRecordBody(call, world.store.nowSeconds());
+  const given = call.parameters.getAll('index');
+  if (given.length === 0) return writeRecord(call, values, world);
+  if (given[0] !== 'various') requireSameIndexes(given.map(parseJavaInt), values);
+  else given.slice(1).forEach(parseJavaInt);
+  return writeValues(call, values, world);
+}
+
+function requireSameIndexes(wanted: number[], values: StoredValue[]): void {
+  const found = new Set(values.map(({ index }) => index));
+  const isSame = wanted.length >= found.size && wanted.every((index) => found.has(index));
+  if (!isSame) throw javaException('Mismatched indexes in PUT request');
+}
+
+/** The strict rule for flags of a PUT: only `true` counts, a bare flag is false. */
+function flag({ parameters }: Call, name: string, byDefault: boolean): boolean {
+  const given = parameters.get(name);
+  return given === null ? byDefault : given.toLowerCase() === 'true';
+}
+
+function writeRecord(call: Call, values: StoredValue[], world: World): Reply {
+  const { store } = world;
+  const handle = flag(call, 'mintNewSuffix', false) ? `${call.handle}${world.newSuffix()}` : call.handle;
+  const spelled = call.handle;
+  if (!store.isHomed(handle)) return notHere(spelled);
+  const refusal = indexRefusal(spelled, values);
+  if (refusal) return refusal;
+  const old = store.get(handle);
+  if (old && !flag(call, 'overwrite', true)) return refuse(RESPONSE_CODE.handleExists, { handle: spelled });
+  if (call.identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle: spelled });
+  if (!mayWrite({ handle, old, values, identity: call.identity, world })) {
+    return refuse(RESPONSE_CODE.invalidAdmin, { handle: spelled });
+  }
+  store.set(handle, keepingTimestamps(values, old ?? []));
+  return succeed({ handle }, old ? 200 : 201);
+}
+
+function indexRefusal(handle: string, values: StoredValue[]): Reply | undefined {
+  if (values.some(({ index }) => index <= 0)) {
+    return refuse(RESPONSE_CODE.invalidValue, { message: 'Value indexes must be positive', handle });
+  }
+  const seen = new Set<number>();
+  const twice = values.find(({ index }) => seen.size === seen.add(index).size);
+  return twice && indexConflict(handle, twice.index);
+}
+
+const indexConflict = (handle: string, index: number): Reply =>
+  refuse(RESPONSE_CODE.valueExists, { message: `Index conflict for ${index}`, handle });
+
+function mayWrite(attempt: {
+  handle: string;
+  old: StoredValue[] | undefined;
+  values: StoredValue[];
+  identity: ValueReference;
+  world: World;
+}): boolean {
+  const { handle, old, values, identity, world } = attempt;
+  const mayCreate = (): boolean => mayCreateHandle(handle, identity, world);
+  if (old === undefined || !handle.includes('/')) return mayCreate();
+  const rights = world.rights.on(old, identity);
+  if ((rights & RIGHT.addAdmin) !== 0 || hasRights(rights, neededForReplacing(old, values))) return true;
+  return (rights & RIGHT.deleteHandle) !== 0 && mayCreate();
+}
+
+/** Prefix handles, and names without a slash, are for server administrators. */
+function mayCreateHandle(handle: string, identity: ValueReference, { store, rights }: World): boolean {
+  if (rights.isServerAdmin(identity)) return true;
+  const slash = handle.indexOf('/');
+  if (slash === -1 || handle.startsWith('0.')) return false;
+  const prefixRecord = store.get(prefixHandle(handle.slice(0, slash))) ?? [];
+  return (rights.on(prefixRecord, identity) & RIGHT.addHandle) !== 0;
+}
+
+const hasRights = (rights: number, needed: number): boolean => (rights & needed) === needed;
+
+/** The rights for the differences only: values that stay the same need none. */
+function neededForReplacing(old: StoredValue[], values: StoredValue[]): number {
+  const kept = new Set(values.map(({ index }) => index));
+  const removed = old.filter(({ index }) => !kept.has(index));
+  return neededForRemoving(removed) | neededForAdding(old, values);
+}
+
+function neededForAdding(old: StoredValue[], values: StoredValue[]): number {
+  const needed = values.map((value): number => {
+    const before = old.find(({ index }) => index === value.index);
+    if (before === undefined) return isAdminValue(value) ? RIGHT.addAdmin : RIGHT.addValue;
+    if (isSameValue(before, value)) return 0;
+    return isAdminValue(value) || isAdminValue(before) ? RIGHT.modifyAdmin : RIGHT.modifyValue;
+  });
+  return needed.reduce((bits, bit) => bits | bit, 0);
+}
+
+/** The rights that removing these values takes. */
+export function neededForRemoving(values: StoredValue[]): number {
+  return values
+    .map((value): number => (isAdminValue(value) ? RIGHT.removeAdmin : RIGHT.removeValue))
+    .reduce((bits, bit) => bits | bit, 0);
+}
+
+/** Unchanged values keep the time of their last change (recordings "timestamps: …"). */
+function keepingTimestamps(values: StoredValue[], old: StoredValue[]): StoredValue[] {
+  return values.map((value) => old.find((before) => isSameValue(before, value)) ?? value);
+}
+
+function writeValues(call: Call, values: StoredValue[], world: World): Reply {
+  const { handle, identity } = call;
+  if (!world.store.isHomed(handle)) return notHere(handle);
+  if (values.length === 0) {
+    return refuse(RESPONSE_CODE.invalidValue, { message: 'Value list was empty', handle });
+  }
+  const refusal = indexRefusal(handle, values);
+  if (refusal) return refusal;
+  const old = world.store.get(handle);
+  const present = values.find(({ index }) => old?.some((before) => before.index === index));
+  if (present && !flag(call, 'overwrite', true)) return indexConflict(handle, present.index);
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  if (old === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  if (!hasRights(world.rights.on(old, identity), neededForAdding(old, values))) {
+    return refuse(RESPONSE_CODE.invalidAdmin, { handle });
+  }
+  const untouched = old.filter(({ index }) => !values.some((value) => value.index === index));
+  const merged = [...untouched, ...keepingTimestamps(values, old)];
+  world.store.set(
+    handle,
+    merged.sort((one, other) => one.index - other.index),
+  );
+  return succeed({ handle }, present ? 200 : 201);
+}

@@ -1,0 +1,134 @@
+// One worker's side of the channel, where messages may hold what cannot be sent.
+import { expect, test } from 'vitest';
+import type { Member } from '../../src/admin/operations.js';
+import { LEASE_MS } from '../../src/cache/coherence/lease.js';
+import { ServiceError } from '../../src/errors.js';
+import type { Outcome } from '../../src/handle/outcome.js';
+import { answerCall } from '../../src/process/cluster/process-control.js';
+import type { Down, Up } from '../../src/process/cluster/messages.js';
+import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
+import { createManualClock, isSettled } from '../support/manual-clock.js';
+
+/** Sends like `process.send`, which writes JSON and throws where that is not possible. */
+function createChannel(): { sent: Up[]; send: (message: Up) => void } {
+  const sent: Up[] = [];
+  return { sent, send: (message) => sent.push(JSON.parse(JSON.stringify(message)) as Up) };
+}
+
+const LOST_MAX_AGE_MS = 5000;
+
+function openLink(send: (message: Up) => void, clock = createManualClock()): PeerLink {
+  return new PeerLink({ self: 1, askTimeoutMs: 1000, send, clock, lostMaxAgeMs: LOST_MAX_AGE_MS });
+}
+
+/** Too deep for JSON.stringify. */
+function nested(): unknown {
+  let value: unknown = [];
+  for (let level = 0; level < 100_000; level++) value = [value];
+  return value;
+}
+
+const refused = (members: Record<string, unknown>): Outcome => {
+  return { kind: 'refused', status: 400, members, namesHandle: false };
+};
+
+test.each<[string, () => Promise<Outcome>]>([
+  ['a refusal that is nested too deep', () => Promise.resolve(refused({ message: nested() }))],
+  ['a refusal with what JSON does not know', () => Promise.resolve(refused({ message: 1n }))],
+  [
+    'a failure that is nested too deep',
+    () =>
+      Promise.reject(
+        new ServiceError('UPSTREAM_FAILED', {
+          upstreamAnswer: { status: 500, members: { message: nested() }, namesHandle: false },
+        }),
+      ),
+  ],
+])('%s is not answered: the other worker asks by itself', async (_what, load) => {
+  const { sent, send } = createChannel();
+  const link = openLink(send);
+  link.obey({ kind: 'asked', id: 7, from: 2, key: 'A', handle: 'a' }, { load } as unknown as PeerHandlers);
+  await expect.poll(() => sent).toEqual([{ kind: 'answer', id: 7, from: 2, answer: {} }]);
+});
+
+test("a report that cannot be sent is a failure of the operator's call", async () => {
+  const { sent, send } = createChannel();
+  const report = (): Promise<unknown> => Promise.resolve({ pid: 1n });
+  const call: Extract<Down, { kind: 'call' }> = { kind: 'call', id: 3, name: 'report', argument: undefined };
+  await answerCall({ report } as unknown as Member, call, send);
+  expect(sent).toEqual([{ kind: 'reply', id: 3, failure: expect.stringContaining('BigInt') as string }]);
+});
+
+const noHandlers = {} as unknown as PeerHandlers;
+
+/** A worker that asks for its lease and gets it, with so much of the lease of the instance. */
+function startLeased(linkedMs: number) {
+  const clock = createManualClock();
+  const { sent, send } = createChannel();
+  const link = openLink(send, clock);
+  let states = 0;
+  link.onState(() => states++);
+  const renew = (): void => {
+    link.renew();
+    const asking = sent.findLast(({ kind }) => kind === 'renew') as Extract<Up, { kind: 'renew' }>;
+    link.obey({ kind: 'lease', asked: asking.asked, linkedMs }, noHandlers);
+  };
+  return { clock, link, renew, states: () => states };
+}
+
+test('without a lease a worker takes nothing it keeps for fresh', async () => {
+  const { clock, link, renew } = startLeased(LEASE_MS);
+  expect(link.trustedSince()).toBe(Infinity);
+  renew();
+  expect([link.trustedSince(), link.isLinked()]).toEqual([0, true]);
+  await clock.pass(LEASE_MS);
+  expect([link.trustedSince(), link.isLinked()]).toEqual([Infinity, false]);
+});
+
+test('while its instance has no lease a worker takes for fresh what is young', () => {
+  const { clock, link, renew, states } = startLeased(0);
+  renew();
+  expect([link.trustedSince(), link.isLinked()]).toEqual([clock.now() - LOST_MAX_AGE_MS, false]);
+  expect(states()).toBe(1);
+});
+
+test('the lease of its instance ends for a worker when it ends for the primary', async () => {
+  const { clock, link, renew } = startLeased(300);
+  renew();
+  await clock.pass(299);
+  expect(link.isLinked()).toBe(true);
+  await clock.pass(1);
+  expect(link.isLinked()).toBe(false);
+  expect(link.trustedSince()).toBe(clock.now() - LOST_MAX_AGE_MS);
+});
+
+test('a change is published when the primary says so, and not confirmed when it says that', async () => {
+  const { sent, send } = createChannel();
+  const link = openLink(send);
+  const change = { kind: 'forget', key: 'A' } as const;
+  const [published, refused] = [link.publish(change), link.publish(change)];
+  expect(sent).toEqual([
+    { kind: 'publish', id: 1, change },
+    { kind: 'publish', id: 2, change },
+  ]);
+  expect(await isSettled(published)).toBe(false);
+  link.obey({ kind: 'done', id: 1 }, noHandlers);
+  await published;
+  link.obey({ kind: 'done', id: 2, failure: { code: 'NOT_CONFIRMED', message: 'x' } }, noHandlers);
+  await expect(refused).rejects.toMatchObject({ code: 'NOT_CONFIRMED', status: 503 });
+});
+
+test('a message is applied before the primary hears that it was', () => {
+  const { sent, send } = createChannel();
+  const order: string[] = [];
+  const link = openLink((message) => {
+    order.push(message.kind);
+    send(message);
+  });
+  const apply = (): number => order.push('apply');
+  link.obey({ kind: 'apply', id: 4, message: { kind: 'forget', key: 'A' } }, {
+    apply,
+  } as unknown as PeerHandlers);
+  expect(order).toEqual(['apply', 'applied']);
+  expect(sent).toEqual([{ kind: 'applied', id: 4 }]);
+});
