@@ -1,4 +1,7 @@
 // `npm run demo`: a Handle server in memory and the built proxy before it, to try the product.
+import type * as load from '../../src/config/load.js';
+import type * as run from '../../src/process/run.js';
+import type * as serving from '../../src/process/serve.js';
 import { DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';
 
@@ -6,9 +9,9 @@ import { createDemoServer } from './server.js';
 const built = (path: string): Promise<unknown> =>
   import(new URL(`../../../dist/${path}`, import.meta.url).href);
 
-const { loadConfig } = (await built('config/load.js')) as typeof import('../../src/config/load.js');
-const { serve } = (await built('process/serve.js')) as typeof import('../../src/process/serve.js');
-const { stopOnSignal } = (await built('process/run.js')) as typeof import('../../src/process/run.js');
+const { loadConfig } = (await built('config/load.js')) as typeof load;
+const { serve } = (await built('process/serve.js')) as typeof serving;
+const { stopOnSignal } = (await built('process/run.js')) as typeof run;
 
 const demo = createDemoServer({});
 const { url: upstreamUrl } = await demo.listen(0);
