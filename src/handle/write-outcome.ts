@@ -1,4 +1,4 @@
-// Whether a write changed the record, judged by the answer to it. The one place for this rule.
+// Whether a write changed a record, judged by what came of it. The only place for this rule.
 import { RESPONSE_CODE } from './response-codes.js';
 
 /**
@@ -7,23 +7,43 @@ import { RESPONSE_CODE } from './response-codes.js';
  */
 export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';
 
-export interface WriteAnswer {
-  status: number;
-  /** Undefined where the answer is no Handle JSON, or was not read. */
-  responseCode?: number | undefined;
-}
+/** The response of the Handle server, or the error that came instead. */
+export type WriteResult =
+  | {
+      status: number;
+      /** Undefined where the response is not Handle JSON, or was not read. */
+      responseCode?: number | undefined;
+    }
+  | { failure: unknown };
 
-/**
- * A Handle server refuses with 3xx, 4xx and 501 before it touches the record (recordings "PUT …", "DELETE …",
- * "clientCert=true"). A 404 says that the record is gone, so an entry of it is invalid; only another response
- * code than 100 contradicts that. Any other 5xx may come from a gateway that gave up on a server still at work.
- */
-export function judgeWrite({ status, responseCode }: WriteAnswer): WriteOutcome {
+export function judgeWrite(result: WriteResult): WriteOutcome {
+  if ('failure' in result) return wasSent(result.failure) ? 'unknown' : 'unchanged';
+  const { status, responseCode } = result;
+  // A Handle server refuses with 3xx, 4xx and 501 before it touches the record (recordings "PUT …", "DELETE …",
+  // "clientCert=true"). Any other 5xx may come from a gateway that gave up while the server is still at work.
   if (status >= 200 && status < 300) return 'changed';
   if (status === 404) return isMissing(responseCode) ? 'changed' : 'unchanged';
   if ((status >= 300 && status < 500) || status === 501) return 'unchanged';
   return 'unknown';
 }
 
+/**
+ * The outcome of a write in several steps: it changed the record when one of its steps did, and is unknown when one
+ * of them is.
+ */
+export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome {
+  if (outcomes.includes('unknown')) return 'unknown';
+  return outcomes.includes('changed') ? 'changed' : 'unchanged';
+}
+
+/** A 404 says that the record is gone, so its entry is invalid; only another response code contradicts that. */
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
+
+/** Error codes of a write that ended before any byte of it was sent. BAD_REQUEST: its caller left the queue. */
+const NEVER_SENT: readonly unknown[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'];
+
+function wasSent(failure: unknown): boolean {
+  const { name, code } = failure instanceof Error ? (failure as Error & { code?: unknown }) : {};
+  return name !== 'ServiceError' || !NEVER_SENT.includes(code);
+}

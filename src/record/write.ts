@@ -5,7 +5,6 @@ import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { Selection } from '../handle/value.js';
 import { judgeWrite } from '../handle/write-outcome.js';
-import { judgeFailedWrite } from '../upstream/failure.js';
 import { type ConditionalDeps, isConditional, whileConditionHolds } from './conditional-write.js';
 import { contextOf } from '../http/context.js';
 import type { Forward } from './forward.js';
@@ -84,7 +83,7 @@ export async function forwardFenced(
     await fence[judgeWrite({ status, responseCode: body && responseCodeOf(body) })]();
     return { answer, ...(body && { body }) };
   } catch (failure) {
-    await fence[judgeFailedWrite(failure)]();
+    await fence[judgeWrite({ failure })]();
     throw failure;
   }
 }

@@ -1,6 +1,5 @@
 // Turns what a request meets into an error of the catalogue that tells an operator what to do.
 import { type ErrorCode, ServiceError } from '../errors.js';
-import type { WriteOutcome } from '../handle/write-outcome.js';
 import { PIN_MISMATCH } from './fingerprint.js';
 
 const WAYS_TO_TRUST = 'set upstream.caFile or upstream.fingerprint';
@@ -63,14 +62,6 @@ const BEFORE_CONNECTION = new Set([
 
 /** Whether an error with this code came before any byte of a request was sent. */
 export const isBeforeConnection = (code: string): boolean => BEFORE_CONNECTION.has(code);
-
-/** Codes of a write that was given up before any byte of it was sent; BAD_REQUEST: its caller left the queue. */
-const NEVER_SENT: readonly ErrorCode[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'];
-
-/** What a failed write means for the record: the counterpart of `judgeWrite` where no answer came. */
-export function judgeFailedWrite(failure: unknown): Exclude<WriteOutcome, 'changed'> {
-  return failure instanceof ServiceError && NEVER_SENT.includes(failure.code) ? 'unchanged' : 'unknown';
-}
 
 /** Whether a write that failed so has surely not been carried out. */
 export function neverReached(error: unknown): boolean {

@@ -3,7 +3,6 @@ import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { type WriteOutcome, judgeWrite } from '../handle/write-outcome.js';
-import { judgeFailedWrite } from '../upstream/failure.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
 import type { V2Deps } from './deps.js';
 import { etagOf } from './etag.js';
@@ -119,7 +118,7 @@ async function attempted(step: Step): Promise<Attempt> {
     const answer = await step();
     return { kind: answer.status < 300 ? 'done' : 'refused', outcome: judgeWrite(answer), answer };
   } catch (failure) {
-    return { kind: 'failed', outcome: judgeFailedWrite(failure), failure };
+    return { kind: 'failed', outcome: judgeWrite({ failure }), failure };
   }
 }
 

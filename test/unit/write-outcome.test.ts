@@ -1,10 +1,9 @@
-// What the answer to a write means for the record: the whole table.
+// Whether a write changed the record: the whole table.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { type WriteOutcome, judgeWrite } from '../../src/handle/write-outcome.js';
-import { judgeFailedWrite } from '../../src/upstream/failure.js';
+import { type WriteOutcome, combineOutcomes, judgeWrite } from '../../src/handle/write-outcome.js';
 
-describe('an answer', () => {
+describe('a response', () => {
   test.each<[WriteOutcome, [status: number, responseCode?: number][]]>([
     ['changed', [[200, 1], [201, 1], [204], [200], [299]]],
     ['changed', [[404, 100], [404]]],
@@ -26,15 +25,27 @@ describe('an answer', () => {
   });
 });
 
-describe('no answer', () => {
+describe('an error instead of a response', () => {
   test.each<[WriteOutcome, ErrorCode[]]>([
     ['unchanged', ['UPSTREAM_REFUSED', 'OVERLOADED', 'BAD_REQUEST']],
     ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_BAD_ANSWER', 'INTERNAL']],
   ])('means %s: %j', (outcome, codes) => {
-    for (const code of codes) expect(judgeFailedWrite(new ServiceError(code))).toBe(outcome);
+    for (const code of codes) expect(judgeWrite({ failure: new ServiceError(code) })).toBe(outcome);
   });
 
-  test('means unknown when the failure is none of the catalogue', () => {
-    expect(judgeFailedWrite(new Error('out of the blue'))).toBe('unknown');
+  test('means unknown when the error is not in the catalogue', () => {
+    expect(judgeWrite({ failure: new Error('out of the blue') })).toBe('unknown');
+  });
+});
+
+describe('a write in several steps', () => {
+  test.each<[WriteOutcome, WriteOutcome[]]>([
+    ['unchanged', []],
+    ['unchanged', ['unchanged', 'unchanged']],
+    ['changed', ['changed', 'unchanged']],
+    ['unknown', ['changed', 'unknown']],
+    ['unknown', ['unchanged', 'unknown']],
+  ])('is %s after %j', (outcome, steps) => {
+    expect(combineOutcomes(steps)).toBe(outcome);
   });
 });
