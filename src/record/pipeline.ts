@@ -10,7 +10,7 @@ import express, {
 import type { ServiceError } from '../errors.js';
 import { contextOf, hasContext, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
-import { createErrorReply } from './error-reply.js';
+import { createErrorReply } from '../http/error-reply.js';
 import { readFormat, readParameters } from '../http/query.js';
 import { createRefusals, refuseUnknown } from './request-checks.js';
 import type { RequestLog } from '../http/request-log.js';
