@@ -4,7 +4,7 @@ import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { lockAfterRead } from '../coordination/key-lock.js';
 import { createDeletionGuard } from '../record/deletion.js';
-import { createTrust } from '../server/client-address.js';
+import { createProxyTrust } from '../server/client-address.js';
 import { createColdPath } from '../record/cold-path.js';
 import { type Listener, guard } from '../http/guard.js';
 import { type HotPath, type HotPathDeps, createHotPath } from '../record/hot-path.js';
@@ -82,7 +82,7 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
     if (!isRefused && (hotPath?.answer(req, res) || coldPath?.(req, res))) return;
     longWay(req, res);
   };
-  const whole = rateLimit?.before(handler) ?? handler;
+  const whole = rateLimit?.wrap(handler) ?? handler;
   return guard(parts.tracer?.around(whole) ?? whole, onUnexpected);
 }
 
@@ -121,7 +121,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
   return createRateLimit({
     perMinute: rateLimit.perMinute,
     count,
-    trusts: createTrust(trustedProxies ?? []),
+    isTrusted: createProxyTrust(trustedProxies ?? []),
     onLimited: () => {
       metrics.rateLimited();
     },

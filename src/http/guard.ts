@@ -1,22 +1,23 @@
-// Keeps a failure inside its own request: that gets 500, and the process goes on.
+// Confines an uncaught error to its own request, which gets a 500; errors as complete responses without Express.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
-import { bodyOfMembers, JSON_TYPE } from './body.js';
+import { JSON_TYPE } from './body.js';
+import { renderError } from './error-reply.js';
 
 /** A promise that it returns is part of the request. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** Express calls `fail` with errors that its error handlers do not answer: its own answer would show the stack. */
+/** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */
 type FailingListener = (...given: [...Parameters<Listener>, fail: (error: unknown) => void]) => unknown;
 
-/** Node ends the process for an exception in a request listener, and for a rejection that nobody handles. */
+/** Without it Node ends the process: for an exception in a listener, and for a rejection that is not handled. */
 export function guard(listener: FailingListener, onUnexpected: (error: unknown) => void): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
-      // A ServiceError has been reported where it was made of something unexpected.
+      // A ServiceError was reported where it was made from something unexpected.
       if (!(error instanceof ServiceError)) onUnexpected(error);
       if (!res.headersSent) sendInternalError(res);
-      // Half an answer must not be taken for a whole one.
+      // Half a response must not be taken for a whole one.
       else if (!res.writableEnded) res.destroy();
     };
     try {
@@ -29,14 +30,19 @@ export function guard(listener: FailingListener, onUnexpected: (error: unknown) 
 }
 
 function sendInternalError(res: ServerResponse): void {
-  const { status, responseCode, message } = new ServiceError('INTERNAL');
-  const body = bodyOfMembers({ responseCode, message }, undefined);
-  // What the listener had set belongs to another answer.
+  const { status, headers, body } = completeError(new ServiceError('INTERNAL'));
+  // Headers that the listener has set belong to another response.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
-  res.writeHead(status, {
-    'Content-Type': JSON_TYPE,
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-  });
-  res.end(body);
+  res.writeHead(status, headers).end(body);
+}
+
+/** An error as a complete response, for those that are written without Express. */
+export function completeError(failure: ServiceError): {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+} {
+  const { status, json, headers } = renderError(failure, undefined);
+  const framing = { 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(json)) };
+  return { status, headers: { ...framing, ...headers }, body: json };
 }

@@ -1,13 +1,11 @@
 // Makes the service listen, and stop without losing a request.
 import { readFileSync } from 'node:fs';
-import { type RequestListener, type Server, createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type App, type AppDeps, createApp } from '../app.js';
 import type { Config } from '../config/schema.js';
-import { keepAnswers } from '../server/connection.js';
 import { createDrain } from '../server/drain.js';
-import { limitHeaderFields, refuseHeaderFlood } from '../server/header-limit.js';
-import { createHttpServer } from '../server/http-server.js';
+import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
 import { type ReadAgain, createReload } from './reload.js';
@@ -97,11 +95,7 @@ export async function serveAdmin(
   config: Config,
   listener: RequestListener,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
-  const server = createServer((req, res) => {
-    if (!refuseHeaderFlood(req, res)) listener(req, res);
-  });
-  limitHeaderFields(server);
-  keepAnswers(server);
+  const server = createAdminServer(listener);
   const drain = createDrain(server);
   const url = await listen(server, config.admin);
   return { url, stop: () => drain(0) };

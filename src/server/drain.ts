@@ -1,50 +1,36 @@
-// The end of a listener: nothing new is taken, what was asked is answered, then connections are closed.
+// Graceful shutdown of a server: accept nothing new, answer what has arrived, then close the connections.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
-import { responseUnderWay } from './current-response.js';
+import { currentResponse, prependToRequests, trackConnections } from './connections.js';
 
 /**
- * A request may be on its way over a connection that looks idle from here. Its answer then tells the client
- * that no other follows (RFC 9112 §9.6); only a connection that stays idle for so long is closed without a word.
+ * A request may be on its way over a connection that looks idle from here. Its response tells the client that no
+ * other follows (RFC 9112 §9.6); only a connection that stays idle this long is closed without a response.
  */
 const IDLE_GRACE_MS = 1000;
 
-/** How often connections are looked at. */
-const SWEEP_MS = 50;
+const CHECK_INTERVAL_MS = 50;
 
-/** What was seen of a connection, and since when (ms). */
-interface Seen {
-  bytesRead: number;
-  since: number;
-}
+/** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
+export type Drain = (timeoutMs: number) => Promise<void>;
 
-/** Makes the end of a server: resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
-export function createDrain(server: Server): (timeoutMs: number) => Promise<void> {
-  const open = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
-  return async (timeoutMs) => {
-    for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-      // Node sees to `Expect` by itself where nobody listens for it.
-      if (server.listenerCount(event) > 0) server.prependListener(event, announceInAnswer);
-    }
-    for (const socket of open) announceClose(responseUnderWay(socket));
-    const sweep = createSweep(open);
-    // After what has arrived in this turn: a connection is not idle because nobody had the time to read it.
-    const sweeping = setInterval(() => setImmediate(sweep), SWEEP_MS);
+export function createDrain(server: Server): Drain {
+  const open = trackConnections(server);
+  return async function drain(timeoutMs) {
+    prependToRequests(server, (_req: IncomingMessage, res) => {
+      announceClose(res);
+    });
+    for (const socket of open) announceClose(currentResponse(socket));
+    const closeIdle = createIdleCloser(open);
+    // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
+    const closing = setInterval(() => setImmediate(closeIdle), CHECK_INTERVAL_MS);
     const cut = setTimeout(() => {
       server.closeAllConnections();
     }, timeoutMs);
     await closeListener(server);
-    clearInterval(sweeping);
+    clearInterval(closing);
     clearTimeout(cut);
   };
-}
-
-function announceInAnswer(_req: IncomingMessage, res: ServerResponse): void {
-  announceClose(res);
 }
 
 function announceClose(res: ServerResponse | undefined): void {
@@ -52,25 +38,26 @@ function announceClose(res: ServerResponse | undefined): void {
 }
 
 /** Closes connections that have been idle for the grace. */
-function createSweep(open: ReadonlySet<Socket>): () => void {
-  const idle = new WeakMap<Socket, Seen>();
-  return function sweep() {
+function createIdleCloser(open: ReadonlySet<Socket>): () => void {
+  const idle = new WeakMap<Socket, { bytesRead: number; since: number }>();
+  return function closeIdle() {
     const now = performance.now();
     for (const socket of open) {
       const { bytesRead } = socket;
-      const seen = idle.get(socket);
-      if (responseUnderWay(socket) !== undefined) idle.delete(socket);
-      else if (seen?.bytesRead !== bytesRead) idle.set(socket, { bytesRead, since: now });
-      else if (now - seen.since >= IDLE_GRACE_MS) socket.destroy();
+      const known = idle.get(socket);
+      if (currentResponse(socket) !== undefined) idle.delete(socket);
+      else if (known?.bytesRead !== bytesRead) idle.set(socket, { bytesRead, since: now });
+      else if (now - known.since >= IDLE_GRACE_MS) socket.destroy();
     }
   };
 }
 
-/** Node's own `close` of an HTTP server would close idle connections at once. */
 async function closeListener(server: Server): Promise<void> {
-  // Connections the kernel has taken already are ours: the next turn accepts them.
+  // The next turn accepts the connections that the kernel has taken already.
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise<void>((resolve) => {
+    // `close` of an HTTP server would close idle connections at once; that of `net` does not
+    // (test/unit/node-internals).
     NetServer.prototype.close.call(server, () => {
       resolve();
     });

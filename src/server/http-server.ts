@@ -1,4 +1,4 @@
-// The public listener: Node's server with limits against slow and oversized requests.
+// The HTTP servers of the public and of the admin listener: Node's server with its limits and repairs.
 import {
   type IncomingMessage,
   type RequestListener,
@@ -6,11 +6,17 @@ import {
   type ServerResponse,
   createServer,
 } from 'node:http';
-import { answerClientError } from './parse-error.js';
-import { keepAnswers } from './connection.js';
-import { limitHeaderFields, refuseHeaderFlood } from './header-limit.js';
-import { createInTurn } from './pipelining.js';
-import { cutSlowReaders } from './response-timeout.js';
+import { ServiceError } from '../errors.js';
+import { completeError } from '../http/guard.js';
+import {
+  allowHalfClosed,
+  closeAfterUpgrade,
+  limitResponseTime,
+  prependToRequests,
+  trackConnections,
+} from './connections.js';
+import { answerParseError, refuseConnect } from './parse-error.js';
+import { createSerializer } from './pipelining.js';
 
 /** Times in ms. */
 export interface ServerLimits {
@@ -20,20 +26,23 @@ export interface ServerLimits {
   headersTimeout: number;
   requestTimeout: number;
   keepAliveTimeout: number;
-  /** For a connection on which nothing moves, with a request under way or not; 0: no limit. */
+  /** For a connection without traffic, with a request under way or not; 0: no limit. */
   idleTimeout: number;
-  /** For one answer to be read; 0: no limit. */
+  /** For a client to read one response; 0: no limit. */
   answerTimeout: number;
-  /** A connection was closed at once: there are too many. */
+  /** A connection above `maxConnections` was closed. */
   onDropped?: () => void;
 }
 
-/** How often Node looks for requests that take too long (ms); 30 s by default. */
-const LOOK_EVERY_MS = 2000;
+/** The interval at which Node checks for slow requests (ms); 30 s by default. */
+const REQUEST_CHECK_INTERVAL_MS = 2000;
 
-/** Room for headers beside the longest request line that is still answered with a proper 414. */
+/** Space for headers beside the longest request line that still gets a proper 414. */
 const HEADER_BYTES = 16 * 1024;
 
+const MAX_HEADER_FIELDS = 1000;
+
+/** The server of the public listener. */
 export function createHttpServer(listener: RequestListener, limits: ServerLimits): Server {
   const { headersTimeout, requestTimeout, keepAliveTimeout } = limits;
   const server = createServer({
@@ -41,35 +50,68 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
     headersTimeout,
     requestTimeout,
     keepAliveTimeout,
-    connectionsCheckingInterval: LOOK_EVERY_MS,
+    connectionsCheckingInterval: REQUEST_CHECK_INTERVAL_MS,
     requireHostHeader: false,
   });
   server.setTimeout(limits.idleTimeout);
-  limitHeaderFields(server);
-  if (limits.answerTimeout > 0) cutSlowReaders(server, limits.answerTimeout);
+  if (limits.answerTimeout > 0) {
+    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeout });
+  }
   if (limits.maxConnections > 0) server.maxConnections = limits.maxConnections;
   server.on('drop', () => limits.onDropped?.());
-  const inTurn = createInTurn();
-  server.on('request', (req, res) => {
-    inTurn(req, res, () => {
-      if (!refuseHeaderFlood(req, res)) listener(req, res);
+  handleInOrder(server, listener);
+  server.on('clientError', answerParseError);
+  return repair(server);
+}
+
+/** The server of the admin listener. */
+export function createAdminServer(listener: RequestListener): Server {
+  const server = createServer((req, res) => {
+    if (!rejectTooManyHeaders(req, res)) listener(req, res);
+  });
+  return repair(server);
+}
+
+function handleInOrder(server: Server, listener: RequestListener): void {
+  const serialize = createSerializer();
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+    serialize(req, res, () => {
+      if (!rejectTooManyHeaders(req, res)) listener(req, res);
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
-    // Not before: whoever reads it behind the head of another answer takes the one for the other (RFC 9110 §10.1.1).
-    inTurn(req, res, () => {
-      if (refuseHeaderFlood(req, res)) return;
+    // Not earlier: behind the head of another response the client would take it for that one (RFC 9110 §10.1.1).
+    serialize(req, res, () => {
+      if (rejectTooManyHeaders(req, res)) return;
       res.writeContinue();
       listener(req, res);
     });
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     // There is no other expectation (RFC 9110 §10.1.1).
-    inTurn(req, res, () => {
-      if (!refuseHeaderFlood(req, res)) res.writeHead(417).end();
+    serialize(req, res, () => {
+      if (!rejectTooManyHeaders(req, res)) res.writeHead(417).end();
     });
   });
-  server.on('clientError', answerClientError);
-  keepAnswers(server);
+}
+
+/** Call it after the listeners have been added. */
+function repair(server: Server): Server {
+  // Beyond its limit Node drops fields silently. One more than ours shows that there were too many.
+  server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
+  allowHalfClosed(server);
+  prependToRequests(server, closeAfterUpgrade);
+  server.on('connect', refuseConnect);
   return server;
+}
+
+/** True when the request was refused. Its connection is closed: whatever follows on it is not read. */
+function rejectTooManyHeaders({ rawHeaders }: IncomingMessage, res: ServerResponse): boolean {
+  if (rawHeaders.length <= 2 * MAX_HEADER_FIELDS) return false;
+  const failure = new ServiceError('HEADERS_TOO_LARGE', {
+    detail: `at most ${MAX_HEADER_FIELDS} fields are read`,
+  });
+  const { status, headers, body } = completeError(failure);
+  res.writeHead(status, { ...headers, Connection: 'close' }).end(body);
+  return true;
 }

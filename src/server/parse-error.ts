@@ -1,46 +1,46 @@
-// Bytes that Node's parser refuses: answered as JSON like everything else, then the connection is closed.
+// Answers bytes that Node's parser refuses: JSON like every other error, then the connection is closed.
 import type { Duplex } from 'node:stream';
 import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
 import { ServiceError } from '../errors.js';
-import { bodyOfMembers, JSON_TYPE } from '../http/body.js';
-import { responseUnderWay } from './current-response.js';
+import { completeError } from '../http/guard.js';
+import { currentResponse } from './connections.js';
 
 interface ParserError extends Error {
   code?: string;
   rawPacket?: Buffer;
 }
 
-/** Sockets that were told already: whatever else comes over them is not looked at. */
+/** Sockets with an error response: whatever else arrives over them is ignored. */
 const refused = new WeakSet<Duplex>();
 
-/** Answers on the bare socket: no request exists that a route could answer. */
-export function answerClientError(error: ParserError, socket: Duplex): void {
+/** Writes to the bare socket: there is no request that a route could answer. */
+export function answerParseError(error: ParserError, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
   } else if (!refused.has(socket)) {
     refused.add(socket);
-    refuseInTurn(readClientError(error), socket);
+    refuseInOrder(classifyParseError(error), socket);
   }
 }
 
-/** CONNECT: no tunnels. Node has let go of the socket by then, its errors included. */
+/** CONNECT: no tunnels. Node has detached itself from the socket by then, its errors included. */
 export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex): void {
   socket.on('error', () => socket.destroy()).resume();
   socket.once('finish', () => socket.destroy());
-  refuseInTurn(unknownMethodError(method), socket);
+  refuseInOrder(unknownMethodError(method), socket);
 }
 
 /**
- * Answers come in the order of the requests (RFC 9112 §9.3.2): those under way go first. When it is the
- * body of a request under way that is broken, this is its answer, unless one has begun already.
+ * Responses come in the order of the requests (RFC 9112 §9.3.2): those under way go first. When the body of a
+ * request under way is what is broken, this is its response, unless one has begun already.
  */
-function refuseInTurn(failure: ServiceError, socket: Duplex): void {
-  const response = responseUnderWay(socket);
+function refuseInOrder(failure: ServiceError, socket: Duplex): void {
+  const response = currentResponse(socket);
   if (!socket.writable) {
     socket.destroy();
   } else if (response?.req.complete) {
     response.once('close', () => {
-      refuseInTurn(failure, socket);
+      refuseInOrder(failure, socket);
     });
   } else if (response?.headersSent) {
     socket.destroy();
@@ -50,18 +50,15 @@ function refuseInTurn(failure: ServiceError, socket: Duplex): void {
 }
 
 function refuse(failure: ServiceError, socket: Duplex): void {
-  const json = bodyOfMembers({ responseCode: failure.responseCode, message: failure.message }, undefined);
-  const head = [
-    `HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status] ?? 'Error'}`,
-    `Content-Type: ${JSON_TYPE}`,
-    `Content-Length: ${Buffer.byteLength(json)}`,
-    'Cache-Control: no-store',
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${json}`);
+  const { status, headers, body } = completeError(failure);
+  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Error'}`, ...lines];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
-function readClientError({ code, rawPacket }: ParserError): ServiceError {
+function classifyParseError({ code, rawPacket }: ParserError): ServiceError {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ServiceError(isStillInRequestLine(rawPacket) ? 'REQUEST_LINE_TOO_LONG' : 'HEADERS_TOO_LARGE');
   }
@@ -74,8 +71,8 @@ const unknownMethodError = (method: string): ServiceError =>
   new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
- * A method Node does not know is a token (RFC 9110 §5.6.2) before a target; anything else is noise. The
- * packet may begin with good requests that came before it.
+ * A method that Node does not know is a token (RFC 9110 §5.6.2) before a target; anything else is noise. The packet
+ * may begin with valid requests that came before it.
  */
 function unknownMethod(rawPacket: Buffer | undefined): string | undefined {
   const line = rawPacket?.subarray(0, 64).toString('latin1') ?? '';

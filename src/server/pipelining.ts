@@ -1,73 +1,73 @@
-// Requests that come without waiting for the answers before them (pipelining): each is begun when it is its turn.
+// Serialises pipelined requests per connection.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** So many of a connection wait here; what else its client sends stays in the network. */
-const MOST_WAITING = 16;
+/** Requests of one connection that wait here; what else its client sends stays in the network. */
+const MAX_WAITING_PER_CONNECTION = 16;
 
-/** One packet may hold thousands, and Node reads all of it. Of all connections together no more than these wait. */
-const MOST_WAITING_AT_ALL = 20_000;
+/** One packet may hold thousands of requests, and Node reads all of it: this bounds the sum over all connections. */
+const MAX_WAITING = 20_000;
 
-interface Line {
+interface Queue {
   waiting: number;
 }
 
-/** Begins a request at once, or when the answers before it have been sent. */
-export type InTurn = (req: IncomingMessage, res: ServerResponse, begin: () => void) => void;
+/** Calls `handle` at once, or when the responses before this one have been sent. */
+export type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
 
 /**
- * One after the other, because a GET behind a PUT shall see what was put (RFC 9112 §9.3.2), and because one
- * client could otherwise have as much done at the same time as fits into a packet.
+ * One after the other, because a GET behind a PUT must see what was put (RFC 9112 §9.3.2), and because one client
+ * could otherwise have as many requests handled at the same time as fit into a packet.
  */
-export function createInTurn(mostAtAll = MOST_WAITING_AT_ALL): InTurn {
-  const lines = new WeakMap<Socket, Line>();
-  let atAll = 0;
+export function createSerializer(): Serialize {
+  const queues = new WeakMap<Socket, Queue>();
+  let total = 0;
 
-  function lineOf(socket: Socket): Line {
-    const known = lines.get(socket);
+  function queueOf(socket: Socket): Queue {
+    const known = queues.get(socket);
     if (known !== undefined) return known;
-    const line = { waiting: 0 };
-    lines.set(socket, line);
-    // Node lets a connection go on for reasons of its own, such as a request that was read to its end.
+    const queue = { waiting: 0 };
+    queues.set(socket, queue);
+    // Node resumes a connection for reasons of its own, such as a request that was read to its end.
     socket.on('resume', () => {
-      if (line.waiting >= MOST_WAITING) socket.pause();
+      if (queue.waiting >= MAX_WAITING_PER_CONNECTION) socket.pause();
     });
     socket.once('close', () => {
-      atAll -= line.waiting;
-      line.waiting = 0;
+      total -= queue.waiting;
+      queue.waiting = 0;
     });
-    return line;
+    return queue;
   }
 
-  function wait(socket: Socket, line: Line): void {
-    line.waiting++;
-    atAll++;
-    if (atAll > mostAtAll) socket.destroy();
-    else if (line.waiting === MOST_WAITING) socket.pause();
+  function enqueue(socket: Socket, queue: Queue): void {
+    queue.waiting++;
+    total++;
+    if (total > MAX_WAITING) socket.destroy();
+    else if (queue.waiting === MAX_WAITING_PER_CONNECTION) socket.pause();
   }
 
-  function goOn(socket: Socket, line: Line): void {
-    line.waiting--;
-    atAll--;
-    if (line.waiting === MOST_WAITING - 1) socket.resume();
+  function dequeue(socket: Socket, queue: Queue): void {
+    queue.waiting--;
+    total--;
+    if (queue.waiting === MAX_WAITING_PER_CONNECTION - 1) socket.resume();
   }
 
-  return function inTurn({ socket }, res, begin) {
-    // The last answer has been sent: no request behind it is carried out (RFC 9112 §9.6).
+  return function serialize({ socket }, res, handle) {
+    // The last response has been sent: no request behind it is carried out (RFC 9112 §9.6).
     if (!socket.writable) return;
-    // A response has the connection when it is the first of it.
+    // Node assigns the connection to the first response that is not finished.
     if (res.socket !== null) {
-      begin();
+      handle();
       return;
     }
-    const line = lineOf(socket);
-    wait(socket, line);
+    const queue = queueOf(socket);
+    enqueue(socket, queue);
     res.once('socket', () => {
-      // Other connections come in between.
+      // Requests of other connections come in between.
       setImmediate(() => {
         if (socket.destroyed || socket.writableEnded) return;
-        goOn(socket, line);
-        begin();
+        dequeue(socket, queue);
+        handle();
       });
     });
   };

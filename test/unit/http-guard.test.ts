@@ -29,7 +29,7 @@ async function startGuarded(listener: Failing): Promise<{ url: string; reported:
 const limitThatCannotCount = createRateLimit({
   perMinute: 1,
   count: () => Promise.reject(boom),
-  trusts: () => false,
+  isTrusted: () => false,
   onLimited: () => undefined,
 });
 
@@ -55,7 +55,7 @@ const FAILING: [string, Failing][] = [
       fail(boom);
     },
   ],
-  ['cannot count requests', limitThatCannotCount.before(() => undefined)],
+  ['cannot count requests', limitThatCannotCount.wrap(() => undefined)],
 ];
 
 test.each(FAILING)(

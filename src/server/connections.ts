@@ -1,0 +1,80 @@
+// The open connections of a server, the response under way on each, and what Node gets wrong about them.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+/** The set grows and shrinks with the connections of the server. */
+export function trackConnections(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  return open;
+}
+
+/**
+ * The response under way. Node has no public name for it and keeps it here; its own default answer to a parse error
+ * reads it, too. test/unit/node-internals fails when that changes.
+ */
+export const currentResponse = (socket: Duplex): ServerResponse | undefined =>
+  (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+
+/** Calls `prepare` before the listeners of every request. Add those first. */
+export function prependToRequests(
+  server: Server,
+  prepare: (req: IncomingMessage, res: ServerResponse) => void,
+): void {
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+    // Without a listener Node handles `Expect` itself.
+    if (server.listenerCount(event) > 0) server.prependListener(event, prepare);
+  }
+}
+
+/** A client that has closed its side only (TCP half-close, as `nc -N` does) still reads; by default Node cuts it off. */
+export function allowHalfClosed(server: Server): void {
+  Object.assign(server, { httpAllowHalfOpen: true });
+}
+
+const UPGRADE = 'upgrade';
+
+/**
+ * No other protocol is offered, so `Upgrade` is ignored (RFC 9110 §7.8). But Node's parser stops behind such a
+ * request and drops the rest of the packet: the next response would be taken for that of a dropped request. So this
+ * response is the last of its connection, which makes the client send the rest again (RFC 9112 §9.6).
+ */
+export function closeAfterUpgrade({ rawHeaders }: IncomingMessage, res: ServerResponse): void {
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === UPGRADE.length && name.toLowerCase() === UPGRADE) res.shouldKeepAlive = false;
+  }
+}
+
+/** The precision of a response timeout (ms); of a short one a quarter. */
+const CHECK_INTERVAL_MS = 2000;
+
+/** Closes connections whose client takes too long to read a response: Node's timeouts end with each byte it takes. */
+export function limitResponseTime(
+  server: Server,
+  { open, timeoutMs }: { open: ReadonlySet<Socket>; timeoutMs: number },
+): void {
+  const firstSeenAt = new WeakMap<ServerResponse, number>();
+
+  // One timer for all connections: a response costs nothing.
+  const timer = setInterval(
+    () => {
+      const now = performance.now();
+      for (const socket of open) {
+        const response = currentResponse(socket);
+        if (response?.headersSent !== true) continue;
+        const since = firstSeenAt.get(response);
+        if (since === undefined) firstSeenAt.set(response, now);
+        else if (now - since >= timeoutMs) socket.destroy();
+      }
+    },
+    Math.min(CHECK_INTERVAL_MS, timeoutMs / 4),
+  ).unref();
+  server.once('close', () => {
+    clearInterval(timer);
+  });
+}
