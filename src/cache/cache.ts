@@ -1,7 +1,7 @@
 // The cache of a process as one thing: memory, Redis behind it, and its coherence with every other process.
 import { type Applied, createApply } from './coherence/apply-message.js';
-import type { Clock } from './coherence/clock.js';
-import type { Coherence } from './coherence/coherence.js';
+import type { Clock } from './clock.js';
+import type { Coherence } from './coherence/hub.js';
 import type { Message } from './coherence/message.js';
 import type { Entry } from './entry.js';
 import { type RedisOptions, createInstance } from './instance.js';

@@ -1,5 +1,5 @@
 // Timeout for a promise.
-import { type Clock, systemClock } from './coherence/clock.js';
+import { type Clock, systemClock } from './clock.js';
 
 /** @throws what `late` makes, when the promise has not settled within `timeoutMs` */
 export async function untilDeadline<T>(

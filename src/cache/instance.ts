@@ -1,11 +1,11 @@
 // The part of the cache that an instance has once: its hub, and its link to the other instances.
-import { type Clock, systemClock } from './coherence/clock.js';
+import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
 import type { KnownBans } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { readBans } from './redis/group-states.js';
-import { RedisLink } from './redis/link.js';
+import { RedisLink } from './link/link.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
   /** How old an entry in memory may be while the messages of other instances are not received (ms). */

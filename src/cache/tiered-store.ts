@@ -1,6 +1,6 @@
 // Memory before Redis, and the publication of every invalidation: the store that the resolver uses.
 import type { Ban } from './coherence/bans.js';
-import type { Coherence } from './coherence/coherence.js';
+import type { Coherence } from './coherence/hub.js';
 import type { Entry } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore, RedisTicket } from './redis/store.js';

@@ -1,7 +1,7 @@
 // Counts things in windows of a minute: in this process, and over all instances where there is a Redis.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { COUNT } from '../cache/redis/scripts.js';
+import { COUNT } from './scripts.js';
 
 export interface Counted {
   count: number;

@@ -4,8 +4,7 @@ import { ServiceError } from '../errors.js';
 import { untilDeadline } from '../cache/deadline.js';
 import { LockQueue, type Place } from './lock-queue.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { redisName } from '../cache/redis/names.js';
-import { LOCK, RENEW_LOCK, UNLOCK } from '../cache/redis/scripts.js';
+import { LOCK, RENEW_LOCK, UNLOCK } from './scripts.js';
 
 /** What a work knows when its turn has come. */
 export interface Held {
@@ -162,4 +161,9 @@ function createSharedLock(link: NonNullable<KeyLockOptions['shared']>) {
 async function pause(deadline: number): Promise<void> {
   if (performance.now() >= deadline) throw busy();
   await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())));
+}
+
+/** Braces name the part that decides the slot in a Redis Cluster, so all names of one key live together. */
+function redisName(keyPrefix: string, key: string, part: string): string {
+  return `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}:${part}`;
 }

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { KeyLock } from './key-lock.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { LEAVE } from '../cache/redis/scripts.js';
+import { LEAVE } from './scripts.js';
 
 /** Tells all other workers a line; done when every one of them has received it. */
 export type TellPeers = (line: string) => Promise<void>;

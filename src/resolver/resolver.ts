@@ -1,5 +1,5 @@
 // The use case in words: answer a handle from the cache or the upstream, and forget a handle.
-import { type Clock, systemClock } from '../cache/coherence/clock.js';
+import { type Clock, systemClock } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isDueForRefresh } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';

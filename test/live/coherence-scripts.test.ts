@@ -5,7 +5,7 @@ import { GROUPS, groupOf } from '../../src/cache/coherence/groups.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { asStale } from '../../src/cache/entry.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
-import { groupNames } from '../../src/cache/redis/names.js';
+import { groupNames } from '../../src/cache/redis/namespace.js';
 import { FENCE_MS, PREFIX, describeScripts, runNamed } from '../support/script-client.js';
 import { entryOf } from '../support/store-contract.js';
 

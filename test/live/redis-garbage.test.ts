@@ -1,7 +1,7 @@
 // What somebody else left in Redis, or says there, is no record and does no harm.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { groupNames } from '../../src/cache/redis/names.js';
+import { groupNames } from '../../src/cache/redis/namespace.js';
 import { defaultKeyPrefix } from '../../src/compose/key-prefix.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';

@@ -1,7 +1,7 @@
 // What an instance does while Redis is slow, frozen, away or started again.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/cache/coherence/clock.js';
+import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { freePort, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type OpenInstance, openInstance, openLinked } from '../support/instances.js';

@@ -1,7 +1,7 @@
 // The store on a real Redis: alone, as another instance sees it, and as one that has nothing in memory.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { groupNames } from '../../src/cache/redis/names.js';
+import { groupNames } from '../../src/cache/redis/namespace.js';
 import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
 import {
   FENCE_LIFE_MS,

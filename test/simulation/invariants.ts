@@ -1,8 +1,7 @@
 // What holds after every step.
 import { Bans } from '../../src/cache/coherence/bans.js';
-import { decodeEntry, originOf } from '../../src/cache/entry.js';
-import { RUN_LENGTH } from '../../src/cache/entry.js';
-import { groupNames, stateName } from '../../src/cache/redis/names.js';
+import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
+import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { noteOutages } from './outages.js';
 import { versionOf } from './upstream.js';

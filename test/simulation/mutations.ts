@@ -1,10 +1,10 @@
 // Parts of the protocol, each taken out in turn: the simulator has to find what the part is there for.
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, RENEW } from '../../src/cache/redis/coherence-scripts.js';
-import { RedisLink } from '../../src/cache/redis/link.js';
-import { Members } from '../../src/cache/redis/members.js';
-import { Publisher } from '../../src/cache/redis/publisher.js';
-import { Receiver } from '../../src/cache/redis/receiver.js';
+import { RedisLink } from '../../src/cache/link/link.js';
+import { Members } from '../../src/cache/link/members.js';
+import { Publisher } from '../../src/cache/link/publisher.js';
+import { Receiver } from '../../src/cache/link/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { WorkerLeases } from '../../src/process/cluster/worker-leases.js';
 import type { FaultName } from './fault-driver.js';

@@ -1,6 +1,6 @@
 // A simulated process: clocks of its own, timers, and a life that ends with a kill. While it is paused all that
 // concerns it waits.
-import type { Clock } from '../../src/cache/coherence/clock.js';
+import type { Clock } from '../../src/cache/clock.js';
 import type { Scheduler } from './clock.js';
 import type { Random } from './random.js';
 

@@ -1,7 +1,7 @@
 // Random commands, and random calls of the scripts of src, for the comparison with a real Redis.
 import { fc } from '@fast-check/vitest';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
-import * as scripts from '../../src/cache/redis/scripts.js';
+import * as scripts from '../../src/coordination/scripts.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
 
 /** A command, or a script with its keys and arguments. Texts are bytes. */

@@ -1,12 +1,12 @@
 // Ways to take a part of the protocol out: another method in the place of one of a class.
-import { Acknowledgements } from '../../src/cache/coherence/acknowledgements.js';
-import { GroupNumbers } from '../../src/cache/coherence/group-numbers.js';
+import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
+import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
-import { RedisLink } from '../../src/cache/redis/link.js';
-import { Members } from '../../src/cache/redis/members.js';
+import { RedisLink } from '../../src/cache/link/link.js';
+import { Members } from '../../src/cache/link/members.js';
 
 /** Puts another method in the place of one of a class. */
 export function replace<T extends object, K extends keyof T>(

@@ -1,6 +1,6 @@
 // Instances of the cache without a server around them: memory, the hub, and the link to a real Redis.
 import { createApply } from '../../src/cache/coherence/apply-message.js';
-import { type Clock, systemClock } from '../../src/cache/coherence/clock.js';
+import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

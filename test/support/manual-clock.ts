@@ -1,5 +1,5 @@
 // A clock that the test drives: timers run when it is told that time has passed.
-import type { Clock } from '../../src/cache/coherence/clock.js';
+import type { Clock } from '../../src/cache/clock.js';
 
 interface Timer {
   at: number;

@@ -2,13 +2,13 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Bans } from '../../src/cache/coherence/bans.js';
-import type { Clock } from '../../src/cache/coherence/clock.js';
+import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
-import { createChannels } from '../../src/cache/redis/channels.js';
+import { createChannels } from '../../src/cache/link/subscriptions.js';
 import { publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
-import type { LinkCommands } from '../../src/cache/redis/link-commands.js';
-import { Members, type Renewed } from '../../src/cache/redis/members.js';
+import type { LinkCommands } from '../../src/cache/redis/commands.js';
+import { Members, type Renewed } from '../../src/cache/link/members.js';
 import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
 import { type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 import { NOW } from './store-contract.js';

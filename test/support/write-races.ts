@@ -1,8 +1,7 @@
 // Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
 import fc from 'fast-check';
 import { createApply } from '../../src/cache/coherence/apply-message.js';
-import type { Coherence } from '../../src/cache/coherence/coherence.js';
-import { Hub } from '../../src/cache/coherence/hub.js';
+import { type Coherence, Hub } from '../../src/cache/coherence/hub.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { Resting } from '../../src/cache/failure-cache.js';

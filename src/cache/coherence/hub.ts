@@ -1,8 +1,6 @@
 // Publishes changes: to the processes of this machine, and through Redis to the other instances.
 import { ServiceError } from '../../errors.js';
-import type { Coherence } from './coherence.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, RENEW_EVERY_MS } from './lease.js';
-import type { Membership } from './membership.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
@@ -110,3 +108,34 @@ const withMember = (change: Change, prefix: string): Change =>
   'fence' in change ? { ...change, fence: `${prefix}.${change.fence}` } : change;
 
 const notConfirmed = (): ServiceError => new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
+
+export interface Coherence {
+  /**
+   * Publishes a change to every process that caches. Settles when no instance answers with what it invalidates. The name
+   * of a fence is unique in its process.
+   *
+   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
+   */
+  publish: (change: Change) => Promise<void>;
+  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
+  trustedSince: () => number;
+  /** Whether the changes of other instances are received. */
+  isLinked: () => boolean;
+}
+
+export interface Published {
+  /** Its number; a ban is known by it. */
+  seq: number;
+  /** True: no other member answers with what the change invalidates. False: that cannot be known. */
+  acknowledged: Promise<boolean>;
+}
+
+export interface Membership {
+  readonly id: string;
+  /** 0: changes may be missed. */
+  leaseLeftMs: () => number;
+  /** Undefined: Redis could not be told. */
+  publish: (change: Change) => Promise<Published | undefined>;
+  /** True: Redis is back, and pending changes were reported. False: `afterRenewalMs` have passed since the last renewal. */
+  returned: (afterRenewalMs: number) => Promise<boolean>;
+}

@@ -1,5 +1,5 @@
 // A lease on the cache: while it runs, every change is received before it is acknowledged.
-import type { Clock } from './clock.js';
+import type { Clock } from '../clock.js';
 
 /** Length of a lease, from the moment when it was requested. */
 export const LEASE_MS = 2000;

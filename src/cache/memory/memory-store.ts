@@ -2,10 +2,9 @@
 import { type Ban, Bans } from '../coherence/bans.js';
 import { Fences } from '../coherence/fences.js';
 import { groupOf } from '../coherence/groups.js';
-import { InvalidationLog } from '../coherence/invalidation-log.js';
+import { InvalidationLog } from './invalidation-log.js';
 import { type Entry, asStale, isSame } from '../entry.js';
-import { Eras } from './touch-clock.js';
-import { Lists, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
+import { Eras, Lists, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
 import { type Held, Slots } from './row-store.js';
 import type { Looked } from '../store.js';
 

@@ -2,15 +2,13 @@
 // limit and not one for each request.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import slotOf from 'cluster-key-slot';
-import { type Clock, systemClock } from '../coherence/clock.js';
+import { type Clock, systemClock, oneAtATime } from '../clock.js';
 import { untilDeadline } from '../deadline.js';
-import { oneAtATime } from './one-at-a-time.js';
-import { RUN_LENGTH } from '../entry.js';
 import { type RedisConnections, type RedisMaster, type RedisPlace, openRedis } from './connections.js';
 import { Complaints, isAboutThisCommand, isAnswer, late } from './errors.js';
+import { type Subscription, type SubscriptionEvents, openSubscription } from './message-connection.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
-import { type Subscription, type SubscriptionEvents, openSubscription } from './subscription.js';
+import { ServerRuns } from './server-runs.js';
 
 export interface RedisCommandsOptions extends RedisPlace, NamespaceOptions {
   commandTimeoutMs: number;
@@ -31,8 +29,6 @@ export type Argument = string | number | Buffer;
 const CHECK_EVERY_MS = 500;
 /** After so many failed checks in a row the masters are looked for anew. */
 const MAX_FAILED_CHECKS = 6;
-/** Of a cluster: for sharded channels. */
-const MIN_CLUSTER_VERSION = 7;
 
 export class RedisCommands {
   readonly redis: Redis;
@@ -40,14 +36,12 @@ export class RedisCommands {
   readonly #options: RedisCommandsOptions;
   readonly #namespace: RedisNamespace;
   readonly #complaints: Complaints;
-  /** The server run that each connection leads to. A restarted server, or one that takes over, has another. */
-  readonly #runs = new Map<Redis, string>();
+  readonly #runs: ServerRuns;
   readonly #clock: Clock;
   #cancelCheck: () => void = () => undefined;
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
-  #hasWarned = false;
 
   constructor(options: RedisCommandsOptions) {
     const { clock = systemClock, open = openRedis } = options;
@@ -56,6 +50,7 @@ export class RedisCommands {
     this.#complaints = new Complaints(options.onTrouble);
     this.connections = open(options);
     this.redis = this.connections.commands;
+    this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
     this.#namespace = new RedisNamespace(options, this.connections.database);
     this.watch(this.redis);
     this.#scheduleCheck();
@@ -85,12 +80,7 @@ export class RedisCommands {
 
   /** Whether every master is connected, and the run of each is known. */
   isConnected(): boolean {
-    if (this.redis.status !== 'ready') return false;
-    try {
-      return this.connections.masters().every(({ client }) => this.#runs.has(client));
-    } catch {
-      return false;
-    }
+    return this.redis.status === 'ready' && this.#runs.areKnown();
   }
 
   command(name: string, ...args: Argument[]): Promise<unknown> {
@@ -109,9 +99,7 @@ export class RedisCommands {
 
   /** The run of the server that holds the key; undefined when it is not known. */
   runOf(name: string): string | undefined {
-    if (!this.connections.isCluster) return this.#runs.get(this.redis);
-    const client = this.connections.clientOf(slotOf(name));
-    return client && this.#runs.get(client);
+    return this.#runs.ofKey(name);
   }
 
   /** Runs a command; trouble is undefined and a counter, never an exception. */
@@ -196,33 +184,8 @@ export class RedisCommands {
   });
 
   async #probe(): Promise<void> {
-    const masters = this.connections.masters();
-    for (const client of this.#runs.keys())
-      if (!masters.some((master) => master.client === client)) this.#runs.delete(client);
-    await Promise.all(
-      masters.map(async ({ client }) => {
-        if (this.#runs.has(client)) await client.ping();
-        else await this.#readRun(client);
-      }),
-    );
+    await this.#runs.check();
     if (await this.#namespace.claim(this.redis)) this.#setUp(false);
-  }
-
-  async #readRun(client: Redis): Promise<void> {
-    const info = await client.info();
-    const fieldOf = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
-    if (this.connections.isCluster && Number.parseInt(fieldOf('redis_version')) < MIN_CLUSTER_VERSION)
-      throw new Error(`a Redis Cluster needs version ${MIN_CLUSTER_VERSION} or newer, for sharded channels`);
-    client.once('close', () => this.#runs.delete(client));
-    this.#runs.set(client, fieldOf('run_id').slice(0, RUN_LENGTH));
-    if (fieldOf('maxmemory') !== '0') this.#checkEviction(fieldOf('maxmemory_policy'));
-  }
-
-  /** Without the list of members each write waits for the lease, and without their groups no entry is used. */
-  #checkEviction(policy: string): void {
-    if (this.#hasWarned || !policy.startsWith('allkeys')) return;
-    this.#hasWarned = true;
-    this.#options.onEvictionPolicy?.(policy);
   }
 
   #setUp(isUp: boolean): void {
@@ -241,9 +204,23 @@ export class RedisCommands {
 const digests = new Map<string, string>();
 
 function digestOf(source: string): string {
-  const known = digests.get(source);
-  if (known !== undefined) return known;
-  const digest = createHash('sha1').update(source).digest('hex');
+  const digest = digests.get(source) ?? createHash('sha1').update(source).digest('hex');
   digests.set(source, digest);
   return digest;
 }
+
+/** What coherence needs of Redis, so that a test can hand in another one. All commands reject when Redis is away. */
+export type LinkCommands = Pick<
+  RedisCommands,
+  | 'isCluster'
+  | 'keyPrefix'
+  | 'channelPrefix'
+  | 'isConnected'
+  | 'masters'
+  | 'runOf'
+  | 'script'
+  | 'command'
+  | 'openSubscription'
+  | 'failed'
+  | 'lookAgain'
+>;

@@ -1,15 +1,11 @@
 // Reads and publishes the state of groups: the only place that knows the arguments of the scripts.
-import type { NumberedBan } from '../coherence/bans.js';
-import { MAX_BANS } from '../coherence/bans.js';
-import type { Group, GroupNumber } from '../coherence/group-numbers.js';
+import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
+import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
-import type { Channels } from './channels.js';
-import { GROUP_NAMES } from './channels.js';
+import { type Channels, GROUP_NAMES } from '../link/subscriptions.js';
 import { BAN, CHANGE, READ_BANS, SYNC } from './coherence-scripts.js';
-import type { LinkCommands } from './link-commands.js';
-import { groupNames, stateName } from './names.js';
-import { groupOf } from '../coherence/groups.js';
-
+import type { LinkCommands } from './commands.js';
+import { groupNames, stateName } from './namespace.js';
 /** A script holds up every other client of Redis while it runs. */
 const GROUPS_AT_A_TIME = 128;
 

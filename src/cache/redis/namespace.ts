@@ -1,5 +1,6 @@
 // Which keys of Redis are this deployment's: one with another upstream must share neither entries nor messages.
 import { hash } from 'node:crypto';
+import { groupOf } from '../coherence/groups.js';
 import type { Redis } from 'ioredis';
 
 export interface NamespaceOptions {
@@ -75,3 +76,15 @@ export class RedisNamespace {
 
 /** 72 bits: no two addresses have the same by chance. */
 export const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
+
+/** The entry of a key and the state of its group, in one slot. */
+export function groupNames(keyPrefix: string, key: string): [entry: string, state: string] {
+  const group = groupOf(key);
+  return [`${keyPrefix}{${group}}:entry:${key}`, stateName(keyPrefix, group)];
+}
+
+/** `bans` is a group of its own. */
+export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
+  `${keyPrefix}{${group}}:state`;
+
+export const bansName = (keyPrefix: string): string => stateName(keyPrefix, 'bans');

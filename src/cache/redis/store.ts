@@ -12,7 +12,7 @@ import {
 import type { Looked } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
-import { bansName, groupNames } from './names.js';
+import { bansName, groupNames } from './namespace.js';
 
 /** Undefined: Redis could not be asked. */
 export type RedisTicket = (Origin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;

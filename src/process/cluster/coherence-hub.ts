@@ -1,6 +1,6 @@
 // Cache coherence of this machine, in the primary: the hub of all workers, and their leases.
 import { readFileSync } from 'node:fs';
-import { type Clock, systemClock } from '../../cache/coherence/clock.js';
+import { type Clock, systemClock } from '../../cache/clock.js';
 import { LEASE_MS } from '../../cache/coherence/lease.js';
 import { type Instance, type RedisOptions, createInstance } from '../../cache/instance.js';
 import type { Config } from '../../config/schema.js';

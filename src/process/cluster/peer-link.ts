@@ -1,5 +1,5 @@
 // The worker's side: publishes changes by way of the primary, asks and answers for the upstream.
-import type { Clock } from '../../cache/coherence/clock.js';
+import type { Clock } from '../../cache/clock.js';
 import { LEASE_MS, Lease } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { TakeTurn } from '../../coordination/key-lock.js';

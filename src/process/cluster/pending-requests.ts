@@ -1,5 +1,5 @@
 // Questions sent to another process that are not answered yet.
-import { type Clock, systemClock } from '../../cache/coherence/clock.js';
+import { type Clock, systemClock } from '../../cache/clock.js';
 
 /** Gives each question a number, and its answer, or undefined when none came in time. */
 export class Pending<T> {

@@ -1,5 +1,5 @@
 // Until when each worker of this machine may trust what it keeps, as the primary knows it.
-import type { Clock } from '../../cache/coherence/clock.js';
+import type { Clock } from '../../cache/clock.js';
 import { LEASE_WAIT_MS } from '../../cache/coherence/lease.js';
 
 export class WorkerLeases {

@@ -9,7 +9,7 @@ import { answerCall } from './process-control.js';
 import { type Down, type Up, unwrap, wrap } from './messages.js';
 import { PeerLink } from './peer-link.js';
 import { shareOf } from './divide-limits.js';
-import { systemClock } from '../../cache/coherence/clock.js';
+import { systemClock } from '../../cache/clock.js';
 
 /** An answer of a peer comes a little after that of the upstream. */
 const ASK_SPARE_MS = 500;

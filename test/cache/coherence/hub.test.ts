@@ -1,7 +1,11 @@
 // How a change reaches every process, with Redis, without one, and while it is away.
 import { expect, test } from 'vitest';
-import { Hub, type WritesWithout } from '../../../src/cache/coherence/hub.js';
-import type { Membership, Published } from '../../../src/cache/coherence/membership.js';
+import {
+  Hub,
+  type WritesWithout,
+  type Membership,
+  type Published,
+} from '../../../src/cache/coherence/hub.js';
 import type { Change, Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { gate } from '../../support/lock-contract.js';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Bans } from '../../../src/cache/coherence/bans.js';
 import { RedisStore, type RedisStoreDeps } from '../../../src/cache/redis/store.js';
-import { stateName } from '../../../src/cache/redis/names.js';
+import { stateName } from '../../../src/cache/redis/namespace.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
 const KEY = '21.T1/KEY';

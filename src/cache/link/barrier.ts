@@ -1,6 +1,6 @@
 // Waits until no other member answers with what a change invalidates. See coherence/README.md, "Write".
-import type { Acknowledgements } from '../coherence/acknowledgements.js';
-import type { Clock } from '../coherence/clock.js';
+import type { Acknowledgements } from './acknowledgements.js';
+import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import type { Members, Others } from './members.js';
 

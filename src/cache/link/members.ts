@@ -1,8 +1,8 @@
 // The members that share a Redis: a sorted set of their ids by the end of their membership (Redis clock).
-import type { Clock } from '../coherence/clock.js';
+import type { Clock } from '../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
-import { EXPEL, RENEW } from './coherence-scripts.js';
-import type { LinkCommands } from './link-commands.js';
+import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
+import type { LinkCommands } from '../redis/commands.js';
 
 export interface Renewed {
   /**

@@ -1,9 +1,9 @@
 // A sender waits until no other member answers with what its change invalidates.
 import { expect, test } from 'vitest';
-import { Acknowledgements } from '../../../src/cache/coherence/acknowledgements.js';
+import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
-import { awaitAcknowledgements, expel } from '../../../src/cache/redis/barrier.js';
-import type { Others } from '../../../src/cache/redis/members.js';
+import { awaitAcknowledgements, expel } from '../../../src/cache/link/barrier.js';
+import type { Others } from '../../../src/cache/link/members.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const CALL = '1';

@@ -1,8 +1,7 @@
 // Receives the changes of other members: checks their numbers, applies them, acknowledges them.
-import type { Clock } from '../coherence/clock.js';
+import type { Clock } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
-import { type Group, GroupNumbers } from '../coherence/group-numbers.js';
-import { groupOf } from '../coherence/groups.js';
+import { type Group, GroupNumbers, groupOf } from '../coherence/groups.js';
 import { type Change, type Message, type Received, parseMessage } from '../coherence/message.js';
 
 export interface ReceiverDeps {

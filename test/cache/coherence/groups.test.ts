@@ -1,6 +1,6 @@
 // A gap in the numbers of a group shows that messages were missed.
 import { expect, test } from 'vitest';
-import { GroupNumbers } from '../../../src/cache/coherence/group-numbers.js';
+import { GroupNumbers } from '../../../src/cache/coherence/groups.js';
 
 /** Numbers of a group whose state was read at 10. */
 function readAt10(): GroupNumbers {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { InvalidationLog } from '../../../src/cache/coherence/invalidation-log.js';
+import { InvalidationLog } from '../../../src/cache/memory/invalidation-log.js';
 
 describe('the invalidation log', () => {
   test('knows which tickets are older than an invalidation', () => {

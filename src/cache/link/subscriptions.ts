@@ -1,8 +1,9 @@
 // The connections that an instance receives messages on: one to each master.
-import { type Channels, createChannels } from './channels.js';
-import type { RedisMaster } from './connections.js';
-import type { LinkCommands } from './link-commands.js';
-import type { Subscription } from './subscription.js';
+import type { RedisMaster } from '../redis/connections.js';
+import type { LinkCommands } from '../redis/commands.js';
+import slotOf from 'cluster-key-slot';
+import { GROUPS, type Group } from '../coherence/groups.js';
+import type { Subscription } from '../redis/message-connection.js';
 
 export interface SubscriptionsDeps {
   commands: LinkCommands;
@@ -84,4 +85,37 @@ export class Subscriptions {
     }
     return subscription;
   }
+}
+
+export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
+
+export interface Channels {
+  /** The command that publishes: in a cluster sharded, as a message on the bus of a cluster may be lost. */
+  publish: 'PUBLISH' | 'SPUBLISH';
+  ofGroup: (group: Group) => string;
+  /** For acknowledgements to the member. */
+  ofMember: (member: string) => string;
+  /** What a member subscribes to at the master. */
+  at: (master: RedisMaster, member: string) => string[];
+}
+
+export function createChannels(prefix: string, isCluster: boolean): Channels {
+  const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
+  if (!isCluster) {
+    const messages = `${prefix}messages`;
+    return {
+      publish: 'PUBLISH',
+      ofGroup: () => messages,
+      ofMember,
+      at: (_master, id) => [messages, ofMember(id)],
+    };
+  }
+  const ofGroup = (group: Group): string => `${prefix}{${group}}`;
+  return {
+    publish: 'SPUBLISH',
+    ofGroup,
+    ofMember,
+    at: (master, id) =>
+      [...GROUP_NAMES.map(ofGroup), ofMember(id)].filter((channel) => master.holds(slotOf(channel))),
+  };
 }

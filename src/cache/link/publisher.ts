@@ -1,15 +1,15 @@
 // Publishes the changes of an instance through Redis, and waits until every other instance has applied them.
-import type { Acknowledgements } from '../coherence/acknowledgements.js';
-import type { Clock } from '../coherence/clock.js';
-import type { Published } from '../coherence/membership.js';
+import type { Acknowledgements } from './acknowledgements.js';
+import type { Clock } from '../clock.js';
+import type { Published } from '../coherence/hub.js';
 import { type Change, type Message, isInvalidation } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { untilDeadline } from '../deadline.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
-import type { Channels } from './channels.js';
-import { publishChange } from './group-states.js';
-import { late } from './errors.js';
-import type { LinkCommands } from './link-commands.js';
+import type { Channels } from './subscriptions.js';
+import { publishChange } from '../redis/group-states.js';
+import { late } from '../redis/errors.js';
+import type { LinkCommands } from '../redis/commands.js';
 import type { Members } from './members.js';
 
 export interface PublisherDeps {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { MemoryBounds } from '../../src/cache/memory/lru-index.js';
-import { type MemoryOptions, MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { Fences } from '../../src/cache/coherence/fences.js';
-import { groupOf } from '../../src/cache/coherence/groups.js';
-import { toBytes } from '../../src/handle/bytes.js';
-import { NOW, entryOf } from '../support/store-contract.js';
+import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
+import { type MemoryOptions, MemoryStore } from '../../../src/cache/memory/memory-store.js';
+import { Fences } from '../../../src/cache/coherence/fences.js';
+import { groupOf } from '../../../src/cache/coherence/groups.js';
+import { toBytes } from '../../../src/handle/bytes.js';
+import { NOW, entryOf } from '../../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 function open(

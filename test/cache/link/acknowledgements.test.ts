@@ -1,6 +1,6 @@
 // Who has acknowledged a call.
 import { expect, test } from 'vitest';
-import { Acknowledgements } from '../../../src/cache/coherence/acknowledgements.js';
+import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { isSettled } from '../../support/manual-clock.js';
 
 function begin(call = '1'): Acknowledgements {

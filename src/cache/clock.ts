@@ -25,3 +25,16 @@ export const systemClock: Clock = {
   },
   randomId: randomUUID,
 };
+
+export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let isRunning = false;
+  return async () => {
+    if (isRunning) return;
+    isRunning = true;
+    try {
+      await work();
+    } finally {
+      isRunning = false;
+    }
+  };
+}

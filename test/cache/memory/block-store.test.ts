@@ -1,8 +1,8 @@
 // Texts in blocks outside the V8 heap.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { BLOCK_BYTES, Slabs } from '../../src/cache/memory/block-store.js';
-import type { Bytes } from '../../src/handle/bytes.js';
+import { BLOCK_BYTES, Slabs } from '../../../src/cache/memory/block-store.js';
+import type { Bytes } from '../../../src/handle/bytes.js';
 
 const bytesOf = (length: number, seed: number): Bytes =>
   Buffer.from(Array.from({ length }, (_, at) => (at * 31 + seed) % 256)).toString('latin1') as Bytes;

@@ -1,11 +1,11 @@
 // Whoever asks for the same key again and again looks at the place where its entry is held.
 import { describe, expect, test } from 'vitest';
-import { groupOf } from '../../src/cache/coherence/groups.js';
-import type { MemoryBounds } from '../../src/cache/memory/lru-index.js';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import type { Held } from '../../src/cache/memory/row-store.js';
-import { toBytes } from '../../src/handle/bytes.js';
-import { NOW, entryOf } from '../support/store-contract.js';
+import { groupOf } from '../../../src/cache/coherence/groups.js';
+import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
+import { MemoryStore } from '../../../src/cache/memory/memory-store.js';
+import type { Held } from '../../../src/cache/memory/row-store.js';
+import { toBytes } from '../../../src/handle/bytes.js';
+import { NOW, entryOf } from '../../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 function open(more: Partial<MemoryBounds> = {}): MemoryStore {

@@ -1,16 +1,14 @@
 // The link of an instance to the others on one Redis: messages, lease, membership. See coherence/README.md.
-import { Acknowledgements } from '../coherence/acknowledgements.js';
-import type { Clock } from '../coherence/clock.js';
+import { Acknowledgements, createAcknowledge } from './acknowledgements.js';
+import { type Clock, oneAtATime } from '../clock.js';
 import { LEASE_MS, Lease, MEMBERSHIP_MS, RENEW_EVERY_MS } from '../coherence/lease.js';
-import type { Membership, Published } from '../coherence/membership.js';
+import type { Membership, Published } from '../coherence/hub.js';
 import type { Change, Message } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { untilDeadline } from '../deadline.js';
-import { oneAtATime } from './one-at-a-time.js';
-import { createAcknowledge } from './acknowledge.js';
-import { readBans, readNumbers } from './group-states.js';
-import { late } from './errors.js';
-import type { LinkCommands } from './link-commands.js';
+import { readBans, readNumbers } from '../redis/group-states.js';
+import { late } from '../redis/errors.js';
+import type { LinkCommands } from '../redis/commands.js';
 import { Members, type Renewed } from './members.js';
 import { Publisher } from './publisher.js';
 import { Receiver } from './receiver.js';

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { CHANGE, READ_BANS, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
-import type { LinkCommands } from '../../../src/cache/redis/link-commands.js';
-import { RedisLink } from '../../../src/cache/redis/link.js';
-import type { Renewed } from '../../../src/cache/redis/members.js';
-import type { Subscription } from '../../../src/cache/redis/subscription.js';
+import type { LinkCommands } from '../../../src/cache/redis/commands.js';
+import { RedisLink } from '../../../src/cache/link/link.js';
+import type { Renewed } from '../../../src/cache/link/members.js';
+import type { Subscription } from '../../../src/cache/redis/message-connection.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
