@@ -18,6 +18,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 COPY --from=build /app/dist ./dist
 COPY config/default.yaml ./config/default.yaml
+COPY config/completion ./config/completion
 COPY LICENSE ./
 
 # A number, because Kubernetes (runAsNonRoot) cannot tell whether a name is root; high enough to belong to

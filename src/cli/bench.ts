@@ -1,15 +1,16 @@
-// `bench`: a short, bounded load on a running proxy, and how it did.
+// `bench`: sends a bounded number of requests to a running proxy and reports throughput, latency and hit ratio.
+import { Pool } from 'undici';
 import { isLoopback } from '../config/loopback.js';
 import { handleToPath } from '../handle/handle.js';
-import { benchReport, benchTable } from './bench-report.js';
-import { EXIT, Failure } from './exit.js';
+import { EXIT, Failure } from './failure.js';
 import { readHandles } from './handle-list.js';
-import { untilInterrupted } from './interrupt.js';
-import { type Load, runLoad } from './load.js';
+import { sendPaced } from './paced-requests.js';
+import { nameTable } from './terminal.js';
 
 export interface BenchOptions {
   proxy: string;
   file?: string;
+  /** Seconds. */
   duration: number;
   requests: number;
   connections: number;
@@ -18,37 +19,120 @@ export interface BenchOptions {
   json?: boolean;
 }
 
+interface Measurements {
+  seconds: number;
+  latenciesMs: number[];
+  statuses: Map<number, number>;
+  /** Responses whose Cache-Status is a hit. */
+  hits: number;
+  /** Requests without a complete response. */
+  failed: number;
+}
+
+/** Requests in flight at the end may take this long (ms). */
+const GRACE_MS = 5000;
+
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
-  const { proxy, file, duration, json = false } = options;
-  refuseForeign(options);
+  const { file, json = false } = options;
+  assertMayBench(options);
   const handles = [...given, ...(file === undefined ? [] : await readHandles(file))];
-  if (handles.length === 0) throw new Failure('Give handles to ask for, or a --file of them.', EXIT.usage);
-  const { signal, release } = untilInterrupted();
-  const load = await runLoad({
-    ...options,
-    base: proxy,
-    paths: handles.map((handle) => `/api/handles/${handleToPath(handle)}`),
-    durationMs: duration * 1000,
-    signal,
-  });
-  release();
-  const report = benchReport(load);
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${benchTable(report)}\n`);
-  const failures = failuresOf(load);
+  if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
+  const measured = await measure(handles, options);
+  const report = createReport(measured);
+  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
+  const failures = countFailures(measured);
   if (failures > 0) throw new Failure(`${failures} requests failed`);
 }
 
-/** Nobody should find a public service under load because of a variable that was still set. */
-function refuseForeign({ proxy, remote = false }: BenchOptions): void {
+/** Protects a public service from a PROXY_URL that was left set. */
+function assertMayBench({ proxy, remote = false }: BenchOptions): void {
   if (remote || isLoopback(new URL(proxy).hostname)) return;
   throw new Failure(
-    `${proxy} is not on this machine. If you may put it under load, say so with --remote.`,
+    `${proxy} is on another machine. Give --remote if you may put it under load.`,
     EXIT.usage,
   );
 }
 
-/** That there is no such handle is a proper answer. */
-function failuresOf({ statuses, unanswered }: Load): number {
-  const bad = [...statuses].filter(([status]) => status !== 404 && (status < 200 || status > 299));
-  return bad.reduce((sum, [, count]) => sum + count, unanswered);
+async function measure(handles: readonly string[], options: BenchOptions): Promise<Measurements> {
+  const { origin, pathname } = new URL(options.proxy);
+  const base = `${pathname.replace(/\/$/, '')}/api/handles/`;
+  const paths = handles.map((handle) => base + handleToPath(handle));
+  const pool = new Pool(origin, { connections: options.connections, pipelining: 1 });
+  const measured: Measurements = { seconds: 0, latenciesMs: [], statuses: new Map(), hits: 0, failed: 0 };
+  const startedAt = performance.now();
+  const endsAt = startedAt + options.duration * 1000;
+  const cut = setTimeout(() => void pool.destroy(), options.duration * 1000 + GRACE_MS);
+  let sent = 0;
+  await sendPaced({
+    concurrency: options.connections,
+    rate: options.rate,
+    next: () =>
+      sent >= options.requests || performance.now() >= endsAt ? undefined : paths[sent++ % paths.length],
+    send: (path) => measureOne(pool, path, measured),
+  });
+  measured.seconds = (performance.now() - startedAt) / 1000;
+  clearTimeout(cut);
+  await pool.destroy();
+  return measured;
 }
+
+async function measureOne(pool: Pool, path: string, measured: Measurements): Promise<void> {
+  const sentAt = performance.now();
+  try {
+    const { statusCode, headers, body } = await pool.request({ path, method: 'GET' });
+    await body.dump();
+    measured.latenciesMs.push(performance.now() - sentAt);
+    measured.statuses.set(statusCode, (measured.statuses.get(statusCode) ?? 0) + 1);
+    if (String(headers['cache-status']).includes('; hit')) measured.hits++;
+  } catch {
+    measured.failed++;
+  }
+}
+
+/** 404 is a correct response. */
+function countFailures({ statuses, failed }: Measurements): number {
+  const bad = [...statuses].filter(([status]) => status !== 404 && (status < 200 || status > 299));
+  return bad.reduce((sum, [, count]) => sum + count, failed);
+}
+
+interface BenchReport {
+  seconds: number;
+  answers: number;
+  perSecond: number;
+  /** From 0 to 1; null without responses. */
+  hitShare: number | null;
+  latencyMs: { p50: number; p90: number; p99: number; max: number } | null;
+  statuses: Record<string, number>;
+  unanswered: number;
+}
+
+function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements): BenchReport {
+  const sorted = Float64Array.from(latenciesMs).sort();
+  const answers = sorted.length;
+  /** Nearest rank, so each figure is a measured latency. */
+  const percentile = (share: number): number => rounded(sorted[Math.ceil(share * answers) - 1] ?? 0);
+  const latencyMs = { p50: percentile(0.5), p90: percentile(0.9), p99: percentile(0.99), max: percentile(1) };
+  return {
+    seconds: rounded(seconds),
+    answers,
+    perSecond: Math.round(answers / seconds),
+    hitShare: answers === 0 ? null : hits / answers,
+    latencyMs: answers === 0 ? null : latencyMs,
+    statuses: Object.fromEntries(statuses),
+    unanswered: failed,
+  };
+}
+
+function reportTable(report: BenchReport): string {
+  const { seconds, answers, perSecond, hitShare, latencyMs, statuses, unanswered } = report;
+  const latency = Object.entries(latencyMs ?? {}).map(([name, ms]) => `${name} ${ms} ms`);
+  return nameTable([
+    ['responses', `${answers} in ${seconds} s (${perSecond}/s)`],
+    ['hits', hitShare === null ? '–' : `${(hitShare * 100).toFixed(1)} %`],
+    ['latency', latency.length === 0 ? '–' : latency.join(' · ')],
+    ...Object.entries(statuses).map(([status, count]) => [`status ${status}`, String(count)] as const),
+    ['no response', String(unanswered)],
+  ]);
+}
+
+const rounded = (value: number): number => Math.round(value * 100) / 100;

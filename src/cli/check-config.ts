@@ -1,8 +1,8 @@
-// `check-config`: what is in effect, and where each value comes from.
+// `check-config`: prints the effective configuration and the source of each value.
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../config/config-error.js';
 import { explainConfig } from '../config/load.js';
-import { EXIT, Failure } from './exit.js';
+import { EXIT, Failure } from './failure.js';
 
 export function checkConfig({ json = false }: { json?: boolean }): void {
   try {

@@ -1,15 +1,16 @@
-// The handles a command works through: from a file, from standard input, or those of a prefix.
-import { createReadStream, existsSync } from 'node:fs';
+// The handles a command works through: from a file, from standard input, or listed under a prefix.
+import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { reach } from './call.js';
-import { authorizationFor } from './credentials.js';
-import { EXIT, Failure } from './exit.js';
-import { printable } from './printable.js';
+import { isLoopback } from '../config/loopback.js';
+import { fetchOrFail } from './client.js';
+import { EXIT, Failure } from './failure.js';
+import { printable } from './terminal.js';
 
 export interface ListSource {
   proxy: string;
   prefix?: string;
   pageSize: number;
+  /** Such as `300:21.T1/USER`. */
   user?: string;
   passwordFile?: string;
 }
@@ -18,34 +19,34 @@ export interface ListSource {
 export async function listHandles(file: string | undefined, source: ListSource): Promise<string[]> {
   const { prefix } = source;
   if ((file === undefined) === (prefix === undefined))
-    throw new Failure('Give a file (- for standard input) or --prefix, and only one of them.', EXIT.usage);
-  const handles = file === undefined ? handlesOf(prefix ?? '', source) : linesOf(file);
-  const all = new Set<string>();
-  for await (const handle of handles) all.add(handle);
-  return [...all];
+    throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
+  const handles = file === undefined ? listPrefix(prefix ?? '', source) : readLines(file);
+  const unique = new Set<string>();
+  for await (const handle of handles) unique.add(handle);
+  return [...unique];
 }
 
-/** Those of a file, `-` for standard input. */
+/** The handles in a file, one per line; `-` is standard input. */
 export async function readHandles(file: string): Promise<string[]> {
   const handles: string[] = [];
-  for await (const handle of linesOf(file)) handles.push(handle);
+  for await (const handle of readLines(file)) handles.push(handle);
   return handles;
 }
 
-async function* linesOf(file: string): AsyncGenerator<string> {
-  if (file !== '-' && !existsSync(file)) throw new Failure(`${file} cannot be read`, EXIT.usage);
+async function* readLines(file: string): AsyncGenerator<string> {
+  if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of createInterface({ input })) if (line.trim() !== '') yield line.trim();
 }
 
-interface Page {
+interface HandlePage {
   totalCount?: unknown;
   handles?: unknown;
   message?: unknown;
 }
 
-/** Page after page, until one is not full; a server that knows no pages gives everything at once. */
-async function* handlesOf(prefix: string, source: ListSource): AsyncGenerator<string> {
+/** Requests pages until one is not full; a server without paging returns all handles in the first. */
+async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
   const authorization = authorizationFor(source);
   for (let page = 0, listed = 0; ; page++) {
     const { handles, totalCount } = await fetchPage({ ...source, prefix, page, authorization });
@@ -56,40 +57,66 @@ async function* handlesOf(prefix: string, source: ListSource): AsyncGenerator<st
   }
 }
 
-interface PageAsked extends ListSource {
+interface PageRequest extends ListSource {
   prefix: string;
   page: number;
   authorization: string | undefined;
 }
 
-async function fetchPage({ proxy, prefix, page, pageSize, authorization }: PageAsked) {
+async function fetchPage({ proxy, prefix, page, pageSize, authorization }: PageRequest) {
   const query = new URLSearchParams({ prefix, page: String(page), pageSize: String(pageSize) });
-  const answer = await reach(`${proxy}/api/handles?${query.toString()}`, {
+  const response = await fetchOrFail(`${proxy}/api/handles?${query.toString()}`, {
     headers: authorization === undefined ? {} : { Authorization: authorization },
-    // Credentials go where they were meant to go, and nowhere else.
+    // A redirect would send the credentials to another server.
     redirect: 'error',
   });
-  const body = await bodyOf(answer);
+  const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};
   const { handles, totalCount } = body;
-  if (!answer.ok || !isList(handles)) throw new Failure(refusal(answer.status, body));
+  if (!response.ok || !isList(handles)) throw new Failure(listFailure(response.status, body));
   return { handles, totalCount };
 }
-
-const bodyOf = async (answer: Response): Promise<Page> =>
-  ((await answer.json().catch(() => undefined)) as Page | null | undefined) ?? {};
 
 const isList = (handles: unknown): handles is string[] =>
   Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
 
-/** What helps, for the answers a Handle server gives to those who may not list. */
+/** What to do about the statuses with which a Handle server refuses to list. */
 const HINTS: Partial<Record<number, string>> = {
   401: 'give --user (or HANDLE_USER) and its password in HANDLE_PASSWORD or --password-file',
-  403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url has to be https',
-  501: 'listing is turned off in the Handle server (allow_list_hdls)',
+  403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url must be https',
+  501: 'listing is disabled on the Handle server (allow_list_hdls)',
 };
 
-function refusal(status: number, { message }: Page): string {
-  const said = typeof message === 'string' ? ` ${printable(message)}` : '';
+function listFailure(status: number, { message }: HandlePage): string {
+  const text = typeof message === 'string' ? ` ${printable(message)}` : '';
   const hint = HINTS[status];
-  return `the prefix cannot be listed: ${status}${said}${hint === undefined ? '' : `; ${hint}`}`;
+  return `cannot list the prefix: ${status}${text}${hint === undefined ? '' : `; ${hint}`}`;
+}
+
+/** The password is never an argument: arguments are visible to every user of the machine. */
+function authorizationFor({ proxy, user, passwordFile }: ListSource): string | undefined {
+  if (user === undefined || user === '') return undefined;
+  const { protocol, hostname } = new URL(proxy);
+  if (protocol !== 'https:' && !isLoopback(hostname))
+    throw new Failure(
+      `Refusing to send a password to ${proxy} in the clear: use https or loopback.`,
+      EXIT.usage,
+    );
+  // The first colon ends a name in HTTP Basic (RFC 7617 §2); a name without one is already encoded.
+  const name = user.includes(':') ? encodeURIComponent(user) : user;
+  return `Basic ${Buffer.from(`${name}:${readPassword(passwordFile)}`).toString('base64')}`;
+}
+
+function readPassword(file: string | undefined): string {
+  if (file !== undefined) return readFirstLine(file);
+  const { HANDLE_PASSWORD: password = '' } = process.env;
+  if (password !== '') return password;
+  throw new Failure('Give the password of the user in HANDLE_PASSWORD or --password-file.', EXIT.usage);
+}
+
+function readFirstLine(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
+  } catch {
+    throw new Failure(`cannot read ${file}`, EXIT.usage);
+  }
 }

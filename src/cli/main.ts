@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// The command of the package: runs what is asked for, and ends with a code that says how it went.
+// The command `handle-resolver-proxy`: runs a subcommand and sets the exit code.
 import { CommanderError } from 'commander';
-import { EXIT, Failure } from './exit.js';
+import { EXIT, Failure } from './failure.js';
 import { createProgram } from './program.js';
 
-// `… stats --watch | head -1`: whoever read has seen enough.
+// In `… stats --watch | head -1` the reader closes the pipe: that is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });

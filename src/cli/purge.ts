@@ -1,8 +1,8 @@
-// `purge`: forgets handles in every worker and instance.
-import { type Admin, callAdmin } from './call.js';
-import { EXIT, Failure } from './exit.js';
+// `purge`: invalidates handles in every worker and instance.
+import { type AdminOptions, callAdmin } from './client.js';
+import { EXIT, Failure } from './failure.js';
 
-export interface PurgeOptions extends Admin {
+export interface PurgeOptions extends AdminOptions {
   prefix?: string;
   all?: boolean;
   soft?: boolean;
@@ -10,14 +10,14 @@ export interface PurgeOptions extends Admin {
 
 export async function purge(handles: string[], options: PurgeOptions): Promise<void> {
   const { prefix, all = false, soft = false } = options;
-  const targets = [
+  const selections = [
     ...(handles.length > 0 ? [{ handles }] : []),
     ...(prefix === undefined ? [] : [{ prefix }]),
     ...(all ? [{ all }] : []),
   ];
-  const [target, ...more] = targets;
-  if (target === undefined || more.length > 0)
-    throw new Failure('Give handles, --prefix or --all, and only one of them.', EXIT.usage);
-  const done = await callAdmin(options, '/purge', { ...target, soft });
-  process.stdout.write(`${JSON.stringify(done)}\n`);
+  const [selection, ...others] = selections;
+  if (selection === undefined || others.length > 0)
+    throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
+  const report = await callAdmin(options, '/purge', { ...selection, soft });
+  process.stdout.write(`${JSON.stringify(report)}\n`);
 }

@@ -1,45 +1,71 @@
-// A record as a table for a person or as lines for a program, and what the cache holds of it.
-import { printable } from './printable.js';
-import { type Answered, textOfData } from './record.js';
+// Output forms of a record (table, lines) and of its cache entries.
+import type { HandleValue } from '../handle/value.js';
+import { printable } from './terminal.js';
 
-/** The record interface leaves `ttl` out where it is a day. */
+export interface RecordResponse {
+  handle: string;
+  values: HandleValue[];
+}
+
+/** Reads a response of the record interface. Undefined for errors and everything else. */
+export function readRecord(text: string): RecordResponse | undefined {
+  const { handle, values } = parsed(text);
+  if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isValue)) return undefined;
+  return { handle, values };
+}
+
+function parsed(text: string): { handle?: unknown; values?: unknown } {
+  try {
+    return (JSON.parse(text) as object | null) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+const isValue = (value: Partial<HandleValue> | null): value is HandleValue =>
+  typeof value?.index === 'number' && typeof value.type === 'string';
+
+/** Strings as they are, other data as JSON. */
+function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
+  if (typeof data === 'string') return { text: data, isText: true };
+  const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
+  if (format === 'string' && typeof value === 'string') return { text: value, isText: true };
+  return { text: JSON.stringify(value ?? data ?? null), isText: false };
+}
+
+/** The record interface omits `ttl` when it is a day. */
 const DEFAULT_TTL_SECONDS = 86_400;
 
-const HEAD = ['index', 'type', 'ttl', 'data'] as const;
+const cellsOf = ({ index, type, ttl = DEFAULT_TTL_SECONDS }: HandleValue): string[] =>
+  [String(index), type, String(ttl)].map(printable);
 
-/** `columns` is the width of the terminal. Text is shown whole, to be copied; structures are cut at its edge. */
-export function recordTable({ handle, values }: Answered, columns: number): string {
-  const rows = values.map((value) => {
-    const { text, isText } = textOfData(value);
-    const cells = [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS)];
-    return { cells: cells.map(printable), data: printable(text), isText };
-  });
-  const widths = [0, 1, 2].map((at) =>
-    Math.max(HEAD[at]?.length ?? 0, ...rows.map(({ cells }) => cells[at]?.length ?? 0)),
+const HEAD = ['index', 'type', 'ttl'];
+
+/** Text is shown whole so that it can be copied; structured data is cut at the width of the terminal. */
+export function recordTable({ handle, values }: RecordResponse, columns: number): string {
+  const rows = values.map((value) => ({ cells: cellsOf(value), ...textOfData(value) }));
+  const widths = HEAD.map((name, at) =>
+    Math.max(name.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)),
   );
-  const line = ([index = '', type = '', ttl = '']: readonly string[], data: string): string =>
-    [index.padStart(widths[0] ?? 0), type.padEnd(widths[1] ?? 0), ttl.padStart(widths[2] ?? 0), data].join(
-      '  ',
+  const line = (cells: readonly string[], data: string): string => {
+    const padded = widths.map((width, at) =>
+      at === 1 ? (cells[at] ?? '').padEnd(width) : (cells[at] ?? '').padStart(width),
     );
-  const lines = rows.map(({ cells, data, isText }) => {
-    const whole = line(cells, data);
+    return [...padded, data].join('  ');
+  };
+  const lines = rows.map(({ cells, text, isText }) => {
+    const whole = line(cells, printable(text));
     return isText || whole.length <= columns ? whole : `${whole.slice(0, Math.max(0, columns - 1))}…`;
   });
   return [printable(handle), line(HEAD, 'data'), ...lines].join('\n');
 }
 
-/** A line for each value: index, type, ttl and data with tabs between. */
-export const recordLines = ({ values }: Answered): string =>
-  values
-    .map((value) =>
-      [value.index, value.type, value.ttl ?? DEFAULT_TTL_SECONDS, textOfData(value).text]
-        .map((cell) => printable(String(cell)))
-        .join('\t'),
-    )
-    .join('\n');
+/** One line per value: index, type, ttl and data, separated by tabs. */
+export const recordLines = ({ values }: RecordResponse): string =>
+  values.map((value) => [...cellsOf(value), printable(textOfData(value).text)].join('\t')).join('\n');
 
-/** A copy in the cache, as `GET /cache` tells of it. */
-export interface Copy {
+/** A cache entry as `GET /cache` of the admin listener reports it. */
+export interface CacheEntryReport {
   tier: 'memory' | 'redis';
   pid?: number;
   kind: string;
@@ -51,13 +77,13 @@ export interface Copy {
   hits?: number;
 }
 
-export function copyLine({ tier, pid, kind, use, hits, ...times }: Copy): string {
+export function cacheEntryLine({ tier, pid, kind, use, hits, ...times }: CacheEntryReport): string {
   const where = pid === undefined ? tier : `${tier} (process ${pid})`;
   const { ageSeconds, lifeLeftSeconds, standInLeftSeconds, bytes } = times;
   return [
     `${where.padEnd(24)} ${kind}, ${use}`,
-    `${ageSeconds} s old`,
-    `${lifeLeftSeconds} s left (${standInLeftSeconds} s as a stand-in)`,
+    `age ${ageSeconds} s`,
+    `TTL left ${lifeLeftSeconds} s (stale-if-error ${standInLeftSeconds} s)`,
     ...(hits === undefined ? [] : [`${hits} hits`]),
     `${bytes} bytes`,
   ].join(', ');

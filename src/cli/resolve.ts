@@ -1,12 +1,17 @@
-// `resolve`: the answer for a handle, and what the cache knows of it.
+// `resolve`: prints the record of a handle and its cache entries.
 import { handleToPath } from '../handle/handle.js';
-import { type Admin, callAdmin, reach } from './call.js';
-import { Failure } from './exit.js';
-import { printableLines } from './printable.js';
-import { type Answered, readAnswered } from './record.js';
-import { type Copy, copyLine, recordLines, recordTable } from './record-table.js';
+import { type AdminOptions, callAdmin, fetchOrFail } from './client.js';
+import { Failure } from './failure.js';
+import {
+  type CacheEntryReport,
+  cacheEntryLine,
+  readRecord,
+  recordLines,
+  recordTable,
+} from './record-table.js';
+import { printableLines } from './terminal.js';
 
-export interface ResolveOptions extends Admin {
+export interface ResolveOptions extends AdminOptions {
   proxy: string;
   direct?: string;
   json?: boolean;
@@ -14,32 +19,32 @@ export interface ResolveOptions extends Admin {
 }
 
 export async function resolve(handle: string, options: ResolveOptions): Promise<void> {
-  const answer = await reach(`${options.direct ?? options.proxy}/api/handles/${handleToPath(handle)}`);
-  process.stdout.write(`${inForm(await answer.text(), options)}\n`);
-  process.stderr.write(`${answer.status} · ${answer.headers.get('cache-status') ?? 'no Cache-Status'}\n`);
-  if (options.direct === undefined) await tellCopies(handle, options);
-  if (!answer.ok) throw new Failure(`the answer is ${answer.status}`);
+  const base = options.direct ?? options.proxy;
+  const response = await fetchOrFail(`${base}/api/handles/${handleToPath(handle)}`);
+  process.stdout.write(`${formatBody(await response.text(), options)}\n`);
+  process.stderr.write(`${response.status} · ${response.headers.get('cache-status') ?? 'no Cache-Status'}\n`);
+  if (options.direct === undefined) await printCacheEntries(handle, options);
+  if (!response.ok) throw new Failure(`status ${response.status}`);
 }
 
-/** A table on a terminal; in a pipe, where a program reads on, the answer as it came. */
-function inForm(text: string, { json = false, plain = false }: ResolveOptions): string {
+/** A table on a terminal; in a pipe the body unchanged, for a program that parses it. */
+function formatBody(text: string, { json = false, plain = false }: ResolveOptions): string {
   const { isTTY, columns } = process.stdout;
-  const answered: Answered | undefined = json ? undefined : readAnswered(text);
-  if (answered !== undefined && plain) return recordLines(answered);
-  if (answered !== undefined && isTTY) return recordTable(answered, columns);
+  const record = json ? undefined : readRecord(text);
+  if (record !== undefined && plain) return recordLines(record);
+  if (record !== undefined && isTTY) return recordTable(record, columns);
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
 }
 
-/** An admin listener that cannot be reached is no failure: whoever resolves need not be its operator. */
-async function tellCopies(handle: string, at: Admin): Promise<void> {
+/** An unreachable admin listener is no failure: not everyone who resolves operates the proxy. */
+async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
-    const { copies } = (await callAdmin(at, `/cache?handle=${encodeURIComponent(handle)}`)) as {
-      copies: Copy[];
-    };
-    const lines = copies.length === 0 ? ['not in the cache'] : copies.map(copyLine);
+    const report = await callAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
+    const { copies } = report as { copies: CacheEntryReport[] };
+    const lines = copies.length === 0 ? ['not cached'] : copies.map(cacheEntryLine);
     process.stderr.write(`${lines.join('\n')}\n`);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    process.stderr.write(`what the cache holds is not known: ${error.message}\n`);
+    process.stderr.write(`cache entries unknown: ${error.message}\n`);
   }
 }

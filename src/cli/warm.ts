@@ -1,13 +1,11 @@
-// `warm`: asks the proxy for each handle of a list, shows how far it is, and goes on where it was broken off.
+// `warm`: requests each handle of a list through the proxy so that it is cached, and can resume.
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { handleToPath } from '../handle/handle.js';
-import { reasonOf } from './call.js';
-import { Failure } from './exit.js';
+import { reasonOf } from './client.js';
+import { Failure } from './failure.js';
 import { type ListSource, listHandles } from './handle-list.js';
-import { untilInterrupted } from './interrupt.js';
-import { createPace } from './pace.js';
-import { printable } from './printable.js';
-import { createProgress } from './progress.js';
-import { createWarmState } from './warm-state.js';
+import { sendPaced } from './paced-requests.js';
+import { printable, startProgress } from './terminal.js';
 
 export interface WarmOptions extends ListSource {
   concurrency: number;
@@ -15,62 +13,91 @@ export interface WarmOptions extends ListSource {
   state?: string;
 }
 
-interface Tally {
+interface WarmSummary {
   warmed: number;
   notFound: number;
   skipped: number;
-  failures: { handle: string; why: string }[];
+  failures: { handle: string; reason: string }[];
 }
 
-const MOST_TOLD = 10;
+const MAX_PRINTED_FAILURES = 10;
 
 export async function warm(file: string | undefined, options: WarmOptions): Promise<void> {
   const handles = await listHandles(file, options);
-  const state = createWarmState(options.state);
+  const state = openState(options.state);
   const todo = handles.filter((handle) => !state.isDone(handle));
-  const tally: Tally = { warmed: 0, notFound: 0, skipped: handles.length - todo.length, failures: [] };
-  const progress = createProgress(todo.length);
-  const { signal, release } = untilInterrupted();
-  const queue = todo[Symbol.iterator]();
-  const pace = createPace(options.rate, signal);
-  const work = async (): Promise<void> => {
-    for (;;) {
-      await pace();
-      const next = signal.aborted ? undefined : queue.next();
-      if (next === undefined || next.done === true) return;
-      if (await warmOne(next.value, options.proxy, tally)) state.done(next.value);
-      progress.step();
-    }
+  const queue = todo.values();
+  const summary: WarmSummary = {
+    warmed: 0,
+    notFound: 0,
+    skipped: handles.length - todo.length,
+    failures: [],
   };
-  await Promise.all(Array.from({ length: options.concurrency }, work));
-  release();
+  const progress = startProgress(todo.length);
+  const isInterrupted = await sendPaced({
+    concurrency: options.concurrency,
+    rate: options.rate,
+    next: () => queue.next().value,
+    async send(handle) {
+      if (await warmOne(handle, options.proxy, summary)) state.markDone(handle);
+      progress.increment();
+    },
+  });
   progress.stop();
   state.save();
-  tell(tally, todo.length);
-  if (signal.aborted)
-    throw new Failure('broken off; the same command goes on from here when --state is given');
-  if (tally.failures.length > 0) throw new Failure(`${tally.failures.length} handles failed`);
+  printSummary(summary, todo.length);
+  if (isInterrupted) throw new Failure('interrupted; run the same command to resume if --state was given');
+  if (summary.failures.length > 0) throw new Failure(`${summary.failures.length} handles failed`);
 }
 
-/** True when the proxy has an answer to keep. */
-async function warmOne(handle: string, proxy: string, tally: Tally): Promise<boolean> {
+/** True when the proxy responded with something it caches. */
+async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<boolean> {
   try {
-    const answer = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`);
-    await answer.arrayBuffer();
-    if (answer.ok) tally.warmed++;
-    else if (answer.status === 404) tally.notFound++;
-    else tally.failures.push({ handle, why: String(answer.status) });
-    return answer.ok || answer.status === 404;
+    const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`);
+    await response.arrayBuffer();
+    if (response.ok) summary.warmed++;
+    else if (response.status === 404) summary.notFound++;
+    else summary.failures.push({ handle, reason: String(response.status) });
+    return response.ok || response.status === 404;
   } catch (error) {
-    tally.failures.push({ handle, why: reasonOf(error) });
+    summary.failures.push({ handle, reason: reasonOf(error) });
     return false;
   }
 }
 
-function tell({ warmed, notFound, skipped, failures }: Tally, total: number): void {
-  for (const { handle, why } of failures.slice(0, MOST_TOLD))
-    process.stderr.write(`${printable(handle)}: ${why}\n`);
+function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, total: number): void {
+  for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
+    process.stderr.write(`${printable(handle)}: ${reason}\n`);
   process.stdout.write(
     `${warmed} warmed, ${notFound} not found, ${failures.length} failed, ${skipped} done before; ${total} to do\n`,
   );
+}
+
+interface WarmState {
+  isDone: (handle: string) => boolean;
+  markDone: (handle: string) => void;
+  save: () => void;
+}
+
+const SAVE_EVERY_MS = 200;
+
+/** The finished handles, one per line. The file is only appended to, so a killed process loses little. */
+function openState(file: string | undefined): WarmState {
+  const lines = file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  const done = new Set(lines);
+  let unsaved: string[] = [];
+  let savedAt = Date.now();
+  const save = (): void => {
+    if (file !== undefined && unsaved.length > 0) appendFileSync(file, `${unsaved.join('\n')}\n`);
+    unsaved = [];
+    savedAt = Date.now();
+  };
+  return {
+    isDone: (handle) => done.has(handle),
+    markDone(handle) {
+      unsaved.push(handle);
+      if (Date.now() - savedAt > SAVE_EVERY_MS) save();
+    },
+    save,
+  };
 }

@@ -1,4 +1,4 @@
-// `bench`: what it measures on a running proxy, and what it refuses to do.
+// `bench`: what it measures on a running proxy, and what it refuses.
 import { expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
@@ -12,13 +12,13 @@ const HANDLES = ['21.T11998/demo', '21.T11998/page', '21.T11998/nobody'];
 
 const place = async () => ({ PROXY_URL: (await startSeparated({ upstreamUrl: demo.url })).url });
 
-test('rate, latency and the share of hits are told, of as many requests as were allowed', async () => {
+test('reports throughput, latency and hit ratio of the allowed number of requests', async () => {
   demo.reset();
   const { code, stdout } = await cli(['bench', ...HANDLES, '--requests', '300', '--json'], await place());
   expect(code).toBe(0);
   const report = JSON.parse(stdout) as { hitShare: number; latencyMs: Record<string, number> };
   expect(report).toMatchObject({ answers: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
-  // Whoever asked before the first answers were kept waited for those.
+  // Requests sent before the first responses were cached are misses.
   expect(report.hitShare).toBeGreaterThan(0.5);
   expect(demo.asked).toBe(3);
   const { p50 = 0, p90 = 0, p99 = 0, max = 0 } = report.latencyMs;
@@ -26,37 +26,41 @@ test('rate, latency and the share of hits are told, of as many requests as were 
   expect(p50).toBeGreaterThan(0);
 });
 
-itWithProgram('script', 'on a terminal it is a table, and Ctrl-C ends it with what there is', async () => {
-  demo.reset();
-  const { screen, exited, press } = startOnTerminal(
-    ['bench', ...HANDLES, '--rate', '100', '--duration', '60'],
-    await place(),
-  );
-  await expect.poll(() => demo.asked, { timeout: 10_000 }).toBeGreaterThan(0);
-  press(CTRL_C);
-  expect(await exited).toMatchObject({ code: 0 });
-  expect(screen()).toMatch(
-    /answers +\d+ in [\d.]+ s \(\d+\/s\)\r\nhits +\S+.*\r\nlatency +p50 .* · p99 .*\r\n/,
-  );
-});
+itWithProgram(
+  'script',
+  'on a terminal it prints a table, and Ctrl-C ends it with the results so far',
+  async () => {
+    demo.reset();
+    const { screen, exited, press } = startOnTerminal(
+      ['bench', ...HANDLES, '--rate', '100', '--duration', '60'],
+      await place(),
+    );
+    await expect.poll(() => demo.asked, { timeout: 10_000 }).toBeGreaterThan(0);
+    press(CTRL_C);
+    expect(await exited).toMatchObject({ code: 0 });
+    expect(screen()).toMatch(
+      /responses +\d+ in [\d.]+ s \(\d+\/s\)\r\nhits +\S+.*\r\nlatency +p50 .* · p99 .*\r\n/,
+    );
+  },
+);
 
-test('time is a bound too, and a rate is kept', async () => {
+test('bounds the duration and the rate', async () => {
   const args = ['bench', ...HANDLES, '--duration', '1', '--rate', '50', '--json'];
   const { answers } = JSON.parse((await cli(args, await place())).stdout) as { answers: number };
   expect(answers).toBeGreaterThan(0);
   expect(answers).toBeLessThanOrEqual(51);
 });
 
-test('answers that are failures, and none at all, are exit code 1', async () => {
+test('exits with 1 on error responses and without a response', async () => {
   const failing = await startSeparated({ upstreamUrl: `http://127.0.0.1:${await freePort()}` });
   const { code, stderr } = await cli(['bench', 'a', '--requests', '20'], { PROXY_URL: failing.url });
   expect([code, stderr]).toEqual([1, '20 requests failed\n']);
   const gone = { PROXY_URL: `http://127.0.0.1:${await freePort()}` };
   const none = await cli(['bench', 'a', '--requests', '20'], gone);
-  expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no answer +20\n/) as string });
+  expect(none).toMatchObject({ code: 1, stdout: expect.stringMatching(/no response +20\n/) as string });
 });
 
-test('a proxy elsewhere is left alone unless it is said that it may be put under load', async () => {
+test('refuses a proxy on another machine without --remote', async () => {
   const env = { PROXY_URL: 'http://handle.invalid:8080' };
   const { code, stderr } = await cli(['bench', 'a', '--requests', '1'], env);
   expect([code, stderr]).toEqual([2, expect.stringContaining('--remote')]);
@@ -65,10 +69,10 @@ test('a proxy elsewhere is left alone unless it is said that it may be put under
 
 test.each([
   ['no handle', []],
-  ['an hour', ['a', '--duration', '3600']],
+  ['a duration of an hour', ['a', '--duration', '3600']],
   ['ten thousand connections', ['a', '--connections', '10000']],
   ['no request', ['a', '--requests', '0']],
   ['a file that is not there', ['--file', '/nowhere/list']],
-])('%s is wrong usage', async (_what, args) => {
+])('%s is invalid usage', async (_case, args) => {
   expect((await cli(['bench', ...args])).code).toBe(2);
 });

@@ -1,4 +1,4 @@
-// Every command as a process of its own, before a proxy of its own.
+// Each command as a process, with exit codes and output.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ function folder(): string {
   return path;
 }
 
-test('the commands and each of them explain themselves', async () => {
+test('each command has a help text', async () => {
   const { code, stdout } = await cli(['--help']);
   expect(code).toBe(0);
   const commands = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name = '']) => name);
@@ -31,12 +31,12 @@ test('the commands and each of them explain themselves', async () => {
   for (const { stdout: text } of helps) expect(text).toMatch(/^Usage: [^]*Exit codes/);
 });
 
-test('the version is that of the package', async () => {
+test('prints the version of the package', async () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   expect(await cli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
 });
 
-test('wrong usage ends with 2', async () => {
+test('invalid usage exits with 2', async () => {
   expect((await cli(['purge'])).code).toBe(2);
   expect((await cli(['nonsense'])).code).toBe(2);
   expect((await cli(['warm', '/nowhere/list'])).code).toBe(2);
@@ -45,7 +45,7 @@ test('wrong usage ends with 2', async () => {
   expect((await cli(['completion', 'powershell'])).code).toBe(2);
 });
 
-test('check-config says what is in effect and where it comes from, and keeps secrets', async () => {
+test('check-config prints each effective value and its source, and masks secrets', async () => {
   const file = join(folder(), 'proxy.yaml');
   writeFileSync(file, 'cache: { found: { maxTtl: 2h } }\n');
   const env = { CONFIG: file, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
@@ -83,7 +83,7 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect(demo.asked).toBe(0);
 });
 
-test('serve serves, and says with 2 what is missing', async () => {
+test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {
   expect((await cli(['serve'])).code).toBe(2);
   const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1', SERVER_WORKERS: '1' };
   const { child, exited, stdout } = startProgram(['dist/cli/main.js', 'serve'], env);

@@ -1,9 +1,10 @@
-// What each shell offers after `handle-resolver-proxy …`, asked of the shell itself.
+// Shell completion: the scripts are complete, and each shell offers what fits.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.js';
 import { ROOT } from '../support/built-proxy.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 
@@ -14,7 +15,7 @@ const [bash = '', zsh = '', fish = ''] = ['bash', 'zsh', 'fish'].map((shell) => 
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
-/** What bash offers when the last of these words is being written. */
+/** The completions bash offers for the last of these words. */
 function bashOffers(words: string[]): string[] {
   const input = `${bash}
 COMP_WORDS=(handle-resolver-proxy ${words.map((word) => `'${word}'`).join(' ')})
@@ -26,6 +27,30 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
   return linesOf(output);
 }
 
+const { commands } = createProgram();
+
+test.each(commands.map((command) => [command.name(), command] as const))(
+  'the scripts have each option of %s with its description',
+  (name, command) => {
+    const { options } = command;
+    const description = command.description();
+    const fishLines = linesOf(fish).filter((line) => line.includes(`_from ${name}' `));
+    const [, zshCase = ''] =
+      new RegExp(`^ +${name}\\)\n([^]*?) ;;`, 'm').exec(zsh.replaceAll('\\:', ':')) ?? [];
+    expect(fish).toContain(`-a ${name} -d '${description}'`);
+    expect(zsh).toContain(`'${name}:${description}'`);
+    expect(bashOffers([name, '--'])).toEqual([...options.map(({ long }) => long), '--help']);
+    expect(fishLines.filter((line) => line.includes(' -l '))).toHaveLength(options.length);
+    expect(zshCase.match(/'--/g) ?? []).toHaveLength(options.length);
+    for (const { long, description: text } of options) {
+      expect(
+        fishLines.some((line) => line.includes(`-l ${long?.slice(2)} `) && line.endsWith(`-d '${text}'`)),
+      ).toBe(true);
+      expect(zshCase).toContain(`'${long}[${text}]`);
+    }
+  },
+);
+
 test.each<[words: string[], ...offered: string[]]>([
   [['w'], 'warm'],
   [['--v'], '--version'],
@@ -36,11 +61,11 @@ test.each<[words: string[], ...offered: string[]]>([
   [['warm', '--state', 'tsconfig.j'], 'tsconfig.json'],
   [['warm', '--rate', '']],
   [['purge', '21.T']],
-])('after %j bash offers what fits there', (words, ...offered) => {
+])('after %j bash offers what fits', (words, ...offered) => {
   expect(bashOffers(words)).toEqual(offered);
 });
 
-itWithProgram('fish', 'fish offers commands, options and files where they belong', () => {
+itWithProgram('fish', 'fish offers commands, options and files where they fit', () => {
   const offers = (line: string): string[] => {
     const { output } = runProgram('fish', ['--no-config', '-c', `${fish}\ncomplete -C '${line}'`]);
     return linesOf(output).map((text) => text.split('\t')[0] ?? '');
@@ -52,7 +77,7 @@ itWithProgram('fish', 'fish offers commands, options and files where they belong
   expect(offers('handle-resolver-proxy stats package.j')).toEqual([]);
 });
 
-/** zsh completes only on a terminal, so it gets one; the command itself only says what it was called with. */
+/** zsh completes only on a terminal, so zpty provides one; the command is a function that prints its arguments. */
 itWithProgram('zsh', 'zsh completes commands, options, choices and files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'proxy-zsh-'));
   onTestFinished(() => {

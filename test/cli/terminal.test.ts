@@ -1,4 +1,4 @@
-// The commands as a person at a terminal sees them; `resolve`, `warm` and `bench` have tests of their own.
+// The commands on a terminal; `resolve`, `warm` and `bench` are in their own files.
 import { describe, expect } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -14,7 +14,7 @@ const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
 };
 
 describe('on a terminal', () => {
-  itWithProgram('script', 'serve serves until Ctrl-C', async () => {
+  itWithProgram('script', 'serve runs until Ctrl-C', async () => {
     const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const { screen, exited, press } = startOnTerminal(['serve'], env);
@@ -23,17 +23,17 @@ describe('on a terminal', () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'stats --watch shows the same table again and again until Ctrl-C', async () => {
+  itWithProgram('script', 'stats --watch refreshes the table until Ctrl-C', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/demo`);
     const { screen, exited, press } = startOnTerminal(['stats', '--watch'], place);
-    const table = /\u001b\[2J\u001b\[Hup +\d+ s\r\nanswers +1 \([^]*?\r\n1 +21\.T11998\/demo\r\n/g;
+    const table = /\u001b\[2J\u001b\[Huptime +\d+ s\r\nrequests +1 \([^]*?\r\n1 +21\.T11998\/demo\r\n/g;
     await expect.poll(() => screen().match(table)?.length, START).toBeGreaterThanOrEqual(2);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 0 });
   });
 
-  itWithProgram('script', 'a name that somebody asked for does nothing to the terminal', async () => {
+  itWithProgram('script', 'stats escapes control characters in handles', async () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/%1B%5D0;evil%07`);
     const { screen } = await onTerminal(['stats'], place);
@@ -41,7 +41,7 @@ describe('on a terminal', () => {
     expect(screen).not.toMatch(/[\u0007\u001b]/);
   });
 
-  itWithProgram('script', 'purge says what it has done, and that a token is missing', async () => {
+  itWithProgram('script', 'purge prints its report, and the status without a token', async () => {
     const token = 'a-token-of-the-operator';
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });
@@ -49,12 +49,12 @@ describe('on a terminal', () => {
     expect(purged.screen).toContain('{"purged":{"prefix":"21.T1/"},"soft":false,"shared":true}');
     const refused = await onTerminal(['purge', '--all'], place);
     expect(refused.code).toBe(1);
-    expect(refused.screen).toContain('/purge answers 401');
+    expect(refused.screen).toContain('/purge: status 401');
   });
 
   itWithProgram(
     'script',
-    'check-config, completion, --help and --version print what they print',
+    'check-config, completion, --help and --version print to the terminal',
     async () => {
       const config = await onTerminal(['check-config'], { UPSTREAM_URL: demo.url });
       expect(config).toMatchObject({

@@ -1,4 +1,4 @@
-// `warm` before a running proxy: from a list and from a prefix, on a terminal and in a pipe, broken off and resumed.
+// `warm`: from a list and from a prefix, on a terminal and in a pipe, interrupted and resumed.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,17 +39,17 @@ const answeredBy = async ({ place }: Operated): Promise<unknown> =>
 
 const start = (): Promise<Operated> => startOperated(demo.url);
 
-itWithProgram('script', 'what Ctrl-C broke off goes on later, and nothing is asked twice', async () => {
+itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', async () => {
   const proxy = await start();
   const list = listOf(900, 'broken-off');
   const args = ['warm', list, '--state', `${list}.done`, '--rate', '50'];
   const env = { PROXY_URL: proxy.url };
   const { screen, exited, press } = startOnTerminal(args, env);
-  const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900 \| \d+\/s \| \d+s left/;
+  const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900, \d+\/s, \d+ s left/;
   await expect.poll(screen, { timeout: 20_000 }).toMatch(bar);
   press(CTRL_C);
   expect(await exited).toMatchObject({ code: 1 });
-  expect(screen()).toContain('broken off; the same command goes on from here');
+  expect(screen()).toContain('interrupted; run the same command to resume');
   const [, warmed = ''] =
     /(\d+) warmed, 0 not found, 0 failed, 0 done before; 900 to do/.exec(screen()) ?? [];
   const done = Number(warmed);
@@ -65,16 +65,16 @@ itWithProgram('script', 'what Ctrl-C broke off goes on later, and nothing is ask
   expect(await answeredBy(proxy)).toBe(900);
 });
 
-test('in a pipe the progress is plain lines, with rate and time left', async () => {
+test('in a pipe it prints progress as lines with rate and time left', async () => {
   const proxy = await start();
   const { code, stderr } = await cli(['warm', listOf(500, 'plain'), '--rate', '200'], {
     PROXY_URL: proxy.url,
   });
   expect(code).toBe(0);
-  expect(stderr).toMatch(/^(?:\d+ of 500, \d+\/s, \d+ s left\n)+$/);
+  expect(stderr).toMatch(/^0 of 500, 0\/s\n(?:\d+ of 500, \d+\/s, \d+ s left\n)+$/);
 });
 
-test('a signal breaks it off in a pipe too, and what was done is remembered', async () => {
+test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles', async () => {
   const { place } = await start();
   const list = listOf(600, 'signalled');
   const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
@@ -82,12 +82,12 @@ test('a signal breaks it off in a pipe too, and what was done is remembered', as
   await expect.poll(() => existsSync(`${list}.done`), { timeout: 15_000 }).toBe(true);
   child.kill('SIGTERM');
   expect(await exited).toMatchObject({ code: 1 });
-  expect(stderr()).toContain('broken off');
+  expect(stderr()).toContain('interrupted');
   const remembered = readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n').length;
   expect(stdout()).toMatch(new RegExp(`^${remembered} warmed, `));
 });
 
-test('what failed is told, and tried again by the next run', async () => {
+test('prints failures and retries them in the next run', async () => {
   const proxy = await start();
   const list = listOf(12, 'failing');
   const args = ['warm', list, '--state', `${list}.done`];
@@ -98,7 +98,7 @@ test('what failed is told, and tried again by the next run', async () => {
     stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed') as string,
   });
   expect(failed.stderr).toMatch(
-    /^(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
+    /^(?:\d+ of 12, .*\n)+(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
   );
   const again = await cli(args, { PROXY_URL: (await start()).url });
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('12 warmed') as string });
@@ -108,7 +108,7 @@ const LOGIN = { HANDLE_USER: `300:${DEMO_PREFIX}/USER01`, HANDLE_PASSWORD: DEMO_
 const COUNT = Object.keys(demoRecords(0)).filter((handle) => handle.startsWith(DEMO_PREFIX)).length;
 
 test.each([4, COUNT, 10_000])(
-  'a prefix is listed in pages of %i through the proxy, and warmed',
+  'lists a prefix in pages of %i through the proxy and warms it',
   async (pageSize) => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const args = ['warm', '--prefix', DEMO_PREFIX, '--page-size', String(pageSize)];
@@ -123,7 +123,7 @@ test.each([4, COUNT, 10_000])(
   },
 );
 
-test('the password may be in a file, and the user in an option', async () => {
+test('takes the user from an option and the password from a file', async () => {
   const env = { PROXY_URL: (await start()).url };
   const secret = file('password', `${DEMO_PASSWORD}\n`);
   const login = ['--user', LOGIN.HANDLE_USER, '--password-file', secret];
@@ -132,21 +132,21 @@ test('the password may be in a file, and the user in an option', async () => {
   expect((await cli(['warm', '--prefix', DEMO_PREFIX, ...encoded], env)).code).toBe(0);
 });
 
-test.each<[why: string, env: Record<string, string>, code: number, told: string]>([
-  ['nobody is logged in', {}, 1, '401; give --user'],
+test.each<[reason: string, env: Record<string, string>, code: number, text: string]>([
+  ['no user is given', {}, 1, '401; give --user'],
   ['the password is wrong', { ...LOGIN, HANDLE_PASSWORD: 'hush-wrong' }, 1, '401'],
-  ['the user may not', { HANDLE_USER: '300:21.T11998/USER02', HANDLE_PASSWORD: 'secret2' }, 1, '403'],
-  ['there is no password', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
-  ['it would travel in the clear', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
-])('a prefix is not listed when %s, and it is said what to do', async (_why, env, code, told) => {
+  ['the user lacks the right', { HANDLE_USER: '300:21.T11998/USER02', HANDLE_PASSWORD: 'secret2' }, 1, '403'],
+  ['no password is given', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
+  ['the connection is not encrypted', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
+])('refuses to list a prefix when %s, with a hint', async (_reason, env, code, text) => {
   const place = { PROXY_URL: (await start()).url };
   const { stderr, ...ended } = await cli(['warm', '--prefix', DEMO_PREFIX], { ...place, ...env });
   expect(ended).toEqual({ code, stdout: '' });
-  expect(stderr).toContain(told);
+  expect(stderr).toContain(text);
   expect(stderr).not.toMatch(/hush|secret2/);
 });
 
-test('a list and a prefix at once, or neither, is wrong usage', async () => {
+test('a list together with a prefix, or neither, is invalid usage', async () => {
   expect((await cli(['warm'])).code).toBe(2);
   expect((await cli(['warm', 'package.json', '--prefix', '21.T1'])).code).toBe(2);
   expect((await cli(['warm', 'package.json', '--concurrency', '0'])).code).toBe(2);

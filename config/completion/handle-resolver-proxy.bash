@@ -1,0 +1,40 @@
+# Completion of handle-resolver-proxy in bash 3.2 and later. To try: source <(handle-resolver-proxy completion bash)
+_handle_resolver_proxy() {
+  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
+  local commands='serve check-config resolve purge stats warm bench completion help'
+  local options='' arguments=''
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    command='' previous=''
+  fi
+  case "$command $previous" in
+    'warm --password-file' | 'warm --state' | 'bench --file') _handle_resolver_proxy_files "$current"; return ;;
+    *\ --proxy | *\ --admin | *\ --direct | *\ --prefix | *\ --user | *\ --page-size) return ;;
+    *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
+  esac
+  case "$command" in
+    '') options='--version --help -V -h' arguments="$commands" ;;
+    serve) options='--help' ;;
+    check-config) options='--json --help' ;;
+    resolve) options='--proxy --admin --direct --json --plain --help' ;;
+    purge) options='--admin --prefix --all --soft --help' ;;
+    stats) options='--admin --watch --json --help' ;;
+    warm)
+      case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac
+      options='--proxy --prefix --user --password-file --page-size --concurrency --rate --state --help'
+      ;;
+    bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
+    completion) options='--help' arguments='bash zsh fish' ;;
+    help) arguments="$commands" ;;
+  esac
+  case "$current" in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W "$arguments" -- "$current")) ;;
+  esac
+}
+_handle_resolver_proxy_files() {
+  local IFS=$'\n'
+  compopt -o filenames 2>/dev/null
+  COMPREPLY=($(compgen -f -- "$1"))
+}
+complete -F _handle_resolver_proxy handle-resolver-proxy

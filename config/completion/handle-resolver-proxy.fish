@@ -1,0 +1,54 @@
+# Completion of handle-resolver-proxy in fish. To try: handle-resolver-proxy completion fish | source
+complete -c handle-resolver-proxy -f
+
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a serve -d 'start the proxy with the configuration from the environment and the file named by CONFIG'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'print the effective configuration and the source of each value, secrets masked'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every worker and instance'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a help -d 'display help for command'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -s V -l version -d 'print the version'
+complete -c handle-resolver-proxy -s h -l help -d 'display help for command'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l json -d 'print JSON'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l proxy -x -d 'address of the public listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l direct -x -d 'resolve at this Handle server instead of the proxy'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l json -d 'print the response body unchanged, as in a pipe'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l plain -d 'print a line per value, tabs between index, type, ttl and data'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l prefix -x -d 'all handles that start with this text'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l all -d 'all handles'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l soft -d 'mark entries as stale instead of removing them'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l watch -d 'refresh every second until Ctrl-C'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l json -d 'print JSON'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l proxy -x -d 'address of the public listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l prefix -x -d 'warm all handles that the Handle server lists under this prefix'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l user -x -d 'user for listing, such as 300:21.T1/USER'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l password-file -r -F -d 'file with the password of the user, instead of HANDLE_PASSWORD'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l page-size -x -d 'handles per page of the list'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l concurrency -x -d 'maximum concurrent requests'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l rate -x -d 'maximum requests per second; 0 is unlimited'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l state -r -F -d 'file that records finished handles, for resuming'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -F
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l proxy -x -d 'address of the public listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l file -r -F -d 'file with one handle per line; - for standard input'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l duration -x -d 'maximum duration, up to 60'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l requests -x -d 'maximum requests, up to 1000000'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l connections -x -d 'concurrent connections, up to 256'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l rate -x -d 'maximum requests per second; 0 is unlimited'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l remote -d 'allow a proxy on another machine'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats warm bench completion help'

@@ -1,0 +1,91 @@
+#compdef handle-resolver-proxy
+# Completion of handle-resolver-proxy in zsh. To try: source <(handle-resolver-proxy completion zsh)
+# To install, copy this file into a folder of $fpath as _handle-resolver-proxy.
+_handle-resolver-proxy() {
+  local context state line
+  local -a commands help
+  help=('(-h --help)'{-h,--help}'[display help for command]')
+  commands=(
+    'serve:start the proxy with the configuration from the environment and the file named by CONFIG'
+    'check-config:print the effective configuration and the source of each value, secrets masked'
+    'resolve:resolve a handle through the proxy and show its cache entries'
+    'purge:invalidate handles in every worker and instance'
+    'stats:show current statistics'
+    'warm:load the handles of a list or a prefix into the cache'
+    'bench:send requests to a running proxy and report throughput, latency and hit ratio'
+    'completion:print the completion script of a shell'
+    'help:display help for command'
+  )
+  _arguments -C $help '(-V --version)'{-V,--version}'[print the version]' '1:command:->command' '*::argument:->rest'
+  case $state in
+    command) _describe command commands ;;
+    rest)
+      case $line[1] in
+        serve)
+          _arguments $help
+          ;;
+        check-config)
+          _arguments $help \
+            '--json[print JSON]'
+          ;;
+        resolve)
+          _arguments $help \
+            '--proxy[address of the public listener]:value: ' \
+            '--admin[address of the admin listener]:value: ' \
+            '--direct[resolve at this Handle server instead of the proxy]:value: ' \
+            '--json[print the response body unchanged, as in a pipe]' \
+            '--plain[print a line per value, tabs between index, type, ttl and data]'
+          ;;
+        purge)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--prefix[all handles that start with this text]:value: ' \
+            '--all[all handles]' \
+            '--soft[mark entries as stale instead of removing them]'
+          ;;
+        stats)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--watch[refresh every second until Ctrl-C]' \
+            '--json[print JSON]'
+          ;;
+        warm)
+          _arguments $help \
+            '--proxy[address of the public listener]:value: ' \
+            '--prefix[warm all handles that the Handle server lists under this prefix]:value: ' \
+            '--user[user for listing, such as 300\:21.T1/USER]:value: ' \
+            '--password-file[file with the password of the user, instead of HANDLE_PASSWORD]:file:_files' \
+            '--page-size[handles per page of the list]:value: ' \
+            '--concurrency[maximum concurrent requests]:value: ' \
+            '--rate[maximum requests per second; 0 is unlimited]:value: ' \
+            '--state[file that records finished handles, for resuming]:file:_files' \
+            '*:argument:_files'
+          ;;
+        bench)
+          _arguments $help \
+            '--proxy[address of the public listener]:value: ' \
+            '--file[file with one handle per line; - for standard input]:file:_files' \
+            '--duration[maximum duration, up to 60]:value: ' \
+            '--requests[maximum requests, up to 1000000]:value: ' \
+            '--connections[concurrent connections, up to 256]:value: ' \
+            '--rate[maximum requests per second; 0 is unlimited]:value: ' \
+            '--remote[allow a proxy on another machine]' \
+            '--json[print JSON]'
+          ;;
+        completion)
+          _arguments $help \
+            '*:argument:(bash zsh fish)'
+          ;;
+        help)
+          _arguments $help \
+            '*:argument:(serve check-config resolve purge stats warm bench completion help)'
+          ;;
+      esac
+      ;;
+  esac
+}
+if [ "$funcstack[1]" = _handle-resolver-proxy ]; then
+  _handle-resolver-proxy "$@"
+else
+  compdef _handle-resolver-proxy handle-resolver-proxy
+fi

@@ -1,0 +1,38 @@
+// HTTP requests of the commands to a running proxy and its admin listener.
+import { Failure } from './failure.js';
+
+export interface AdminOptions {
+  /** Address of the admin listener. */
+  admin: string;
+}
+
+/** @throws Failure when the admin listener does not respond with 2xx */
+export async function callAdmin({ admin }: AdminOptions, path: string, body?: object): Promise<unknown> {
+  const { ADMIN_TOKEN: token } = process.env;
+  const response = await fetchOrFail(`${admin}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      ...(token !== undefined && token !== '' && { Authorization: `Bearer ${token}` }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await response.text()}`);
+  return response.json();
+}
+
+/** @throws Failure with the address and the reason when there is no response */
+export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
+  }
+}
+
+/** The innermost cause: `fetch` itself reports only "fetch failed". */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : reasonOf(error.cause);
+}

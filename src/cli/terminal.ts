@@ -1,0 +1,45 @@
+// Output for a terminal: escaped text, two-column tables and the progress bar.
+import cliProgress, { type Options, type Params, SingleBar } from 'cli-progress';
+
+/**
+ * Handles and values come from anybody. Control characters could move the cursor or run terminal commands, and
+ * direction marks could disguise a text, so both are written as JSON escapes.
+ */
+export const printable = (text: string): string =>
+  text.replace(UNSAFE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** Keeps line breaks and indentation. */
+export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
+
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Names and values in two columns. */
+export const nameTable = (rows: readonly (readonly [name: string, value: string])[]): string => {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
+};
+
+/** A bar on a terminal; elsewhere a line every two seconds. */
+export function startProgress(total: number): SingleBar {
+  const { isTTY } = process.stderr;
+  const bar = new SingleBar({
+    format: progressLine,
+    hideCursor: true,
+    etaBuffer: 500,
+    noTTYOutput: true,
+    notTTYSchedule: 2000,
+    // Elsewhere this only suppresses an empty line at the end.
+    clearOnComplete: !isTTY,
+  });
+  bar.start(total, 0);
+  return bar;
+}
+
+function progressLine(options: Options, { progress, value, total, eta, startTime }: Params): string {
+  const bar = process.stderr.isTTY
+    ? `${cliProgress.Format.BarFormat(progress, options)} ${Math.floor(progress * 100)} % | `
+    : '';
+  const rate = Math.round((value * 1000) / Math.max(1, Date.now() - startTime));
+  const left = Number.isFinite(eta) ? `, ${eta} s left` : '';
+  return `${bar}${value} of ${total}, ${rate}/s${left}`;
+}
