@@ -107,8 +107,8 @@ export function createApp(deps: AppDeps): App {
       remake();
     },
     async close() {
-      // That connections are cut now is no failure of the upstream for other workers.
-      peers?.leave();
+      // Connections cut from now on are no failure of the upstream for other workers.
+      peers?.stopLoading();
       flush();
       eventLoop.close();
       activity.close();

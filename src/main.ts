@@ -1,4 +1,4 @@
-// The program: reads the configuration, serves, stops on a signal.
-import { start } from './process/start.js';
+// The program `handle-resolver-proxy`.
+import { run } from './process/run.js';
 
-await start();
+await run();

@@ -34,7 +34,7 @@ function addServe(program: Command): void {
     .command('serve')
     .description('start the proxy with the configuration from the environment and the file named by CONFIG')
     // Imported on demand: the other commands start in half the time without the proxy.
-    .action(async () => (await import('../process/start.js')).start());
+    .action(async () => (await import('../process/run.js')).run());
   program
     .command('check-config')
     .description('print the effective configuration and the source of each value, secrets masked')

@@ -10,10 +10,10 @@ import type { Metrics } from '../observe/metrics.js';
 import type { Tracer } from '../observe/tracer.js';
 
 export interface Peers extends WorkerCoherence, WorkerCoordination {
-  /** Lets the worker that answers for the handle ask the upstream; undefined when that is this one, or none answers; rejects as the upstream failed there. */
-  ask: (key: string, handle: string) => Promise<Outcome | undefined>;
-  /** This process asks the upstream no more: the others do so themselves, also for what they wait for now. */
-  leave: () => void;
+  /** Loads in the worker that owns the key; undefined when this worker has to load by itself; rejects with the failure there. */
+  loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
+  /** From now on the other workers load by themselves, pending loads included. */
+  stopLoading: () => void;
 }
 
 export interface Parts {

@@ -78,7 +78,7 @@ export function shareUpstream(
     upstream,
     mayJoin: () => cache.trustedSince() === 0,
     keyOf: (handle) => recordKey(handle, config.upstream.caseSensitive),
-    askPeer: (key, handle) => peers?.ask(key, handle) ?? Promise.resolve(undefined),
+    askPeer: (key, handle) => peers?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
   });
 }
 

@@ -1,22 +1,22 @@
-// On SIGHUP: reads the configuration again, has what may change changed, and says what came of it.
+// On SIGHUP: reads the configuration again, applies the keys that may change, and logs the result.
 import type { ShownConfig } from '../config/load.js';
 import { type ReloadPlan, planReload } from '../config/reload.js';
 import type { Config } from '../config/schema.js';
 import type { Logger } from '../observe/logger.js';
 
 /** Reads the configuration. @throws ConfigError when it cannot be used */
-export type ReadAgain = () => ShownConfig;
+export type ReadConfig = () => ShownConfig;
 
 export interface ReloadDeps {
-  /** In effect at the start. */
+  /** The configuration at the start. */
   config: Config;
   logger: Logger;
-  /** Brings what is different into effect. */
+  /** Puts the changed keys into effect. */
   apply: (config: Config) => void;
 }
 
-/** A configuration that cannot be used changes nothing. */
-export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadAgain) => void {
+/** An invalid configuration changes nothing. */
+export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
     let next: ShownConfig;
@@ -24,31 +24,31 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
       next = read();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ reason }, 'the configuration cannot be used: nothing changes');
+      logger.error({ reason }, 'reload failed, keeping the current configuration');
       return;
     }
     const plan = planReload(running, next.config);
-    const tell = (): void => {
-      tellOf(plan, next, logger);
+    const log = (): void => {
+      logReload(plan, next, logger);
     };
-    // Told at whichever level lets more through.
-    const isHeard = logger.isLevelEnabled('info');
-    if (isHeard) tell();
-    // It may have been changed by hand meanwhile, and stays so unless the key itself is another.
+    // Logged at the old or the new level, whichever lets more through.
+    const isLogged = logger.isLevelEnabled('info');
+    if (isLogged) log();
+    // A level set on the admin listener stays unless the key itself has changed.
     if (plan.changed.includes('log.level')) logger.level = plan.config.log.level;
     running = plan.config;
     if (plan.changed.length > 0) apply(running);
-    if (!isHeard) tell();
+    if (!isLogged) log();
   };
 }
 
-function tellOf({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig, logger: Logger): void {
+function logReload({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig, logger: Logger): void {
   const values = changed.map((key): [string, string] => [key, unquote(shown[key] ?? '')]);
-  logger.info({ changed: Object.fromEntries(values) }, 'the configuration was read again');
+  logger.info({ changed: Object.fromEntries(values) }, 'configuration reloaded');
   if (needRestart.length > 0) {
-    logger.warn({ keys: needRestart }, 'these keys change at the next start only');
+    logger.warn({ keys: needRestart }, 'changed keys need a restart');
   }
 }
 
-/** The log has quotes of its own. */
+/** JSON quotes the value again. */
 const unquote = (shown: string): string => shown.replace(/^"(.*)"$/s, '$1');

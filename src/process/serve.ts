@@ -1,4 +1,4 @@
-// Makes the service listen, and stop without losing a request.
+// Opens the listeners, and closes them without losing a request.
 import { readFileSync } from 'node:fs';
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,29 +8,28 @@ import { createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
-import { type ReadAgain, createReload } from './reload.js';
+import { type ReadConfig, createReload } from './reload.js';
 
 export interface Service {
-  /** Where the proxy listens, such as `http://127.0.0.1:8080`. */
+  /** The public address, such as `http://127.0.0.1:8080`. */
   url: string;
   adminUrl: string;
-  /** Stops accepting, lets what runs come to its end (within `server.shutdownTimeout`), closes the rest. */
+  /** Stops accepting, completes requests in flight within `server.shutdownTimeout`, closes all connections. */
   stop: (timeoutMs?: number) => Promise<void>;
-  /** Reads the configuration again, and has what may change changed. */
-  reload: (read: ReadAgain) => void;
-  /** Logs what nobody caught. */
-  failed: (error: unknown) => void;
+  /** Reads the configuration again and applies the keys that may change. */
+  reload: (read: ReadConfig) => void;
+  /** Logs an uncaught exception. */
+  onUncaught: (error: unknown) => void;
 }
 
-/** For a process that goes on no longer. */
 export function logUncaught(logger: Logger): (error: unknown) => void {
   return (error) => {
-    const err = error instanceof Error ? error : new Error(`not an error: ${String(error)}`);
-    logger.fatal({ err }, 'an error that nobody caught: this process ends');
+    const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
+    logger.fatal({ err }, 'uncaught exception, exiting');
   };
 }
 
-/** One process does everything. @throws Error when a port is taken or a file cannot be read */
+/** Serves in a single process. @throws Error when a port is in use or a file cannot be read */
 export async function serve(config: Config): Promise<Service> {
   const logger = createLogger({ level: config.log.level });
   const open = await servePublic(config, { logger, metrics: createMetrics() });
@@ -40,10 +39,10 @@ export async function serve(config: Config): Promise<Service> {
     url: open.url,
     adminUrl: admin.url,
     reload: createReload({ config, logger, apply: open.app.reload }),
-    failed: logUncaught(logger),
+    onUncaught: logUncaught(logger),
     async stop(timeoutMs) {
       logger.info('stopping');
-      // Until the last request is answered the operator is told that no more should come.
+      // The admin listener reports `not ready` until the last request is answered.
       await open.stop(timeoutMs);
       await admin.stop();
       logger.info('stopped');
@@ -58,7 +57,7 @@ export interface PublicService {
   stop: (timeoutMs?: number) => Promise<void>;
 }
 
-/** The public listener alone. */
+/** Opens the public listener. */
 export async function servePublic(
   config: Config,
   deps: Omit<AppDeps, 'config' | 'ca' | 'redisCa'>,
@@ -90,7 +89,7 @@ export async function servePublic(
   };
 }
 
-/** The operator's listener alone. */
+/** Opens the admin listener. */
 export async function serveAdmin(
   config: Config,
   listener: RequestListener,
@@ -101,7 +100,7 @@ export async function serveAdmin(
   return { url, stop: () => drain(0) };
 }
 
-/** Says where the service is to be found, and what an operator should know before the first write fails. */
+/** Logs the addresses, and a warning when writes cannot work. */
 export function announce(
   config: Config,
   logger: Logger,

@@ -1,34 +1,35 @@
-// Ends this process: in its own time when it is asked to, soon when it has failed.
+// Ends this process: gracefully on a signal, soon after an uncaught exception.
 import closeWithGrace from 'close-with-grace';
 
-/** Nobody knows what still works after an error that nobody caught: answers under way get no more than this. */
-const AFTER_FAILURE_MS = 1000;
+/** After an uncaught exception the state of the process is unknown: responses in flight get no more than this. */
+const AFTER_EXCEPTION_MS = 1000;
 
-/** For what has to be closed and written after the requests under way. */
-const SPARE_MS = 1500;
+/** For closing connections and writing the log after the last response. */
+export const SHUTDOWN_SPARE_MS = 1500;
 
-export interface GraceOptions {
-  /** How long a stop may take (ms). */
+export interface ShutdownOptions {
+  /** Maximum duration of a graceful stop (ms). */
   delayMs: number;
-  /** Signals that are none for this process. */
+  /** Signals with another meaning in this process. */
   skip?: closeWithGrace.Signals[];
-  /** Lets requests under way come to their end, but no longer than told (ms). */
+  /** Completes the requests in flight, within the timeout (ms). */
   stop: (timeoutMs?: number) => Promise<void>;
-  /** Told of what nobody caught. */
-  failed: (error: unknown) => void;
+  onUncaught: (error: unknown) => void;
 }
 
-/** Listens for signals and for errors that nobody caught; `close` ends the process as a signal does. */
-export function createGrace({ delayMs, skip = [], stop, failed }: GraceOptions): { close: () => void } {
-  return closeWithGrace({ delay: delayMs, skip, onSecondError: failed }, async (reason) => {
+/** Listens for signals and uncaught exceptions; `close` ends the process as a signal does. */
+export function createShutdown({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): {
+  close: () => void;
+} {
+  return closeWithGrace({ delay: delayMs, skip, onSecondError: onUncaught }, async (reason) => {
     if (!('err' in reason)) {
       await stop();
       return;
     }
-    failed(reason.err);
-    setTimeout(() => process.exit(1), AFTER_FAILURE_MS + SPARE_MS);
-    await stop(AFTER_FAILURE_MS);
-    // A rejection may be without a reason; this is no normal end for all that.
+    onUncaught(reason.err);
+    setTimeout(() => process.exit(1), AFTER_EXCEPTION_MS + SHUTDOWN_SPARE_MS);
+    await stop(AFTER_EXCEPTION_MS);
+    // close-with-grace would exit with 0 when a rejection has no reason.
     process.exit(1);
   });
 }

@@ -79,7 +79,7 @@ test('a worker that stands still is waited for until it takes nothing it keeps f
   expect(await isSettled(changed)).toBe(false);
   expect(frozen.trustedSince()).toBe(Infinity);
   await machine.clock.pass(LEASE_WAIT_MS - LEASE_MS);
-  machine.relay.passOverLate();
+  machine.relay.releaseExpired();
   await changed;
 });
 

@@ -9,7 +9,7 @@ import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
-const READ = 'the configuration was read again';
+const READ = 'configuration reloaded';
 
 /** The proxy with a file of its own; `rewrite` changes the file and sends SIGHUP. */
 async function start(workers: number, yaml: string) {
@@ -61,7 +61,7 @@ describe.each([1, 2])('with %d workers', (workers) => {
     const { proxy, rewrite } = await start(workers, '{}');
     await rewrite('redis: { url: "redis://:not-to-be-seen@127.0.0.1:1" }\nserver: { idleTimeout: 5m }');
     await expect
-      .poll(() => linesOf(proxy, 'these keys change at the next start only'))
+      .poll(() => linesOf(proxy, 'changed keys need a restart'))
       .toMatchObject([{ level: 'warn', keys: ['server.idleTimeout', 'redis.url'] }]);
     expect(linesOf(proxy, READ)).toMatchObject([{ changed: {} }]);
     expect(await answersOf(proxy, 'cache-control')).toEqual(new Set(['public, max-age=60']));
@@ -74,7 +74,7 @@ describe.each([1, 2])('with %d workers', (workers) => {
   test('a file that cannot be used changes nothing, and the log says what is wrong with it', async () => {
     const { proxy, rewrite } = await start(workers, 'http: { clientMaxAge: 7s }');
     await rewrite('http: { clientMaxAge: 5s }\ncache: { found: { maxTTL: 1h } }');
-    const broken = 'the configuration cannot be used: nothing changes';
+    const broken = 'reload failed, keeping the current configuration';
     await expect.poll(() => linesOf(proxy, broken)).toHaveLength(1);
     expect(String(linesOf(proxy, broken)[0]?.['reason'])).toContain('did you mean cache.found.maxTtl?');
     expect(await answersOf(proxy, 'cache-control')).toEqual(new Set(['public, max-age=7']));

@@ -1,4 +1,4 @@
-// An error that nobody caught is logged and ends the process it came up in; nothing goes on half alive.
+// An uncaught exception is logged and ends its process.
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -8,7 +8,7 @@ import { workersOf } from '../support/workers.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
-/** Loaded into every process of the program: fails in the way of the signal that comes. */
+/** Loaded into every process of the program: throws as the signal asks. */
 const PRELOADED = `
   process.on('SIGALRM', () => { throw new Error('thrown on purpose'); });
   process.on('SIGIO', () => { Promise.reject(new Error('rejected on purpose')); });
@@ -23,18 +23,18 @@ const fatalOf = (proxy: BuiltProxy, pid: number): Record<string, unknown> | unde
   proxy.logs().find((line) => line['level'] === 'fatal' && line['pid'] === pid);
 
 describe.each([
-  ['an exception', 'SIGALRM', 'thrown on purpose'],
-  ['a rejection', 'SIGIO', 'rejected on purpose'],
-  ['a rejection without a reason', 'SIGPROF', 'not an error: undefined'],
-] as const)('%s that nobody caught', (_what, signal, message) => {
-  test('ends the only process, with a line in the log and a code other than 0', async () => {
+  ['exception', 'SIGALRM', 'thrown on purpose'],
+  ['rejection', 'SIGIO', 'rejected on purpose'],
+  ['rejection without a reason', 'SIGPROF', 'thrown value: undefined'],
+] as const)('an uncaught %s', (_what, signal, message) => {
+  test('ends a single process with a log line and exit code 1', async () => {
     const proxy = await start('1');
     const pid = Number(proxy.logs()[0]?.['pid']);
     expect(await proxy.stop(signal)).toEqual({ code: 1, signal: null });
     expect(fatalOf(proxy, pid)).toMatchObject({ err: { message } });
   });
 
-  test('ends the worker, which is replaced; the other goes on', async () => {
+  test('ends the worker, which is restarted; the other one continues', async () => {
     const proxy = await start('2');
     const [first = 0, second = 0] = await workersOf(proxy);
     process.kill(first, signal);
@@ -43,13 +43,13 @@ describe.each([
     expect(await workersOf(proxy)).toContain(second);
     expect(fatalOf(proxy, first)).toMatchObject({ err: { message } });
     expect(proxy.logs()).toContainEqual(
-      expect.objectContaining({ msg: 'a worker ended: it is replaced', worker: first, code: 1 }),
+      expect.objectContaining({ msg: 'worker exited, restarting', worker: first, code: 1 }),
     );
     expect((await ask(proxy.url, PATH)).status).toBe(200);
   });
 });
 
-test('what fails in the primary ends all', async () => {
+test('an uncaught exception in the primary ends all processes', async () => {
   const proxy = await start('2');
   const workers = await workersOf(proxy);
   expect((await proxy.stop('SIGALRM')).code).toBe(1);

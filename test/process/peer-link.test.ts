@@ -1,4 +1,4 @@
-// One worker's side of the channel, where messages may hold what cannot be sent.
+// A worker's link to the primary, also with values that cannot be serialised.
 import { expect, test } from 'vitest';
 import type { Member } from '../../src/admin/operations.js';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
@@ -18,7 +18,7 @@ function createChannel(): { sent: Up[]; send: (message: Up) => void } {
 const LOST_MAX_AGE_MS = 5000;
 
 function openLink(send: (message: Up) => void, clock = createManualClock()): PeerLink {
-  return new PeerLink({ self: 1, askTimeoutMs: 1000, send, clock, lostMaxAgeMs: LOST_MAX_AGE_MS });
+  return new PeerLink({ self: 1, loadTimeoutMs: 1000, send, clock, lostMaxAgeMs: LOST_MAX_AGE_MS });
 }
 
 /** Too deep for JSON.stringify. */
@@ -33,10 +33,10 @@ const refused = (members: Record<string, unknown>): Outcome => {
 };
 
 test.each<[string, () => Promise<Outcome>]>([
-  ['a refusal that is nested too deep', () => Promise.resolve(refused({ message: nested() }))],
-  ['a refusal with what JSON does not know', () => Promise.resolve(refused({ message: 1n }))],
+  ['a refusal nested too deep', () => Promise.resolve(refused({ message: nested() }))],
+  ['a refusal with a value that JSON lacks', () => Promise.resolve(refused({ message: 1n }))],
   [
-    'a failure that is nested too deep',
+    'a failure nested too deep',
     () =>
       Promise.reject(
         new ServiceError('UPSTREAM_FAILED', {
@@ -44,24 +44,24 @@ test.each<[string, () => Promise<Outcome>]>([
         }),
       ),
   ],
-])('%s is not answered: the other worker asks by itself', async (_what, load) => {
+])('%s is left out: the other worker loads by itself', async (_what, load) => {
   const { sent, send } = createChannel();
   const link = openLink(send);
-  link.obey({ kind: 'asked', id: 7, from: 2, key: 'A', handle: 'a' }, { load } as unknown as PeerHandlers);
-  await expect.poll(() => sent).toEqual([{ kind: 'answer', id: 7, from: 2, answer: {} }]);
+  link.receive({ kind: 'load', id: 7, from: 2, key: 'A', handle: 'a' }, { load } as unknown as PeerHandlers);
+  await expect.poll(() => sent).toEqual([{ kind: 'loaded', id: 7, from: 2, answer: {} }]);
 });
 
-test("a report that cannot be sent is a failure of the operator's call", async () => {
+test("a report that cannot be serialised fails the operator's call", async () => {
   const { sent, send } = createChannel();
   const report = (): Promise<unknown> => Promise.resolve({ pid: 1n });
   const call: Extract<Down, { kind: 'call' }> = { kind: 'call', id: 3, name: 'report', argument: undefined };
   await answerCall({ report } as unknown as Member, call, send);
-  expect(sent).toEqual([{ kind: 'reply', id: 3, failure: expect.stringContaining('BigInt') as string }]);
+  expect(sent).toEqual([{ kind: 'call-reply', id: 3, failure: expect.stringContaining('BigInt') as string }]);
 });
 
 const noHandlers = {} as unknown as PeerHandlers;
 
-/** A worker that asks for its lease and gets it, with so much of the lease of the instance. */
+/** A worker that renews its lease, with `linkedMs` left of the instance's lease. */
 function startLeased(linkedMs: number) {
   const clock = createManualClock();
   const { sent, send } = createChannel();
@@ -70,13 +70,16 @@ function startLeased(linkedMs: number) {
   link.onState(() => states++);
   const renew = (): void => {
     link.renew();
-    const asking = sent.findLast(({ kind }) => kind === 'renew') as Extract<Up, { kind: 'renew' }>;
-    link.obey({ kind: 'lease', asked: asking.asked, linkedMs }, noHandlers);
+    const asking = sent.findLast(({ kind }) => kind === 'renew-lease') as Extract<
+      Up,
+      { kind: 'renew-lease' }
+    >;
+    link.receive({ kind: 'lease', asked: asking.asked, linkedMs }, noHandlers);
   };
   return { clock, link, renew, states: () => states };
 }
 
-test('without a lease a worker takes nothing it keeps for fresh', async () => {
+test('a worker without a lease treats no entry as fresh', async () => {
   const { clock, link, renew } = startLeased(LEASE_MS);
   expect(link.trustedSince()).toBe(Infinity);
   renew();
@@ -85,14 +88,14 @@ test('without a lease a worker takes nothing it keeps for fresh', async () => {
   expect([link.trustedSince(), link.isLinked()]).toEqual([Infinity, false]);
 });
 
-test('while its instance has no lease a worker takes for fresh what is young', () => {
+test('a worker treats recent entries as fresh while its instance has no lease', () => {
   const { clock, link, renew, states } = startLeased(0);
   renew();
   expect([link.trustedSince(), link.isLinked()]).toEqual([clock.now() - LOST_MAX_AGE_MS, false]);
   expect(states()).toBe(1);
 });
 
-test('the lease of its instance ends for a worker when it ends for the primary', async () => {
+test('the lease of the instance ends for a worker and the primary at the same time', async () => {
   const { clock, link, renew } = startLeased(300);
   renew();
   await clock.pass(299);
@@ -102,7 +105,7 @@ test('the lease of its instance ends for a worker when it ends for the primary',
   expect(link.trustedSince()).toBe(clock.now() - LOST_MAX_AGE_MS);
 });
 
-test('a change is published when the primary says so, and not confirmed when it says that', async () => {
+test('publishing settles with the reply of the primary, a failure included', async () => {
   const { sent, send } = createChannel();
   const link = openLink(send);
   const change = { kind: 'forget', key: 'A' } as const;
@@ -112,13 +115,13 @@ test('a change is published when the primary says so, and not confirmed when it 
     { kind: 'publish', id: 2, change },
   ]);
   expect(await isSettled(published)).toBe(false);
-  link.obey({ kind: 'done', id: 1 }, noHandlers);
+  link.receive({ kind: 'delivered', id: 1 }, noHandlers);
   await published;
-  link.obey({ kind: 'done', id: 2, failure: { code: 'NOT_CONFIRMED', message: 'x' } }, noHandlers);
+  link.receive({ kind: 'delivered', id: 2, failure: { code: 'NOT_CONFIRMED', message: 'x' } }, noHandlers);
   await expect(refused).rejects.toMatchObject({ code: 'NOT_CONFIRMED', status: 503 });
 });
 
-test('a message is applied before the primary hears that it was', () => {
+test('a message is applied before it is acknowledged', () => {
   const { sent, send } = createChannel();
   const order: string[] = [];
   const link = openLink((message) => {
@@ -126,7 +129,7 @@ test('a message is applied before the primary hears that it was', () => {
     send(message);
   });
   const apply = (): number => order.push('apply');
-  link.obey({ kind: 'apply', id: 4, message: { kind: 'forget', key: 'A' } }, {
+  link.receive({ kind: 'apply', id: 4, message: { kind: 'forget', key: 'A' } }, {
     apply,
   } as unknown as PeerHandlers);
   expect(order).toEqual(['apply', 'applied']);

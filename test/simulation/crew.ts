@@ -46,7 +46,7 @@ export class Crew {
     const id = ++this.#last;
     process.start();
     const down = this.#channel<Down>(process, (message) => {
-      link.obey(message, handlers);
+      link.receive(message, handlers);
     });
     const relayed = {
       id,
@@ -61,7 +61,7 @@ export class Crew {
     const redis = redisFor(process);
     const link = new PeerLink({
       self: id,
-      askTimeoutMs: READ_TIMEOUT_MS + ASK_SPARE_MS,
+      loadTimeoutMs: READ_TIMEOUT_MS + ASK_SPARE_MS,
       clock: process.clock,
       lostMaxAgeMs: redis.lostMaxAgeMs,
       send: (message) => {

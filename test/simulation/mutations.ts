@@ -6,7 +6,7 @@ import { Members } from '../../src/cache/link/members.js';
 import { Publisher } from '../../src/cache/link/publisher.js';
 import { Receiver } from '../../src/cache/link/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
-import { WorkerLeases } from '../../src/process/cluster/worker-leases.js';
+import { WorkerLeases } from '../../src/process/cluster/coherence-hub.js';
 import type { FaultName } from './fault-driver.js';
 import type { WorldOptions } from './world.js';
 import { keepSkew } from './kept-skew.js';
@@ -93,7 +93,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'the primary waits for no worker': {
     row: 11,
-    apply: () => replace(WorkerLeases, 'renewed', () => () => undefined),
+    apply: () => replace(WorkerLeases, 'renew', () => () => undefined),
   },
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier waits for nobody': {

@@ -28,7 +28,7 @@ export interface ServerDeps {
   process: Process;
   upstream: Upstream;
   redis: RedisOptions | undefined;
-  worker?: WorkerCoherence & { ask: (key: string, handle: string) => Promise<Outcome | undefined> };
+  worker?: WorkerCoherence & { loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined> };
 }
 
 /** What a reader was answered. */
@@ -75,7 +75,7 @@ export class Server {
       },
       mayJoin: () => this.cache.trustedSince() === 0,
       keyOf: (handle) => recordKey(handle, false),
-      askPeer: (key, handle) => worker?.ask(key, handle) ?? Promise.resolve(undefined),
+      askPeer: (key, handle) => worker?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
     });
     this.#resolver = new Resolver({
       store: this.cache.store,

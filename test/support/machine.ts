@@ -5,7 +5,7 @@ import { Hub } from '../../src/cache/coherence/hub.js';
 import type { Down, Up } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Relay } from '../../src/process/cluster/relay.js';
-import { WorkerLeases } from '../../src/process/cluster/worker-leases.js';
+import { WorkerLeases } from '../../src/process/cluster/coherence-hub.js';
 import { bounds } from './instances.js';
 import { type ManualClock, createManualClock } from './manual-clock.js';
 
@@ -31,27 +31,27 @@ export interface Machine {
 export function createMachine(): Machine {
   const clock = createManualClock();
   const leases = new WorkerLeases(clock);
-  const relay = new Relay(leases.isOver);
+  const relay = new Relay(leases.isExpired);
   const hub = new Hub({ now: clock.now, deliver: (message, from) => relay.deliver(message, from) });
   const workers: MachineWorker[] = [];
 
   function receive(id: number, message: Up, send: (message: Down) => void): void {
-    if (message.kind === 'renew') {
+    if (message.kind === 'renew-lease') {
       if (!relay.has(id)) return;
-      leases.renewed(id);
+      leases.renew(id);
       send({ kind: 'lease', asked: message.asked, linkedMs: LEASE_MS });
     } else if (message.kind === 'publish') {
       void hub.publish(message.change, id).then(() => {
-        send({ kind: 'done', id: message.id });
+        send({ kind: 'delivered', id: message.id });
       });
-    } else relay.pass(id, message);
+    } else relay.receive(id, message);
   }
 
   function start(): MachineWorker {
     const id = workers.length + 1;
     let held: Down[] | undefined;
     const obey = (message: Down): void => {
-      link.obey(message, handlers);
+      link.receive(message, handlers);
     };
     const toWorker = (message: Down): void => {
       const copy = structuredClone(message);
@@ -60,7 +60,7 @@ export function createMachine(): Machine {
     };
     const link = new PeerLink({
       self: id,
-      askTimeoutMs: 1000,
+      loadTimeoutMs: 1000,
       clock,
       lostMaxAgeMs: 0,
       send: (message) => {

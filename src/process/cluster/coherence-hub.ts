@@ -1,31 +1,29 @@
 // Cache coherence of this machine, in the primary: the hub of all workers, and their leases.
 import { readFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../../cache/clock.js';
-import { LEASE_MS } from '../../cache/coherence/lease.js';
+import { LEASE_MS, LEASE_WAIT_MS } from '../../cache/coherence/lease.js';
 import { type Instance, type RedisOptions, createInstance } from '../../cache/instance.js';
+import { redisOptions } from '../../compose/cache.js';
 import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
 import type { Logger } from '../../observe/logger.js';
-import { redisOptions } from '../../compose/cache.js';
-import { packFailure } from './upstream-failure.js';
-import type { Up } from './messages.js';
+import { type Up, packFailure } from './messages.js';
 import { Relay, type RelayWorker } from './relay.js';
-import { WorkerLeases } from './worker-leases.js';
 
-/** How often it is looked for workers whose lease is over. */
-const LOOK_EVERY_MS = 250;
+/** How often expired leases are looked for. */
+const EXPIRY_CHECK_MS = 250;
 
 export class CoherenceHub {
   readonly #clock: Clock;
   readonly #leases: WorkerLeases;
   readonly #relay: Relay;
   readonly #instance: Instance;
-  #cancelLook: () => void = () => undefined;
+  #cancelExpiryCheck: () => void = () => undefined;
 
   constructor(redis: RedisOptions | undefined, clock: Clock = systemClock) {
     this.#clock = clock;
     this.#leases = new WorkerLeases(clock);
-    this.#relay = new Relay(this.#leases.isOver);
+    this.#relay = new Relay(this.#leases.isExpired);
     this.#instance = createInstance({
       redis,
       clock,
@@ -33,10 +31,10 @@ export class CoherenceHub {
       deliver: (message, from) => this.#relay.deliver(message, from),
       onState: () => undefined,
     });
-    this.#scheduleLook();
+    this.#scheduleExpiryCheck();
   }
 
-  /** From now on the worker is sent every message, and may have a lease. */
+  /** From now on the worker receives every message and may have a lease. */
   async join(worker: RelayWorker): Promise<void> {
     this.#relay.join(worker);
     const message = await this.#instance.readBans();
@@ -44,43 +42,65 @@ export class CoherenceHub {
   }
 
   leave(id: number): void {
-    this.#leases.left(id);
+    this.#leases.remove(id);
     this.#relay.leave(id);
   }
 
   receive(worker: RelayWorker, message: Up): void {
-    if (message.kind === 'renew') this.#renewLease(worker, message);
+    if (message.kind === 'renew-lease') this.#renewLease(worker, message);
     else if (message.kind === 'publish') void this.#publish(worker, message);
-    else this.#relay.pass(worker.id, message);
+    else this.#relay.receive(worker.id, message);
   }
 
   close(): Promise<void> {
-    this.#cancelLook();
+    this.#cancelExpiryCheck();
     return this.#instance.close();
   }
 
-  #scheduleLook(): void {
-    this.#cancelLook = this.#clock.after(LOOK_EVERY_MS, () => {
-      this.#scheduleLook();
-      this.#relay.passOverLate();
+  #scheduleExpiryCheck(): void {
+    this.#cancelExpiryCheck = this.#clock.after(EXPIRY_CHECK_MS, () => {
+      this.#scheduleExpiryCheck();
+      this.#relay.releaseExpired();
     });
   }
 
-  #renewLease(worker: RelayWorker, { asked }: Extract<Up, { kind: 'renew' }>): void {
+  #renewLease(worker: RelayWorker, { asked }: Extract<Up, { kind: 'renew-lease' }>): void {
     if (!this.#relay.has(worker.id)) return;
-    this.#leases.renewed(worker.id);
+    this.#leases.renew(worker.id);
     worker.send({ kind: 'lease', asked, linkedMs: this.#instance.leaseLeftMs() ?? LEASE_MS });
   }
 
   async #publish(worker: RelayWorker, { id, change }: Extract<Up, { kind: 'publish' }>): Promise<void> {
     try {
       await this.#instance.hub.publish(change, worker.id);
-      worker.send({ kind: 'done', id });
+      worker.send({ kind: 'delivered', id });
     } catch (error) {
       const failure = error instanceof ServiceError ? error : new ServiceError('INTERNAL', { cause: error });
-      worker.send({ kind: 'done', id, failure: packFailure(failure) });
+      worker.send({ kind: 'delivered', id, failure: packFailure(failure) });
     }
   }
+}
+
+/** Until when each worker may answer from its cache, as the primary knows it. */
+export class WorkerLeases {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #endsAt = new Map<number, number>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** The worker's own lease runs from the moment of its request: it ends earlier than this. */
+  renew(worker: number): void {
+    this.#endsAt.set(worker, this.#clock.monotonic() + LEASE_WAIT_MS);
+  }
+
+  remove(worker: number): void {
+    this.#endsAt.delete(worker);
+  }
+
+  readonly isExpired = (worker: number): boolean =>
+    (this.#endsAt.get(worker) ?? -Infinity) <= this.#clock.monotonic();
 }
 
 export function makeRedisOptions(config: Config, logger: Logger): RedisOptions | undefined {

@@ -1,67 +1,83 @@
-// What the primary process and its workers say to each other.
+// The messages between the primary process and its workers.
 import type { Member } from '../../admin/operations.js';
 import type { Moment } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
-import type { ErrorCode, UpstreamAnswer } from '../../errors.js';
+import { type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
-/** From a worker to the primary. */
+/** From a worker to the primary. `id` is the worker's number for its request. */
 export type Up =
-  /** Begins, and waits for the configuration. */
-  | { kind: 'beginning' }
+  /** Ready to receive the configuration. */
+  | { kind: 'starting' }
   | { kind: 'listening'; url: string }
-  /** Whether this worker should get requests; sent again and again. */
-  | { kind: 'state'; isReady: boolean }
-  /** Renew the lease; sent again and again. */
-  | { kind: 'renew'; asked: Moment }
+  /** Sent periodically. */
+  | { kind: 'readiness'; isReady: boolean }
+  /** Sent periodically; `asked` is the moment of sending by the worker's clock. */
+  | { kind: 'renew-lease'; asked: Moment }
   /** Publish a change to every process that caches. */
   | { kind: 'publish'; id: number; change: Change }
-  /** Tell all other workers this line. */
-  | { kind: 'tell'; id: number; line: string }
-  /** The message or line was applied. */
+  /** Send the line to all other workers. */
+  | { kind: 'minted-name'; id: number; line: string }
+  /** Acknowledges `apply` and `minted-name`. */
   | { kind: 'applied'; id: number }
-  /** Let the worker `owner` ask the upstream. */
-  | { kind: 'ask'; id: number; owner: number; key: string; handle: string }
-  | { kind: 'answer'; id: number; from: number; answer: PeerAnswer }
-  /** Wait for the turn to change what is under the key; `holder` is the caller who wants it. */
-  | { kind: 'turn'; id: number; key: string; holder: string }
-  /** End the turn, or wait no longer. */
-  | { kind: 'turn-over'; id: number; key: string }
-  /** What came of a call of the operator's. */
-  | { kind: 'reply'; id: number; value?: unknown; failure?: string };
+  /** Let the worker `owner` load the handle from the upstream. */
+  | { kind: 'load'; id: number; owner: number; key: string; handle: string }
+  | { kind: 'loaded'; id: number; from: number; answer: PeerAnswer }
+  /** `holder` is the client that wants to write. */
+  | { kind: 'acquire-lock'; id: number; key: string; holder: string }
+  /** Release the lock, or stop waiting for it. */
+  | { kind: 'release-lock'; id: number; key: string }
+  | { kind: 'call-reply'; id: number; value?: unknown; failure?: string };
 
 /** From the primary to a worker. */
 export type Down =
-  /** Of the whole machine: at the beginning, and after a reload. */
+  /** The undivided configuration: at the start, and after a reload. */
   | { kind: 'config'; config: Config }
-  /** All workers there are, in order, the one that is told included. */
+  /** The ids of all workers in order, the receiver included. */
   | { kind: 'members'; ids: number[] }
-  /** Every message from before `asked` has been sent. `linkedMs`: what is left of the lease of this instance. */
+  /** Every message from before `asked` has been sent. `linkedMs`: the rest of this instance's lease. */
   | { kind: 'lease'; asked: Moment; linkedMs: number }
   | { kind: 'apply'; id: number; message: Message }
-  | { kind: 'told'; id: number; line: string }
-  | { kind: 'done'; id: number; failure?: PeerFailure }
-  /** `freeMs`: for how long nobody else had it. */
-  | { kind: 'your-turn'; id: number; freeMs: number }
+  | { kind: 'minted-name'; id: number; line: string }
+  /** Answers `publish` and `minted-name`. */
+  | { kind: 'delivered'; id: number; failure?: PeerFailure }
+  /** `freeMs`: the time since another client held the lock. */
+  | { kind: 'lock-granted'; id: number; freeMs: number }
   /** The queue is full. */
-  | { kind: 'no-turn'; id: number }
-  | { kind: 'asked'; id: number; from: number; key: string; handle: string }
-  | { kind: 'answered'; id: number; answer: PeerAnswer }
+  | { kind: 'lock-refused'; id: number }
+  | { kind: 'load'; id: number; from: number; key: string; handle: string }
+  | { kind: 'loaded'; id: number; answer: PeerAnswer }
+  /** An operator's call on the admin listener. */
   | { kind: 'call'; id: number; name: keyof Member; argument: unknown }
   | { kind: 'stop' };
 
-/** An outcome, the failure of the upstream, or word that the worker itself has to ask. */
+/** An outcome, the failure of the upstream, or neither: then the worker has to load by itself. */
 export type PeerAnswer =
   | { outcome: unknown; failure?: undefined }
   | { failure: PeerFailure; outcome?: undefined }
   | { outcome?: undefined; failure?: undefined };
 
-/** A ServiceError on its way to another process. */
+/** A ServiceError without its cause, which is in the log of the process where it occurred. */
 export interface PeerFailure {
   code: ErrorCode;
   message: string;
   retryAfterSeconds?: number;
   upstreamAnswer?: UpstreamAnswer;
+}
+
+export function packFailure({ code, message, retryAfterSeconds, upstreamAnswer }: ServiceError): PeerFailure {
+  return {
+    code,
+    message,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(upstreamAnswer && { upstreamAnswer }),
+  };
+}
+
+export function unpackFailure(failure: PeerFailure): ServiceError {
+  const { code, message, retryAfterSeconds, upstreamAnswer } = failure;
+  const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000;
+  return new ServiceError(code, { message, retryAfterMs, ...(upstreamAnswer && { upstreamAnswer }) });
 }
 
 const PREFIX = 'handle-proxy';
@@ -71,11 +87,12 @@ interface Envelope {
   message: unknown;
 }
 
-/** Other parts of the process (the metrics) use the same channel. */
+/** The metrics library uses the same channel, so each message carries our name. */
 export function wrap(message: Up | Down): Envelope {
   return { type: PREFIX, message };
 }
 
+/** @returns undefined for a message of another library */
 export function unwrap(received: unknown): unknown {
   const isOurs =
     typeof received === 'object' && received !== null && (received as Partial<Envelope>).type === PREFIX;

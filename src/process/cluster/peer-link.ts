@@ -1,4 +1,4 @@
-// The worker's side: publishes changes by way of the primary, asks and answers for the upstream.
+// A worker's link to the primary: its lease, published changes, loads by the owner of a key, locks.
 import type { Clock } from '../../cache/clock.js';
 import { LEASE_MS, Lease } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
@@ -8,31 +8,38 @@ import { ServiceError } from '../../errors.js';
 import type { Config } from '../../config/schema.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Peers } from '../../compose/parts.js';
-import type { Down, PeerAnswer, PeerFailure, Up } from './messages.js';
-import { packFailure, unpackFailure } from './upstream-failure.js';
-import { Pending } from './pending-requests.js';
+import {
+  type Down,
+  type PeerAnswer,
+  type PeerFailure,
+  type Up,
+  packFailure,
+  unpackFailure,
+} from './messages.js';
+import { PendingRequests } from './pending-requests.js';
 
-/** Longer than the primary waits for anybody. */
+/** Longer than any wait of the primary. */
 const PUBLISH_TIMEOUT_MS = 30_000;
 
-/** What the primary's messages lead to. */
+/** The effects of the primary's messages. */
 export interface PeerHandlers {
-  /** From now on every message is received; what was kept before may have missed one. */
+  /** From now on every message is received; entries from before may have missed one. */
   joined: () => void;
   apply: (message: Message) => void;
   applyMintedName: (line: string) => void;
-  /** Asks the upstream, once for all workers who wait for the same key. */
+  /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
-  /** Does what the operator wants of this worker. */
+  /** Performs an operator's call. */
   call: (message: Extract<Down, { kind: 'call' }>) => void;
   reload: (config: Config) => void;
   stop: () => void;
 }
 
-/** `askTimeoutMs`: a load of the other worker takes `upstream.timeout` at most. */
 export interface PeerLinkOptions {
+  /** This worker's id. */
   self: number;
-  askTimeoutMs: number;
+  /** How long a load by another worker may take (ms). */
+  loadTimeoutMs: number;
   send: (message: Up) => void;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   /** How old an answer may be while the messages of other instances are not received (ms). */
@@ -41,22 +48,23 @@ export interface PeerLinkOptions {
 
 export class PeerLink implements Peers {
   readonly #options: PeerLinkOptions;
-  readonly #told: Pending<{ failure?: PeerFailure | undefined }>;
-  /** On the messages of the other workers, and on those of the other instances. */
+  readonly #deliveries: PendingRequests<{ failure?: PeerFailure | undefined }>;
+  readonly #loads: PendingRequests<PeerAnswer>;
+  readonly #locks: PendingRequests<{ freeMs: number }>;
+  /** On the messages of the other workers. */
   readonly #lease: Lease;
+  /** On the messages of the other instances. */
   readonly #link: Lease;
   #onState: () => void = () => undefined;
-  readonly #asked: Pending<PeerAnswer>;
-  readonly #turns: Pending<{ freeMs: number }>;
   #members: number[];
   #hasJoined = false;
-  #hasLeft = false;
+  #hasStoppedLoading = false;
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
-    this.#told = new Pending(options.clock);
-    this.#asked = new Pending(options.clock);
-    this.#turns = new Pending(options.clock);
+    this.#deliveries = new PendingRequests(options.clock);
+    this.#loads = new PendingRequests(options.clock);
+    this.#locks = new PendingRequests(options.clock);
     this.#members = [options.self];
     this.#lease = new Lease(options.clock);
     this.#link = new Lease(options.clock);
@@ -64,7 +72,7 @@ export class PeerLink implements Peers {
 
   readonly isLinked = (): boolean => this.#link.leftMs() > 0;
 
-  /** Another worker may have changed anything while the lease on its messages is over. */
+  /** While the lease on the other workers' messages has expired, any entry may be outdated. */
   readonly trustedSince = (): number => {
     if (this.#lease.leftMs() === 0) return Infinity;
     return this.isLinked() ? 0 : this.#options.clock.now() - this.#options.lostMaxAgeMs;
@@ -76,7 +84,7 @@ export class PeerLink implements Peers {
 
   /** @throws ServiceError as the hub does */
   readonly publish = async (change: Change): Promise<void> => {
-    const done = await this.#told.ask(PUBLISH_TIMEOUT_MS, (id) => {
+    const done = await this.#deliveries.request(PUBLISH_TIMEOUT_MS, (id) => {
       this.#options.send({ kind: 'publish', id, change });
     });
     if (done === undefined) throw new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
@@ -84,27 +92,28 @@ export class PeerLink implements Peers {
   };
 
   readonly tell = async (line: string): Promise<void> => {
-    await this.#told.ask(PUBLISH_TIMEOUT_MS, (id) => {
-      this.#options.send({ kind: 'tell', id, line });
+    await this.#deliveries.request(PUBLISH_TIMEOUT_MS, (id) => {
+      this.#options.send({ kind: 'minted-name', id, line });
     });
   };
 
   /** Asks the primary to renew the lease. */
   renew(): void {
-    this.#options.send({ kind: 'renew', asked: this.#lease.moment() });
+    this.#options.send({ kind: 'renew-lease', asked: this.#lease.moment() });
   }
 
   /**
-   * The same worker answers for a key as long as the workers stay the same.
+   * One worker loads a key for all, the same as long as the workers stay the same.
    *
-   * @throws ServiceError when the upstream failed that worker: asked again, it would keep the reader waiting twice
+   * @returns undefined when this worker has to load by itself
+   * @throws ServiceError when the upstream failed there: a second attempt would make the reader wait twice
    */
-  readonly ask = async (key: string, handle: string): Promise<Outcome | undefined> => {
-    const { self, askTimeoutMs, send } = this.#options;
+  readonly loadAtOwner = async (key: string, handle: string): Promise<Outcome | undefined> => {
+    const { self, loadTimeoutMs, send } = this.#options;
     const owner = this.#members[hashOf(key) % this.#members.length] ?? self;
     if (owner === self) return undefined;
-    const answer = await this.#asked.ask(askTimeoutMs, (id) => {
-      send({ kind: 'ask', id, owner, key, handle });
+    const answer = await this.#loads.request(loadTimeoutMs, (id) => {
+      send({ kind: 'load', id, owner, key, handle });
     });
     if (answer?.failure) throw unpackFailure(answer.failure);
     return answer?.outcome as Outcome | undefined;
@@ -112,31 +121,31 @@ export class PeerLink implements Peers {
 
   readonly takeTurn: TakeTurn = async (key, { waitMs, holder }) => {
     const { send } = this.#options;
-    let turn = 0;
-    const granted = await this.#turns.ask(waitMs, (id) => {
-      turn = id;
-      send({ kind: 'turn', id, key, holder });
+    let lockId = 0;
+    const granted = await this.#locks.request(waitMs, (id) => {
+      lockId = id;
+      send({ kind: 'acquire-lock', id, key, holder });
     });
     const end = (): void => {
-      send({ kind: 'turn-over', id: turn, key });
+      send({ kind: 'release-lock', id: lockId, key });
     };
     if (granted) return { freeSince: performance.now() - granted.freeMs, end };
     end();
     return undefined;
   };
 
-  readonly leave = (): void => {
-    this.#hasLeft = true;
+  readonly stopLoading = (): void => {
+    this.#hasStoppedLoading = true;
   };
 
-  obey(message: Down, handlers: PeerHandlers): void {
+  receive(message: Down, handlers: PeerHandlers): void {
     const { send } = this.#options;
     switch (message.kind) {
       case 'apply':
         handlers.apply(message.message);
         send({ kind: 'applied', id: message.id });
         break;
-      case 'told':
+      case 'minted-name':
         handlers.applyMintedName(message.line);
         send({ kind: 'applied', id: message.id });
         break;
@@ -145,9 +154,9 @@ export class PeerLink implements Peers {
         this.#link.renew(message.asked, Math.min(message.linkedMs, LEASE_MS));
         this.#onState();
         break;
-      case 'asked':
+      case 'load':
         void loadFor(message, handlers.load).then((answer) => {
-          this.#answer(message, this.#hasLeft ? {} : answer);
+          this.#sendLoaded(message, this.#hasStoppedLoading ? {} : answer);
         });
         break;
       case 'call':
@@ -171,33 +180,33 @@ export class PeerLink implements Peers {
     }
   }
 
-  /** What cannot be sent is not answered: the worker asks by itself. */
-  #answer({ id, from }: { id: number; from: number }, answer: PeerAnswer): void {
+  /** An answer that cannot be serialised is left out: the other worker loads by itself. */
+  #sendLoaded({ id, from }: { id: number; from: number }, answer: PeerAnswer): void {
     try {
-      this.#options.send({ kind: 'answer', id, from, answer });
+      this.#options.send({ kind: 'loaded', id, from, answer });
     } catch {
-      this.#options.send({ kind: 'answer', id, from, answer: {} });
+      this.#options.send({ kind: 'loaded', id, from, answer: {} });
     }
   }
 
-  #settle(message: Extract<Down, { kind: 'done' | 'your-turn' | 'no-turn' | 'answered' }>): void {
+  #settle(message: Extract<Down, { kind: 'delivered' | 'lock-granted' | 'lock-refused' | 'loaded' }>): void {
     switch (message.kind) {
-      case 'done':
-        this.#told.settle(message.id, message);
+      case 'delivered':
+        this.#deliveries.settle(message.id, message);
         break;
-      case 'your-turn':
-        this.#turns.settle(message.id, message);
+      case 'lock-granted':
+        this.#locks.settle(message.id, message);
         break;
-      case 'no-turn':
-        this.#turns.settle(message.id, undefined);
+      case 'lock-refused':
+        this.#locks.settle(message.id, undefined);
         break;
-      case 'answered':
-        this.#asked.settle(message.id, message.answer);
+      case 'loaded':
+        this.#loads.settle(message.id, message.answer);
     }
   }
 }
 
-/** Of a failure that is not the upstream's nothing is said: the worker asks by itself. */
+/** After a failure of our own the other worker loads by itself. */
 async function loadFor(
   { key, handle }: { key: string; handle: string },
   load: PeerHandlers['load'],

@@ -1,33 +1,33 @@
-// Questions sent to another process that are not answered yet.
+// Requests to another process that wait for their reply.
 import { type Clock, systemClock } from '../../cache/clock.js';
 
-/** Gives each question a number, and its answer, or undefined when none came in time. */
-export class Pending<T> {
-  readonly #waiting = new Map<number, (answer: T | undefined) => void>();
+export class PendingRequests<Reply> {
+  readonly #waiting = new Map<number, (reply: Reply | undefined) => void>();
   readonly #clock: Pick<Clock, 'after'>;
-  #last = 0;
+  #lastId = 0;
 
   constructor(clock: Pick<Clock, 'after'> = systemClock) {
     this.#clock = clock;
   }
 
-  ask(timeoutMs: number, send: (id: number) => void): Promise<T | undefined> {
-    const id = ++this.#last;
+  /** @returns the reply, or undefined after the timeout */
+  request(timeoutMs: number, send: (id: number) => void): Promise<Reply | undefined> {
+    const id = ++this.#lastId;
     return new Promise((resolve) => {
       const cancel = this.#clock.after(timeoutMs, () => {
         this.settle(id, undefined);
       });
-      this.#waiting.set(id, (answer) => {
+      this.#waiting.set(id, (reply) => {
         cancel();
-        resolve(answer);
+        resolve(reply);
       });
       send(id);
     });
   }
 
-  settle(id: number, answer: T | undefined): void {
+  settle(id: number, reply: Reply | undefined): void {
     const resolve = this.#waiting.get(id);
     this.#waiting.delete(id);
-    resolve?.(answer);
+    resolve?.(reply);
   }
 }

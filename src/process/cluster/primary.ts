@@ -1,36 +1,35 @@
-// The primary: starts workers and replaces those that end, passes on what they say, serves the operator.
+// The primary of several workers: starts them, restarts those that exit, routes their messages, serves the admin listener.
 import cluster, { type Worker } from 'node:cluster';
 import { type Member, createOperations } from '../../admin/operations.js';
+import { makeAdmin } from '../../compose/admin.js';
+import { newInstance } from '../../compose/parts.js';
 import type { Config } from '../../config/schema.js';
 import { type Told, createClusterMetrics } from '../../observe/cluster-metrics.js';
 import { type Logger, createLogger, flushLog } from '../../observe/logger.js';
 import { createReadiness } from '../../observe/readiness.js';
 import { createReload } from '../reload.js';
 import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
-import { makeAdmin } from '../../compose/admin.js';
-import { newInstance } from '../../compose/parts.js';
-import { Backoff } from './restart-backoff.js';
 import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
-import { Calls } from './process-control.js';
-import { type Up, unwrap, wrap } from './messages.js';
-import type { RelayWorker } from './relay.js';
 import { heapMiB } from './divide-limits.js';
-import { States } from './worker-readiness.js';
+import { type Up, unwrap, wrap } from './messages.js';
+import { WorkerCalls } from './process-control.js';
+import type { RelayWorker } from './relay.js';
+import { PoolReadiness, RestartBackoff } from './worker-readiness.js';
 
-/** Where a worker finds what it has to know beside the configuration. */
+/** Environment of a worker: everything else is in the configuration, which the primary sends. */
 export const WORKERS_VARIABLE = 'HANDLE_PROXY_WORKERS';
 export const INSTANCE_VARIABLE = 'HANDLE_PROXY_INSTANCE';
 
 /** @throws Error when a worker cannot start */
 export async function servePrimary(config: Config, count: number): Promise<Service> {
   const logger = createLogger({ level: config.log.level });
-  const crew = new Crew(config, { count, logger });
-  const url = await crew.start();
+  const workers = new WorkerPool(config, { count, logger });
+  const url = await workers.start();
   const readiness = createReadiness();
-  readiness.register('workers', () => crew.isReady());
-  readiness.register('event loop', () => config.admin.maxEventLoopDelay === 0 || crew.isInTime());
-  const metrics = createClusterMetrics(() => crew.metrics());
-  const operations = createOperations(() => crew.members(), Date.now);
+  readiness.register('workers', () => workers.isReady());
+  readiness.register('event loop', () => config.admin.maxEventLoopDelay === 0 || workers.isResponsive());
+  const metrics = createClusterMetrics(() => workers.metrics());
+  const operations = createOperations(() => workers.members(), Date.now);
   const setLogLevel = async (level: string): Promise<void> => {
     logger.level = level;
     await operations.setLogLevel(level);
@@ -41,16 +40,16 @@ export async function servePrimary(config: Config, count: number): Promise<Servi
   );
   announce(config, logger, { url, adminUrl: admin.url });
   const apply = (next: Config): void => {
-    crew.reload(next);
+    workers.reload(next);
   };
   return {
     url,
     adminUrl: admin.url,
     reload: createReload({ config, logger, apply }),
-    failed: logUncaught(logger),
+    onUncaught: logUncaught(logger),
     async stop() {
       logger.info('stopping');
-      await crew.stop();
+      await workers.stop();
       await admin.stop();
       logger.info('stopped');
       await flushLog(logger);
@@ -58,15 +57,15 @@ export async function servePrimary(config: Config, count: number): Promise<Servi
   };
 }
 
-class Crew {
+class WorkerPool {
   readonly #coherence: CoherenceHub;
-  readonly #calls = new Calls();
-  readonly #states = new States();
+  readonly #calls = new WorkerCalls();
+  readonly #readiness = new PoolReadiness();
   readonly #listening = new Set<number>();
   readonly #count: number;
   readonly #logger: Logger;
   readonly #environment: Record<string, string>;
-  /** What each worker was given. */
+  /** The configuration that each worker has. */
   readonly #configured = new WeakMap<Worker, Config>();
   #config: Config;
   #stopping = false;
@@ -77,21 +76,21 @@ class Crew {
     this.#logger = logger;
     this.#environment = { [WORKERS_VARIABLE]: String(count), [INSTANCE_VARIABLE]: newInstance() };
     this.#coherence = new CoherenceHub(makeRedisOptions(config, logger));
-    // A second signal ends the primary at once: its workers must not linger.
+    // A second signal ends the primary at once: its workers must not outlive it.
     process.once('exit', () => {
       for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
     });
-    // Workers accept by themselves: a connection the primary has handed to a worker that is killed
-    // that moment would hang for ever, as nobody closes it.
+    // Each worker accepts by itself: with round-robin a connection that the primary hands to a worker that is killed
+    // at that moment would stay open for ever.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.setupPrimary({
       execArgv: [...process.execArgv, `--max-old-space-size=${heapMiB(config, count)}`],
     });
   }
 
-  /** Resolves with the public address when all listen; rejects when one ends before. */
+  /** @returns the public URL when all workers listen. @throws Error when one exits before */
   async start(): Promise<string> {
-    const urls = await Promise.all(Array.from({ length: this.#count }, () => this.#begin()));
+    const urls = await Promise.all(Array.from({ length: this.#count }, () => this.#startWorker()));
     return urls[0] ?? '';
   }
 
@@ -99,11 +98,11 @@ class Crew {
     return !this.#stopping && this.#listening.size > 0;
   }
 
-  isInTime(): boolean {
-    return this.#states.isOneReady(performance.now());
+  isResponsive(): boolean {
+    return this.#readiness.isReady(performance.now());
   }
 
-  /** Those that listen. */
+  /** The workers that listen. */
   members(): Member[] {
     return [...this.#listening].flatMap((id) => {
       const worker = cluster.workers?.[id];
@@ -115,20 +114,20 @@ class Crew {
     return Promise.all(
       [...this.#listening].map(async (id) => {
         const worker = cluster.workers?.[id];
-        const asked = worker && this.#memberOf(worker).metrics();
-        return { id, snapshot: await asked?.catch(() => undefined) };
+        const metrics = worker && this.#memberOf(worker).metrics();
+        return { id, snapshot: await metrics?.catch(() => undefined) };
       }),
     );
   }
 
   #memberOf(worker: Worker): Member {
     return this.#calls.memberOf((message) => {
-      if (!worker.isConnected()) throw new Error('the worker has ended');
+      if (!worker.isConnected()) throw new Error('the worker has exited');
       worker.send(wrap(message));
     });
   }
 
-  /** For all workers, and for those that replace them. */
+  /** For all workers and their successors. */
   reload(config: Config): void {
     this.#config = config;
     for (const id of this.#listening) this.#configure(cluster.workers?.[id]);
@@ -153,10 +152,10 @@ class Crew {
     await this.#coherence.close();
   }
 
-  /** `backoff`: of its place, which a replacement takes over. */
-  #begin(backoff = new Backoff()): Promise<string> {
+  /** A restarted worker takes over the backoff of its predecessor. */
+  #startWorker(backoff = new RestartBackoff()): Promise<string> {
     const worker = cluster.fork(this.#environment);
-    // A message to one that is ending cannot be delivered: its exit says all there is to say.
+    // A message to an exiting worker cannot be delivered; its exit event follows.
     worker.on('error', () => undefined);
     let servesSince = Infinity;
     return new Promise((resolve, reject) => {
@@ -169,45 +168,46 @@ class Crew {
         if (message !== undefined) this.#handle(worker, message);
       });
       worker.once('exit', (code) => {
-        const wasServing = this.#forget(worker);
+        const wasServing = this.#remove(worker);
         const servedMs = performance.now() - servesSince;
-        if (wasServing) this.#replace({ worker: worker.process.pid, code }, backoff, servedMs);
-        else reject(new Error(`a worker ended with code ${code} before it listened`));
+        if (wasServing) this.#restart({ worker: worker.process.pid, code }, backoff, servedMs);
+        else reject(new Error(`a worker exited with code ${code} before it listened`));
       });
     });
   }
 
   #handle(worker: Worker, message: Up): void {
-    if (message.kind === 'beginning') this.#configure(worker);
-    else if (message.kind === 'state') this.#states.told(worker.id, message.isReady, performance.now());
+    if (message.kind === 'starting') this.#configure(worker);
+    else if (message.kind === 'readiness')
+      this.#readiness.report(worker.id, message.isReady, performance.now());
     else if (message.kind === 'listening') {
       this.#listening.add(worker.id);
-      this.#states.told(worker.id, true, performance.now());
+      this.#readiness.report(worker.id, true, performance.now());
       if (this.#configured.get(worker) !== this.#config) this.#configure(worker);
-      // It may have been changed since the start.
+      // The operator may have changed it since the start.
       void this.#memberOf(worker)
         .setLogLevel(this.#logger.level)
         .catch(() => undefined);
       void this.#coherence.join(toRelay(worker));
-    } else if (message.kind === 'reply') this.#calls.settle(message);
+    } else if (message.kind === 'call-reply') this.#calls.settle(message);
     else this.#coherence.receive(toRelay(worker), message);
   }
 
-  /** Tells whether it was serving. */
-  #forget(worker: Worker): boolean {
-    this.#states.left(worker.id);
+  /** @returns whether the worker was serving */
+  #remove(worker: Worker): boolean {
+    this.#readiness.remove(worker.id);
     this.#coherence.leave(worker.id);
     return this.#listening.delete(worker.id);
   }
 
-  #replace(ended: object, backoff: Backoff, servedMs = 0): void {
+  #restart(ended: object, backoff: RestartBackoff, servedMs = 0): void {
     if (this.#stopping) return;
-    const inMs = backoff.waitMs(servedMs);
-    this.#logger.error({ ...ended, inMs }, 'a worker ended: it is replaced');
+    const inMs = backoff.delayMs(servedMs);
+    this.#logger.error({ ...ended, inMs }, 'worker exited, restarting');
     setTimeout(() => {
       if (this.#stopping) return;
-      this.#begin(backoff).catch((error: unknown) => {
-        this.#replace({ err: error }, backoff);
+      this.#startWorker(backoff).catch((error: unknown) => {
+        this.#restart({ err: error }, backoff);
       });
     }, inMs);
   }

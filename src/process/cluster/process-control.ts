@@ -1,29 +1,33 @@
-// The workers as the operator's calls see them: asked by message, answered by message.
+// Operators' calls to the workers, from the primary by message.
 import type { Member } from '../../admin/operations.js';
 import type { Down, Up } from './messages.js';
-import { Pending } from './pending-requests.js';
+import { PendingRequests } from './pending-requests.js';
 
-const QUICK_MS = 1000;
-/** Ten thousand handles, and a Redis that takes its time. */
-const PURGE_MS = 15_000;
+const CALL_TIMEOUT_MS = 1000;
+/** For ten thousand handles and a slow Redis. */
+const PURGE_TIMEOUT_MS = 15_000;
 
-type Reply = Extract<Up, { kind: 'reply' }>;
+type CallReply = Extract<Up, { kind: 'call-reply' }>;
 
 /** The primary's side. */
-export class Calls {
-  readonly #pending = new Pending<Reply>();
+export class WorkerCalls {
+  readonly #pending = new PendingRequests<CallReply>();
 
   memberOf(send: (message: Down) => void): Member {
-    const call = async <T>(name: keyof Member, argument: unknown, timeoutMs = QUICK_MS): Promise<T> => {
-      const reply = await this.#pending.ask(timeoutMs, (id) => {
+    const call = async <T>(
+      name: keyof Member,
+      argument: unknown,
+      timeoutMs = CALL_TIMEOUT_MS,
+    ): Promise<T> => {
+      const reply = await this.#pending.request(timeoutMs, (id) => {
         send({ kind: 'call', id, name, argument });
       });
-      if (reply === undefined) throw new Error(`a worker did not answer in time (${name})`);
+      if (reply === undefined) throw new Error(`worker did not reply in time (${name})`);
       if (reply.failure !== undefined) throw new Error(reply.failure);
       return reply.value as T;
     };
     return {
-      purge: (order) => call('purge', order, PURGE_MS),
+      purge: (order) => call('purge', order, PURGE_TIMEOUT_MS),
       look: (handle) => call('look', handle),
       report: () => call('report', undefined),
       setLogLevel: (level) => call('setLogLevel', level),
@@ -31,21 +35,21 @@ export class Calls {
     };
   }
 
-  settle(reply: Reply): void {
+  settle(reply: CallReply): void {
     this.#pending.settle(reply.id, reply);
   }
 }
 
-/** The worker's side. A value that cannot be sent is a failure too. */
+/** The worker's side. A value that cannot be serialised is a failure of the call. */
 export async function answerCall(
   member: Member,
   { id, name, argument }: Extract<Down, { kind: 'call' }>,
-  send: (reply: Reply) => void,
+  send: (reply: CallReply) => void,
 ): Promise<void> {
   try {
     const perform = member[name] as (argument: unknown) => Promise<unknown>;
-    send({ kind: 'reply', id, value: await perform(argument) });
+    send({ kind: 'call-reply', id, value: await perform(argument) });
   } catch (error) {
-    send({ kind: 'reply', id, failure: error instanceof Error ? error.message : String(error) });
+    send({ kind: 'call-reply', id, failure: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -1,4 +1,4 @@
-// The primary's side: delivers messages to its workers and knows which have still to apply them.
+// Messages between workers by way of the primary: deliveries with acknowledgements, loads by the owner of a key, locks.
 import { LockQueue, type Place } from '../../coordination/lock-queue.js';
 import type { Message } from '../../cache/coherence/message.js';
 import type { Down, PeerAnswer, Up } from './messages.js';
@@ -8,41 +8,41 @@ export interface RelayWorker {
   send: (message: Down) => void;
 }
 
-/** A message that some workers have still to apply. */
+/** A message that some workers have not acknowledged. */
 interface Delivery {
   id: number;
-  left: Set<number>;
-  onApplied: () => void;
+  waitingFor: Set<number>;
+  onAcknowledged: () => void;
 }
 
-/** A question for the worker `owner`, from another that waits for what it says. */
-interface Asking {
+/** A load that the worker `from` waits for. */
+interface PendingLoad {
   from: number;
   id: number;
   owner: number;
 }
 
-/** A worker's place in the queue for a key. */
+/** A worker's place in the queue for the lock of a key. */
 interface WorkerPlace extends Place {
   worker: number;
   id: number;
 }
 
 /**
- * Workers by their id. Exited workers need not apply anything. Nor is a worker waited for whose lease is over: it applies
- * what it was sent before it trusts its cache again.
+ * Exited workers need no acknowledgement. Nor do workers with an expired lease: they apply what they were sent before they
+ * answer from their cache again.
  */
 export class Relay {
   readonly #workers = new Map<number, RelayWorker>();
   readonly #deliveries = new Map<number, Delivery>();
-  readonly #askings = new Map<string, Asking>();
-  readonly #turns = new LockQueue<WorkerPlace>();
-  readonly #isOver: (id: number) => boolean;
-  #last = 0;
+  readonly #loads = new Map<string, PendingLoad>();
+  readonly #locks = new LockQueue<WorkerPlace>();
+  readonly #isExpired: (id: number) => boolean;
+  #lastId = 0;
 
-  /** `isOver`: whether the lease of a worker is over. */
-  constructor(isOver: (id: number) => boolean = () => false) {
-    this.#isOver = isOver;
+  /** `isExpired`: whether the lease of a worker has expired. */
+  constructor(isExpired: (id: number) => boolean = () => false) {
+    this.#isExpired = isExpired;
   }
 
   has(id: number): boolean {
@@ -56,107 +56,109 @@ export class Relay {
 
   leave(id: number): void {
     this.#workers.delete(id);
-    this.#turns.leaveAll(({ worker }) => worker === id);
-    this.#passOver(id);
+    this.#locks.leaveAll(({ worker }) => worker === id);
+    this.#release(id);
     this.#sendMembers();
   }
 
-  /** Nobody waits any longer for workers whose lease is over. */
-  passOverLate(): void {
-    for (const id of this.#workers.keys()) if (this.#isOver(id)) this.#passOver(id);
+  /** Stops waiting for workers whose lease has expired. */
+  releaseExpired(): void {
+    for (const id of this.#workers.keys()) if (this.#isExpired(id)) this.#release(id);
   }
 
-  #passOver(id: number): void {
-    for (const delivery of [...this.#deliveries.values()]) this.#applied(delivery, id);
-    for (const asking of [...this.#askings.values()]) if (asking.owner === id) this.#answer(asking, {});
+  #release(id: number): void {
+    for (const delivery of [...this.#deliveries.values()]) this.#acknowledge(delivery, id);
+    for (const load of [...this.#loads.values()]) if (load.owner === id) this.#answer(load, {});
   }
 
-  /** Settles when every worker with a lease has applied it. */
+  /** Settles when every worker with a valid lease has applied the message. */
   deliver(message: Message, from?: number): Promise<void> {
-    // The worker has stored what it replaces.
+    // The publishing worker has stored the new entry.
     const except = message.kind === 'replaced' ? from : undefined;
     return this.#send((id) => ({ kind: 'apply', id, message }), except);
   }
 
   #send(make: (id: number) => Down, except?: number): Promise<void> {
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     const receivers = [...this.#workers.values()].filter((worker) => worker.id !== except);
-    const left = new Set(receivers.map((worker) => worker.id).filter((worker) => !this.#isOver(worker)));
+    const waitingFor = new Set(
+      receivers.map((worker) => worker.id).filter((worker) => !this.#isExpired(worker)),
+    );
     return new Promise((resolve) => {
-      const delivery = { id, left, onApplied: resolve };
+      const delivery = { id, waitingFor, onAcknowledged: resolve };
       this.#deliveries.set(id, delivery);
       for (const worker of receivers) worker.send(make(id));
-      this.#applied(delivery);
+      this.#acknowledge(delivery);
     });
   }
 
-  /** Handles what concerns other workers. */
-  pass(from: number, message: Up): void {
+  /** Handles a message that concerns other workers. */
+  receive(from: number, message: Up): void {
     switch (message.kind) {
-      case 'tell':
-        void this.#send((id) => ({ kind: 'told', id, line: message.line }), from).then(() => {
-          this.#workers.get(from)?.send({ kind: 'done', id: message.id });
+      case 'minted-name':
+        void this.#send((id) => ({ kind: 'minted-name', id, line: message.line }), from).then(() => {
+          this.#workers.get(from)?.send({ kind: 'delivered', id: message.id });
         });
         break;
       case 'applied': {
         const delivery = this.#deliveries.get(message.id);
-        if (delivery) this.#applied(delivery, from);
+        if (delivery) this.#acknowledge(delivery, from);
         break;
       }
-      case 'ask':
-        this.#ask(from, message);
+      case 'load':
+        this.#startLoad(from, message);
         break;
-      case 'turn':
-      case 'turn-over':
-        this.#turn(from, message);
+      case 'acquire-lock':
+      case 'release-lock':
+        this.#lock(from, message);
         break;
-      case 'answer':
-        this.#answered(from, message);
+      case 'loaded':
+        this.#finishLoad(from, message);
         break;
       default:
     }
   }
 
-  #applied(delivery: Delivery, worker?: number): void {
-    if (worker !== undefined) delivery.left.delete(worker);
-    if (delivery.left.size > 0) return;
+  #acknowledge(delivery: Delivery, worker?: number): void {
+    if (worker !== undefined) delivery.waitingFor.delete(worker);
+    if (delivery.waitingFor.size > 0) return;
     this.#deliveries.delete(delivery.id);
-    delivery.onApplied();
+    delivery.onAcknowledged();
   }
 
-  #turn(worker: number, message: Extract<Up, { kind: 'turn' | 'turn-over' }>): void {
+  #lock(worker: number, message: Extract<Up, { kind: 'acquire-lock' | 'release-lock' }>): void {
     const { key, id } = message;
     const send = (down: Down): void => this.#workers.get(worker)?.send(down);
-    if (message.kind === 'turn-over') {
-      this.#turns.leave(key, (place) => place.worker === worker && place.id === id);
+    if (message.kind === 'release-lock') {
+      this.#locks.leave(key, (place) => place.worker === worker && place.id === id);
       return;
     }
     const grant = (freeMs: number): void => {
-      send({ kind: 'your-turn', id, freeMs });
+      send({ kind: 'lock-granted', id, freeMs });
     };
     const { holder } = message;
-    if (!this.#turns.enter(key, { worker, id, holder, grant })) send({ kind: 'no-turn', id });
+    if (!this.#locks.enter(key, { worker, id, holder, grant })) send({ kind: 'lock-refused', id });
   }
 
-  #ask(
+  #startLoad(
     from: number,
     { id, owner, key, handle }: { id: number; owner: number; key: string; handle: string },
   ): void {
-    const asking = { from, id, owner };
-    this.#askings.set(nameOf(asking), asking);
+    const load = { from, id, owner };
+    this.#loads.set(nameOf(load), load);
     const worker = this.#workers.get(owner);
-    if (worker === undefined || this.#isOver(owner)) this.#answer(asking, {});
-    else worker.send({ kind: 'asked', id, from, key, handle });
+    if (worker === undefined || this.#isExpired(owner)) this.#answer(load, {});
+    else worker.send({ kind: 'load', id, from, key, handle });
   }
 
-  #answered(owner: number, message: Extract<Up, { kind: 'answer' }>): void {
-    const asking = this.#askings.get(nameOf(message));
-    if (asking?.owner === owner) this.#answer(asking, message.answer);
+  #finishLoad(owner: number, message: Extract<Up, { kind: 'loaded' }>): void {
+    const load = this.#loads.get(nameOf(message));
+    if (load?.owner === owner) this.#answer(load, message.answer);
   }
 
-  #answer(asking: Asking, answer: PeerAnswer): void {
-    this.#askings.delete(nameOf(asking));
-    this.#workers.get(asking.from)?.send({ kind: 'answered', id: asking.id, answer });
+  #answer(load: PendingLoad, answer: PeerAnswer): void {
+    this.#loads.delete(nameOf(load));
+    this.#workers.get(load.from)?.send({ kind: 'loaded', id: load.id, answer });
   }
 
   #sendMembers(): void {
@@ -165,4 +167,4 @@ export class Relay {
   }
 }
 
-const nameOf = ({ from, id }: Pick<Asking, 'from' | 'id'>): string => `${from} ${id}`;
+const nameOf = ({ from, id }: Pick<PendingLoad, 'from' | 'id'>): string => `${from} ${id}`;

@@ -1,21 +1,39 @@
-// What the workers say of themselves, as the readiness of the machine.
+// When the pool of workers is ready, and when an exited worker is restarted.
 
-/** A worker says it again and again; one that is silent for so long is too busy to say it. */
+/** Workers report every 400 ms; one that is silent for this long has a blocked event loop. */
 const SILENT_MS = 5000;
 
-/** Ready as long as one worker is: those that are late get less anyway, as each takes connections by itself. */
-export class States {
-  readonly #states = new Map<number, { isReady: boolean; at: number }>();
+/** Ready as long as one worker is: slow workers accept fewer connections anyway. */
+export class PoolReadiness {
+  readonly #reports = new Map<number, { isReady: boolean; at: number }>();
 
-  told(worker: number, isReady: boolean, now: number): void {
-    this.#states.set(worker, { isReady, at: now });
+  report(worker: number, isReady: boolean, now: number): void {
+    this.#reports.set(worker, { isReady, at: now });
   }
 
-  left(worker: number): void {
-    this.#states.delete(worker);
+  remove(worker: number): void {
+    this.#reports.delete(worker);
   }
 
-  isOneReady(now: number): boolean {
-    return [...this.#states.values()].some(({ isReady, at }) => isReady && now - at < SILENT_MS);
+  isReady(now: number): boolean {
+    return [...this.#reports.values()].some(({ isReady, at }) => isReady && now - at < SILENT_MS);
+  }
+}
+
+const FIRST_DELAY_MS = 500;
+/** It may be the only worker: until then no request is answered. */
+const MAX_DELAY_MS = 10_000;
+/** A worker that ran this long was not in a crash loop: the backoff starts again. */
+const STABLE_AFTER_MS = 10_000;
+
+/** Exponential backoff of one place in the pool. */
+export class RestartBackoff {
+  #nextMs = FIRST_DELAY_MS;
+
+  /** @returns the delay before the next start (ms) */
+  delayMs(servedMs: number): number {
+    const delayMs = servedMs >= STABLE_AFTER_MS ? FIRST_DELAY_MS : this.#nextMs;
+    this.#nextMs = Math.min(2 * delayMs, MAX_DELAY_MS);
+    return delayMs;
   }
 }

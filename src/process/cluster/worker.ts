@@ -1,27 +1,27 @@
-// One worker: serves the public listener, obeys the primary, ends when the primary is gone.
+// A worker: serves the public listener, applies the primary's messages, exits with the primary.
 import cluster from 'node:cluster';
 import type { Config } from '../../config/schema.js';
-import { type GraceOptions, createGrace } from '../shutdown.js';
+import { type ShutdownOptions, createShutdown } from '../shutdown.js';
 import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
 import { logUncaught, servePublic } from '../serve.js';
 import { answerCall } from './process-control.js';
 import { type Down, type Up, unwrap, wrap } from './messages.js';
 import { PeerLink } from './peer-link.js';
-import { shareOf } from './divide-limits.js';
+import { divideLimits } from './divide-limits.js';
 import { systemClock } from '../../cache/clock.js';
 
-/** An answer of a peer comes a little after that of the upstream. */
-const ASK_SPARE_MS = 500;
+/** Another worker's answer arrives a little after the upstream's. */
+const LOAD_SPARE_MS = 500;
 
-/** Less than the primary allows itself. */
-const SPARE_MS = 1000;
+/** Less than the primary's own. */
+const STOP_SPARE_MS = 1000;
 
-/** Several times in the life of a lease. */
-const STATE_EVERY_MS = 400;
+/** Several times within a lease. */
+const RENEW_EVERY_MS = 400;
 
-/** The primary gets these too, and says what to do; Ctrl-C reaches the whole group at once. */
-const OF_PRIMARY: NonNullable<GraceOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+/** The primary receives these as well and decides; Ctrl-C reaches the whole process group. */
+const HANDLED_BY_PRIMARY: NonNullable<ShutdownOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /** @throws Error when the port is taken or a file cannot be read */
 export async function runWorker({ count, instance }: { count: number; instance: string }): Promise<void> {
@@ -31,29 +31,29 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   const { timeout, queueTimeout } = config.upstream;
   const peers = new PeerLink({
     self,
-    askTimeoutMs: queueTimeout + timeout + ASK_SPARE_MS,
+    loadTimeoutMs: queueTimeout + timeout + LOAD_SPARE_MS,
     send,
     clock: systemClock,
     lostMaxAgeMs: config.redis.lostMaxAge,
   });
   const logger = createLogger({ level: config.log.level });
-  const service = await servePublic(shareOf(config, count), { logger, metrics, peers, instance });
-  const grace = createGrace({
-    delayMs: config.server.shutdownTimeout + SPARE_MS,
-    skip: OF_PRIMARY,
-    failed: logUncaught(logger),
+  const service = await servePublic(divideLimits(config, count), { logger, metrics, peers, instance });
+  const shutdown = createShutdown({
+    delayMs: config.server.shutdownTimeout + STOP_SPARE_MS,
+    skip: HANDLED_BY_PRIMARY,
+    onUncaught: logUncaught(logger),
     stop: service.stop,
   });
-  for (const signal of OF_PRIMARY) process.on(signal, () => undefined);
+  for (const signal of HANDLED_BY_PRIMARY) process.on(signal, () => undefined);
   process.once('disconnect', () => {
-    grace.close();
+    shutdown.close();
   });
   const { applyMintedName, apply, load, member, joined } = service.app;
   const reload = (next: Config): void => {
-    service.app.reload(shareOf(next, count));
+    service.app.reload(divideLimits(next, count));
   };
   const stop = (): void => {
-    grace.close();
+    shutdown.close();
   };
   const call = (message: Extract<Down, { kind: 'call' }>): void => {
     void answerCall(member, message, send);
@@ -61,17 +61,17 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   process.on('message', (received) => {
     const message = unwrap(received) as Down | undefined;
     if (message !== undefined)
-      peers.obey(message, { joined, apply, applyMintedName, load, call, reload, stop });
+      peers.receive(message, { joined, apply, applyMintedName, load, call, reload, stop });
   });
   send({ kind: 'listening', url: service.url });
   const { readiness } = service.app;
   setInterval(() => {
-    send({ kind: 'state', isReady: readiness.report().ready });
+    send({ kind: 'readiness', isReady: readiness.report().ready });
     peers.renew();
-  }, STATE_EVERY_MS).unref();
+  }, RENEW_EVERY_MS).unref();
 }
 
-/** Not read from the file: that may have changed, or be broken, since the primary has read it. */
+/** From the primary, not from the file: that may have changed since the primary read it. */
 function receiveConfig(): Promise<Config> {
   return new Promise((resolve) => {
     process.on('message', function receive(received) {
@@ -80,7 +80,7 @@ function receiveConfig(): Promise<Config> {
       process.off('message', receive);
       resolve(message.config);
     });
-    send({ kind: 'beginning' });
+    send({ kind: 'starting' });
   });
 }
 
