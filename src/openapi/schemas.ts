@@ -1,7 +1,7 @@
 // The schemas of bodies: what is validated comes from its validator, the rest is what is written and recorded.
 import { z } from 'zod';
 import { logLevelBody, purgeBody } from '../admin/request-schemas.js';
-import { bodyValue } from '../v2/schema.js';
+import { bodyValue } from '../v2/translation/schema.js';
 import { type Schema, ref } from './parts.js';
 
 const index: Schema = { type: 'integer', minimum: 0 };

@@ -1,5 +1,7 @@
-// What the calls of ePIC v2 work with.
+// Settings and dependencies of ePIC v2, and the request of a caller with a login.
 import type { Request, Response } from 'express';
+import type { LockedWork } from '../coordination/key-lock.js';
+import type { Unclaimed } from '../coordination/unclaimed-names.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -10,12 +12,12 @@ import type { Login } from './login.js';
 export interface V2Settings {
   anonymousRead: boolean;
   realm: string;
-  /** What stands before `/api/v2/handles` in a Location; null: as the client asked. */
+  /** The URL before `/api/v2/handles` in a Location; null: the URL of the request. */
   publicUrl: string | null;
-  /** Without their slash. */
+  /** Without a trailing slash. */
   prefixes: readonly string[];
   identities: ReadonlyMap<string, string>;
-  /** The HS_ADMIN that is added; `{prefix}` and `{identity}` in `handle` are filled in. */
+  /** The automatic HS_ADMIN; `handle` may contain `{prefix}` and `{identity}`. */
   admin: { index: number; handle: string; adminIndex: number; permissions: string };
   search: { maxHandles: number; concurrency: number };
   maxBodyBytes: number;
@@ -28,19 +30,10 @@ export interface V2Deps {
   records: RecordClient;
   resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
   fence: Resolver<unknown>['fence'];
-  /**
-   * Reads, then does the work with what was read while nobody else changes the handle, over all instances.
-   * `holder` is the caller, whose read comes first: a login that is refused there holds nothing.
-   */
-  lock: <S, T>(
-    handle: string,
-    locked: { holder: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
-  ) => Promise<T>;
-  /** Names of POSTs that ended without their client hearing of it, for the same POST sent again. */
-  unclaimed: {
-    leave: (ask: string, handle: string) => Promise<void>;
-    claim: (ask: string) => Promise<string | undefined>;
-  };
+  /** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
+  lock: <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
+  /** Minted names whose response was lost, for the same POST sent again. */
+  unclaimed: Unclaimed;
   mayDelete: (handle: string) => boolean;
   reverseLookup?: ReverseLookup;
   onStale: (reason: StaleReason) => void;
@@ -48,7 +41,6 @@ export interface V2Deps {
   now: () => number;
 }
 
-/** One request of a caller who logged in. */
 export interface Call {
   req: Request;
   res: Response;

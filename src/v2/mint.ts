@@ -1,117 +1,151 @@
-// POST to a prefix: creates a handle under a name of its own.
-import { randomUUID } from 'node:crypto';
-import type { Request } from 'express';
+// POST to a prefix: creates a handle under a minted name, and the same handle again when the POST is repeated.
+import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
+import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import type { HandleValue, ValueReference } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { requireJson, withJson } from './body.js';
-import { demandConditions } from './conditions.js';
+import { assertJson, withJson } from './body.js';
+import { assertPreconditions } from './conditions.js';
 import type { Call, V2Deps } from './deps.js';
-import { askOf, readGenerator, uuidOf } from './names.js';
-import { makeRecord } from './new-record.js';
-import { readInput } from './schema.js';
-import type { CollectionTarget } from './target.js';
-import { createRecord, holds } from './write.js';
+import { type RecordWrite, createRecord, holdsValues } from './fenced-write.js';
+import { buildRecord } from './ownership.js';
+import type { Collection } from './resource.js';
+import { readInputs } from './translation/schema.js';
 import { sendWritten } from './write-response.js';
 
-/** Two equal random UUIDs are out of the question; a server that says so five times is not believed. */
+/** Random UUIDs do not collide: a server that reports five existing names in a row is broken. */
 const MAX_NAMES = 5;
 
-type Mint = (call: Call, target: CollectionTarget) => Promise<void>;
-
-type Write = Parameters<typeof holds>[1];
+type MakeName = (uuid: string) => string;
 
 /**
- * The name is made here and written with overwrite=false, so that a time-out can be followed up under
- * that name. A client that repeats a POST gets the same handle: surely when it sends the same
- * `Idempotency-Key`, and else when the first ended without an answer.
+ * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a time-out.
+ * A repeated POST gets the same handle: always with the same `Idempotency-Key`, else when the response was lost.
  */
-export function createMint(deps: V2Deps): Mint {
-  async function createNamed(
-    call: Call,
-    { prefix, nameOf, json }: { prefix: string; nameOf: (uuid: string) => string; json: unknown },
-  ): Promise<void> {
-    const { req, res, login } = call;
-    const { query } = contextOf(res).target;
-    const inputs = readInput(json);
-    // The conditions are about the collection, which exists and has no tag.
-    demandConditions(req, []);
-    const values = await makeRecord(deps, { inputs, handle: `${prefix}/`, login, current: [] });
-    const key = keyOf(req);
+export async function mint(deps: V2Deps, call: Call, { prefix }: Collection): Promise<void> {
+  const { req, res, login } = call;
+  const context = contextOf(res);
+  context.result = 'write';
+  assertJson(req);
+  const { query } = context.target;
+  const makeName = readGenerator(prefix, readParameters(query));
+  await withJson(deps, req, async (json) => {
+    const inputs = readInputs(json);
+    // The preconditions apply to the collection, which exists and has no ETag.
+    assertPreconditions(req, []);
+    const values = await buildRecord(deps, { inputs, handle: `${prefix}/`, login, current: [] });
     const { identity } = login;
-    if (key !== undefined) {
-      const handle = nameOf(uuidOf([`${identity.index}:${identity.handle}`, key, prefix]));
-      await createOnce(deps, call, { login, handle, values });
+    const key = req.headers['idempotency-key'];
+    if (key === undefined) {
+      const fingerprint = fingerprintOf({ identity, prefix, query, values });
+      await mintRandom(deps, call, { fingerprint, values, makeName });
     } else {
-      const ask = askOf({ identity, prefix, query, values });
-      await createAnew(deps, call, { ask, values, newHandle: () => nameOf(randomUUID()) });
+      const uuid = uuidOf([`${identity.index}:${identity.handle}`, String(key), prefix]);
+      await mintByKey(deps, call, { login, handle: makeName(uuid), values });
     }
-  }
+  });
+}
 
-  return async function mint(call, { prefix }) {
-    const { req, res } = call;
-    contextOf(res).result = 'write';
-    requireJson(req);
-    const nameOf = readGenerator(prefix, readParameters(contextOf(res).target.query));
-    await withJson(deps, req, (json) => createNamed(call, { prefix, nameOf, json }));
+const GENERATORS = ['uuid', 'juuid'];
+
+/** The query parameters `generator`, `prefix` and `suffix`. The original service adds no separators either. */
+function readGenerator(prefix: string, parameters: URLSearchParams): MakeName {
+  const generator = parameters.get('generator') ?? 'uuid';
+  if (!GENERATORS.includes(generator)) {
+    const detail = `there is no generator ${JSON.stringify(generator)}, give one of ${GENERATORS.join(', ')}`;
+    throw new ServiceError('BAD_PARAMETER', { detail });
+  }
+  const [before, after] = [parameters.get('prefix') ?? '', parameters.get('suffix') ?? ''];
+  return (uuid) => {
+    const handle = `${prefix}/${before}${uuid}${after}`;
+    if (handle.includes('\0')) throw new ServiceError('BAD_PARAMETER', { detail: 'a name holds no NUL' });
+    if (Buffer.byteLength(handle) > MAX_HANDLE_BYTES) throw new ServiceError('HANDLE_TOO_LONG');
+    return handle;
   };
 }
 
-/** The same key may have made the handle before; it has to be for the same values. */
-async function createOnce(deps: V2Deps, call: Call, write: Write): Promise<void> {
+/** A UUID of version 8 (RFC 9562 §5.8) derived from the texts. */
+function uuidOf(texts: readonly string[]): string {
+  const hex = digest(texts);
+  const variant = '89ab'[parseInt(hex.charAt(16), 16) % 4] ?? '8';
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+interface Minting {
+  identity: ValueReference;
+  prefix: string;
+  query: string;
+  values: readonly HandleValue[];
+}
+
+/** Equal for a POST that is sent again. */
+const fingerprintOf = ({ identity, prefix, query, values }: Minting): string =>
+  digest([`${identity.index}:${identity.handle}`, prefix, query, JSON.stringify(values)]);
+
+const digest = (texts: readonly string[]): string =>
+  createHash('sha256').update(JSON.stringify(texts)).digest('hex');
+
+/** An earlier POST with the same key may have made the handle; its values have to be equal. */
+async function mintByKey(deps: V2Deps, call: Call, write: RecordWrite): Promise<void> {
   const { handle, values } = write;
   contextOf(call.res).handle = handle;
-  const isThere = (await createRecord(deps, write)) === 'exists';
-  if (isThere && !(await holds(deps, write))) {
+  const exists = (await createRecord(deps, write)) === 'exists';
+  if (exists && !(await holdsValues(deps, write))) {
     const detail = `this Idempotency-Key has made ${handle}, which holds other values`;
     throw new ServiceError('CONDITION_FAILED', { detail });
   }
   await sendWritten(deps, call, { handle, isNew: true, values });
 }
 
-interface Order {
-  ask: string;
-  values: Write['values'];
-  newHandle: () => string;
+interface RandomMint {
+  fingerprint: string;
+  values: readonly HandleValue[];
+  makeName: MakeName;
 }
 
-/** Under the name of an earlier POST of which its client never heard, else under a new one. */
-async function createAnew(deps: V2Deps, call: Call, { ask, values, newHandle }: Order): Promise<void> {
+/** Under the unclaimed name of an earlier equal POST, else under a new name. */
+async function mintRandom(
+  deps: V2Deps,
+  call: Call,
+  { fingerprint, values, makeName }: RandomMint,
+): Promise<void> {
   const { login, res } = call;
-  let left = await deps.unclaimed.claim(ask);
+  let unclaimed = await deps.unclaimed.claim(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
-    const handle = left ?? newHandle();
+    const isClaimed = unclaimed !== undefined;
+    const handle = unclaimed ?? makeName(randomUUID());
+    unclaimed = undefined;
     const write = { login, handle, values };
     contextOf(res).handle = handle;
-    const isDone = await unlessUnheard(deps, call, { ask, handle, isLeft: left !== undefined }, async () => {
+    const isDone = await leaveNameIfLost(deps, call, { fingerprint, handle, isClaimed }, async () => {
       const outcome = await createRecord(deps, write);
-      const isOurs = outcome === 'created' || (left !== undefined && (await holds(deps, write)));
+      const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(deps, write)));
       if (isOurs) await sendWritten(deps, call, { handle, isNew: true, values });
       return isOurs;
     });
     if (isDone) return;
-    left = undefined;
   }
   throw new ServiceError('UPSTREAM_FAILED', { detail: `${MAX_NAMES} new names in a row exist already` });
 }
 
-/** Leaves the name to the next who asks for the same when the client goes, or is told of a failure. */
-async function unlessUnheard(
+/** Leaves the name to the next equal POST when the client disconnects, or the outcome is unknown. */
+async function leaveNameIfLost(
   { unclaimed, onUnexpected }: V2Deps,
   { res }: Call,
-  { ask, handle, isLeft }: { ask: string; handle: string; isLeft: boolean },
+  { fingerprint, handle, isClaimed }: { fingerprint: string; handle: string; isClaimed: boolean },
   work: () => Promise<boolean>,
 ): Promise<boolean> {
-  let isKept = false;
+  let isLeft = false;
   const leave = async (): Promise<void> => {
-    if (isKept) return;
-    isKept = true;
-    await unclaimed.leave(ask, handle);
+    if (isLeft) return;
+    isLeft = true;
+    await unclaimed.leave(fingerprint, handle);
   };
   const onClose = (): void => {
-    // A client that closed its connection while it waited cannot be told from one that only sends no more.
-    const mayBeGone = !res.writableFinished || res.req.socket.readableEnded;
-    if (mayBeGone) leave().catch(onUnexpected);
+    // A client that closed its connection while waiting looks like one that only ended its requests.
+    const mayBeLost = !res.writableFinished || res.req.socket.readableEnded;
+    if (mayBeLost) leave().catch(onUnexpected);
   };
   if (res.destroyed) onClose();
   else res.once('close', onClose);
@@ -120,15 +154,11 @@ async function unlessUnheard(
     if (!isDone) res.off('close', onClose);
     return isDone;
   } catch (failure) {
-    if (isLeft || isUnknown(failure)) await leave();
+    if (isClaimed || isOutcomeUnknown(failure)) await leave();
     throw failure;
   }
 }
 
-/** A refusal is an answer: nothing was created. */
-const isUnknown = (failure: unknown): boolean => !(failure instanceof ServiceError) || failure.status >= 500;
-
-const keyOf = ({ headers }: Request): string | undefined => {
-  const key = headers['idempotency-key'];
-  return key === undefined ? undefined : String(key);
-};
+/** A refusal (4xx) means that nothing was created. */
+const isOutcomeUnknown = (failure: unknown): boolean =>
+  !(failure instanceof ServiceError) || failure.status >= 500;

@@ -1,87 +1,130 @@
-// Makes sure that the caller can still change a record after a write.
+// Builds the record of a write, with an administrator, and rejects a write that would lock the caller out.
 import { ServiceError } from '../errors.js';
 import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/admin-data.js';
 import { decodeOrNothing } from '../handle/bytes-codec.js';
 import { foldHandle } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
-import { storedBytes } from './stored-data.js';
-import { ADMIN_TYPE, MEMBERS_TYPE } from './value.js';
+import type { V2Deps } from './deps.js';
+import type { Login } from './login.js';
+import { readPublic } from './read.js';
+import { bytesOfRecordData } from './translation/record-data.js';
+import { toRecord } from './translation/translate.js';
+import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input } from './translation/value.js';
 
-export interface OwnershipQuestion {
+interface NewRecord {
+  inputs: readonly V2Input[];
+  handle: string;
+  login: Login;
+  /** The stored record; empty for a new handle. */
+  current: readonly HandleValue[];
+}
+
+/** @throws ServiceError V2_NOT_OWNED when the write would lock the caller out */
+export async function buildRecord(
+  { settings, resolve }: Pick<V2Deps, 'settings' | 'resolve'>,
+  { inputs, handle, login: { identity }, current }: NewRecord,
+): Promise<HandleValue[]> {
+  const { index, permissions } = settings.admin;
+  const automatic = automaticAdmin(settings.admin, prefixOf(handle), identity);
+  const values = toRecord(inputs, { automaticAdmin: { index, admin: automatic, permissions }, current });
+  await assertOwnership({ handle, values, current, identity, automatic }, (group) =>
+    readGroup({ resolve }, group),
+  );
+  return values;
+}
+
+const prefixOf = (handle: string): string => handle.slice(0, handle.indexOf('/'));
+
+function automaticAdmin(
+  { handle, adminIndex }: { handle: string; adminIndex: number },
+  prefix: string,
+  identity: ValueReference,
+): ValueReference {
+  if (handle === '{identity}') return identity;
+  const filled = handle.replaceAll('{prefix}', prefix).replaceAll('{identity}', identity.handle);
+  return { handle: filled, index: adminIndex };
+}
+
+/** Prefix handles mostly live on another server: one that is missing here is unknown, not nonexistent. */
+async function readGroup(
+  deps: Pick<V2Deps, 'resolve'>,
+  handle: string,
+): Promise<readonly HandleValue[] | undefined> {
+  const values = await readPublic(deps, handle).catch(() => undefined);
+  return values ?? (handle.startsWith('0.NA/') ? undefined : []);
+}
+
+export interface OwnershipInput {
   handle: string;
   /** The record after the write. */
   values: readonly HandleValue[];
-  /** The record before it; empty for a new handle. */
+  /** The record before the write; empty for a new handle. */
   current: readonly HandleValue[];
-  /** Who writes. */
+  /** The caller. */
   identity: ValueReference;
-  /** Whom the automatic HS_ADMIN names: trusted, because the operator configured it. */
+  /** The administrator of the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
 }
 
-/** The values of a handle, none when it does not exist, undefined when this server does not know. */
-export type ReadRecord = (handle: string) => Promise<readonly HandleValue[] | undefined>;
+/** The values of a group; empty when its handle does not exist, undefined when another server has it. */
+export type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
-/** Each of them is enough to change the record, or to get the right to. */
-const CHANGES = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
+/** Each of these rights is enough to change the record, or to obtain the right to. */
+const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 
-/** Groups are looked for in no more records than this: each may cost a question to the server. */
-const MAX_RECORDS = 32;
+/** Maximum group records that one check reads: each may cost an upstream request. */
+const MAX_GROUPS = 32;
 
 /**
- * Refuses a write after which no HS_ADMIN would let the caller change the record: a server would take
- * it (recording "PUT onto record removing HS_ADMIN") and from then on answer 403 to everybody.
+ * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server carries such a write
+ * out (recording "PUT onto record removing HS_ADMIN") and answers 403 to everybody from then on.
  *
  * @throws ServiceError V2_NOT_OWNED
  */
-export async function requireOwnership(question: OwnershipQuestion, readRecord: ReadRecord): Promise<void> {
-  if (await staysOwned(question, readRecord)) return;
-  const { index, handle } = question.identity;
+export async function assertOwnership(input: OwnershipInput, readGroup: ReadGroup): Promise<void> {
+  if (await remainsOwned(input, readGroup)) return;
+  const { index, handle } = input.identity;
   const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
   throw new ServiceError('V2_NOT_OWNED', { detail });
 }
 
-async function staysOwned(question: OwnershipQuestion, readRecord: ReadRecord): Promise<boolean> {
-  const { handle, values, current, identity, automatic } = question;
-  const prefixHandle = `0.NA/${handle.slice(0, handle.indexOf('/'))}`;
-  const admins = adminsOf(values).filter(({ permissions }) => (permissions & CHANGES) !== 0);
+async function remainsOwned(input: OwnershipInput, readGroup: ReadGroup): Promise<boolean> {
+  const { handle, values, current, identity, automatic } = input;
+  const admins = adminsOf(values);
   const before = adminsOf(current);
-  // Whoever could write until now still can.
-  if (
-    before.length > 0 &&
-    before.every((admin) => adminsOf(values).some((other) => isSameAdmin(admin, other)))
-  ) {
-    return true;
-  }
-  if (admins.some((admin) => names(admin, identity) || isSameReference(admin, automatic))) return true;
-  return isMember(admins, { identity, prefixHandle, readRecord, seen: new Set() });
+  const keepsAll = before.every((admin) => admins.some((other) => isSameAdmin(admin, other)));
+  if (before.length > 0 && keepsAll) return true;
+  const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
+  if (changers.some((admin) => matches(admin, identity) || isSameReference(admin, automatic))) return true;
+  const prefixHandle = `0.NA/${prefixOf(handle)}`;
+  return isMember(changers, { identity, prefixHandle, readGroup, visited: new Set() });
 }
 
 const adminsOf = (values: readonly HandleValue[]): AdminData[] =>
   values
     .filter(({ type }) => type === ADMIN_TYPE)
-    .flatMap((value) => decodeOrNothing(decodeAdmin, storedBytes(value)) ?? []);
+    .flatMap((value) => decodeOrNothing(decodeAdmin, bytesOfRecordData(value)) ?? []);
 
-interface Search {
+interface MemberSearch {
   identity: ValueReference;
   prefixHandle: string;
-  readRecord: ReadRecord;
-  /** Handles that were looked into, so that groups naming each other come to an end. */
-  seen: Set<string>;
+  readGroup: ReadGroup;
+  /** Ends the search when groups name each other. */
+  visited: Set<string>;
 }
 
-/** Looks into the HS_VLIST groups that are named, one after the other. */
-async function isMember(groups: readonly ValueReference[], search: Search): Promise<boolean> {
-  const { identity, prefixHandle, readRecord, seen } = search;
+/** Depth-first search of the caller in HS_VLIST groups. */
+async function isMember(groups: readonly ValueReference[], search: MemberSearch): Promise<boolean> {
+  const { identity, prefixHandle, readGroup, visited } = search;
   for (const group of groups) {
-    const place = `${group.index}:${foldHandle(group.handle, true)}`;
-    if (seen.has(place) || seen.size === MAX_RECORDS) continue;
-    seen.add(place);
-    const record = await readRecord(group.handle);
-    // The prefix mostly lives on another server, and administers everything under it.
+    const key = `${group.index}:${foldHandle(group.handle, true)}`;
+    if (visited.has(key) || visited.size === MAX_GROUPS) continue;
+    visited.add(key);
+    const record = await readGroup(group.handle);
+    // The prefix administers everything under it.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
     const members = membersOf(record ?? [], group);
-    if (members.some((member) => names(member, identity))) return true;
+    if (members.some((member) => matches(member, identity))) return true;
     if (await isMember(members, search)) return true;
   }
   return false;
@@ -90,10 +133,10 @@ async function isMember(groups: readonly ValueReference[], search: Search): Prom
 const membersOf = (record: readonly HandleValue[], group: ValueReference): ValueReference[] =>
   record
     .filter(({ type, index }) => type === MEMBERS_TYPE && (group.index === 0 || group.index === index))
-    .flatMap((value) => decodeOrNothing(decodeVlist, storedBytes(value)) ?? []);
+    .flatMap((value) => decodeOrNothing(decodeVlist, bytesOfRecordData(value)) ?? []);
 
-/** Index 0 stands for every index. The suffix keeps its case, although a login ignores it. */
-const names = (admin: ValueReference, identity: ValueReference): boolean =>
+/** Index 0 is any index. The suffix is compared case-sensitively, although a login ignores the case. */
+const matches = (admin: ValueReference, identity: ValueReference): boolean =>
   isSameHandle(admin.handle, identity.handle) && (admin.index === 0 || admin.index === identity.index);
 
 const isSameHandle = (one: string, other: string): boolean =>

@@ -1,55 +1,58 @@
-// GET and HEAD of a handle: its values as ePIC v2 writes them.
+// GET and HEAD of a handle, and the two ways to read a record: as the caller, or the public values from the cache.
 import type { Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { writeJson } from '../handle/json.js';
+import { toText } from '../handle/bytes.js';
+import { parseJson, writeJson } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
 import type { FromEntry } from '../resolver/resolution.js';
-import { demandConditions } from './conditions.js';
+import { readVisible } from '../upstream/record-client.js';
+import { assertPreconditions, validatorHeaders } from './conditions.js';
 import type { Call, V2Deps } from './deps.js';
-import { fromUpstream } from './from-upstream.js';
-import { resolvePublic, valuesOf } from './public-record.js';
-import { readAs } from './record.js';
-import { JSON_TYPE, PRIVATE, send } from './send.js';
-import type { HandleTarget } from './target.js';
-import { validatorsOf } from './write-response.js';
+import type { Login } from './login.js';
+import { refusalError } from './refusal.js';
+import type { HandleResource } from './resource.js';
+import { JSON_TYPE, PRIVATE, send } from './response.js';
+import { toV2 } from './translation/translate.js';
 
-export interface Read {
-  /** With the caller's credentials; nothing of it is kept. */
-  asCaller: (call: Call, target: HandleTarget) => Promise<void>;
-  /** Without a login, from the shared cache. */
-  asAnybody: (req: Request, res: Response, target: HandleTarget) => Promise<void>;
+/** With the login of the caller, past the cache. */
+export async function getHandle(
+  { records }: V2Deps,
+  { req, res, login }: Call,
+  { handle }: HandleResource,
+): Promise<void> {
+  contextOf(res).result = 'bypass';
+  const record = await readAsCaller(records, login, { handle, authoritative: false });
+  sendValues(req, res, { values: record?.values, headers: PRIVATE });
 }
 
-export function createRead(deps: V2Deps): Read {
-  return {
-    async asCaller({ req, res, login }, { handle }) {
-      contextOf(res).result = 'bypass';
-      const record = await readAs(deps.records, login, { handle, authoritative: false });
-      sendValues(req, res, { values: record?.values, headers: PRIVATE });
-    },
-    async asAnybody(req, res, { handle }) {
-      const resolution = await resolvePublic(deps, handle);
-      contextOf(res).result = resultOf(resolution);
-      if (resolution.stale) deps.onStale(resolution.stale);
-      const { clientMaxAgeMs } = deps.settings;
-      const headers = cacheHeaders({ resolution, authoritative: false, now: deps.now(), clientMaxAgeMs });
-      sendValues(req, res, { values: valuesOf(resolution), headers });
-    },
-  };
+/** Without a login, from the shared cache. */
+export async function getPublicHandle(
+  deps: V2Deps,
+  req: Request,
+  res: Response,
+  { handle }: HandleResource,
+): Promise<void> {
+  const resolution = await resolvePublic(deps, handle);
+  contextOf(res).result = resultOf(resolution);
+  if (resolution.stale) deps.onStale(resolution.stale);
+  const { clientMaxAgeMs } = deps.settings;
+  const headers = cacheHeaders({ resolution, authoritative: false, now: deps.now(), clientMaxAgeMs });
+  sendValues(req, res, { values: valuesOf(resolution), headers });
 }
 
-/** A handle of which nothing is shown is missing for readers, though it exists for conditions. */
+/** A handle without visible values is 404 for a read, although it exists for preconditions. */
 function sendValues(
   req: Request,
   res: Response,
   { values, headers }: { values: readonly HandleValue[] | undefined; headers: Record<string, string> },
 ): void {
-  const verdict = demandConditions(req, values);
-  const shown = fromUpstream(values ?? []);
+  const verdict = assertPreconditions(req, values);
+  const shown = toV2(values ?? []);
   if (values === undefined || shown.length === 0) throw new ServiceError('V2_NOT_FOUND');
-  const all = { ...headers, ...validatorsOf(values) };
+  const all = { ...headers, ...validatorHeaders(values) };
   if (verdict === 'not-modified') send(res, { status: 304, headers: all });
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
 }
@@ -57,4 +60,54 @@ function sendValues(
 function resultOf({ from, stale }: FromEntry): Result {
   if (stale !== undefined) return 'stale';
   return from === 'upstream' ? 'miss' : 'hit';
+}
+
+export interface CallerRecord {
+  values: HandleValue[];
+  /** False when the caller can read the public values only. */
+  isFull: boolean;
+}
+
+/**
+ * Reads a record with the caller's credentials; undefined when the handle does not exist.
+ *
+ * @throws ServiceError when the Handle server refuses or fails
+ */
+export async function readAsCaller(
+  records: V2Deps['records'],
+  { authorization }: Login,
+  { handle, authoritative }: { handle: string; authoritative: boolean },
+): Promise<CallerRecord | undefined> {
+  const answer = await readVisible(records, handle, { authorization, authoritative });
+  if (answer.values !== undefined) return { values: answer.values, isFull: answer.isFull };
+  const { handleNotFound, notResponsible } = RESPONSE_CODE;
+  if (answer.responseCode === handleNotFound) return undefined;
+  // Before a write: there is nothing to replace, and the server itself refuses a foreign prefix.
+  if (answer.responseCode === notResponsible && authoritative) return undefined;
+  throw refusalError(answer, 'read');
+}
+
+/**
+ * The public values of a record through the shared cache; undefined when the handle does not exist.
+ *
+ * @throws ServiceError when the Handle server refuses or fails
+ */
+export async function readPublic(
+  deps: Pick<V2Deps, 'resolve'>,
+  handle: string,
+): Promise<HandleValue[] | undefined> {
+  return valuesOf(await resolvePublic(deps, handle));
+}
+
+async function resolvePublic({ resolve }: Pick<V2Deps, 'resolve'>, handle: string): Promise<FromEntry> {
+  const resolution = await resolve(handle, { authoritative: false });
+  if (resolution.kind === 'entry') return resolution;
+  const { status, members, retryAfter } = resolution.refused;
+  const responseCode = members['responseCode'] as number;
+  throw refusalError({ status, members, responseCode, retryAfter }, 'read');
+}
+
+function valuesOf({ entry }: FromEntry): HandleValue[] | undefined {
+  if (entry.kind === 'not-found') return undefined;
+  return entry.kind === 'empty' ? [] : (parseJson(toText(entry.values)) as HandleValue[]);
 }

@@ -1,9 +1,9 @@
-// What a refusal of the Handle server is in ePIC v2 (api-facts: upstream answer to v2 status).
+// What a refusal of the Handle server means in ePIC v2 (table in README.md).
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
 
-type Refusing = Omit<RecordAnswer, 'body' | 'challenge'>;
+type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
 
 type Refusal = [code: ErrorCode, detail?: string];
 
@@ -11,7 +11,6 @@ const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not acc
 
 const FORBIDDEN: Refusal = ['V2_FORBIDDEN', 'its HS_ADMIN values do not give you the right to'];
 
-/** By response code: what a server says of the caller, of the handle and of itself. */
 const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
   [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not offer it'],
@@ -27,14 +26,15 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
 };
 
-/** The error that says in v2 what the server refused. A 401 is the caller's, whose password it is. */
-export function refusalOf(answer: Refusing, asked: 'read' | 'write'): ServiceError {
-  const [code, detail] = classify(answer, asked);
-  const said = answer.members['message'];
-  const quote = typeof said === 'string' ? `the Handle server says: ${said}` : undefined;
+/** The v2 error for a refusal of the Handle server. */
+export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
+  const [code, detail] = classifyRefusal(answer, operation);
+  const { message } = answer.members;
+  const quote = typeof message === 'string' ? `the Handle server says: ${message}` : undefined;
+  const text = [detail, quote].filter((part) => part !== undefined).join('; ');
   return new ServiceError(code, {
-    ...withDetail([detail, quote].filter((text) => text !== undefined).join('; ')),
-    // Clients of Handle servers take a 404 with code 100, and no other, for "there is no such handle".
+    ...(text !== '' && { detail: text }),
+    // For clients, only a 404 with response code 100 means that the handle does not exist.
     ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
     ...(answer.retryAfter !== undefined && {
       upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
@@ -42,12 +42,13 @@ export function refusalOf(answer: Refusing, asked: 'read' | 'write'): ServiceErr
   });
 }
 
-const withDetail = (detail: string): { detail?: string } => (detail === '' ? {} : { detail });
-
-function classify({ status, responseCode }: Refusing, asked: 'read' | 'write'): Refusal {
+function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 'read' | 'write'): Refusal {
   if (status === 401) return WRONG_LOGIN;
-  if (responseCode === undefined) return byStatus(status);
-  if (responseCode === RESPONSE_CODE.notResponsible) return notResponsible(asked);
+  if (responseCode === undefined) return classifyStatus(status);
+  if (responseCode === RESPONSE_CODE.notResponsible) {
+    const code = operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN';
+    return [code, 'the prefix does not live at the Handle server'];
+  }
   if (responseCode === RESPONSE_CODE.authenticationNeeded) {
     return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
   }
@@ -55,13 +56,8 @@ function classify({ status, responseCode }: Refusing, asked: 'read' | 'write'): 
   return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
 }
 
-const notResponsible = (asked: 'read' | 'write'): Refusal =>
-  asked === 'read'
-    ? ['V2_NOT_FOUND', 'the prefix does not live at the Handle server']
-    : ['V2_FORBIDDEN', 'the prefix does not live at the Handle server'];
-
-/** The HTTP container in front of the Handle server has no response codes. */
-function byStatus(status: number): Refusal {
+/** The HTTP container of the Handle server sends no response codes. */
+function classifyStatus(status: number): Refusal {
   if (status === 403) return FORBIDDEN;
   if (status === 404) return ['V2_NOT_FOUND'];
   if (status === 413) return ['BODY_TOO_LARGE', 'for the Handle server'];

@@ -1,58 +1,97 @@
-// Which handles of a prefix hold certain values: asked of a reverse look-up service, or found by reading.
+// Lists and searches the handles of a prefix: upstream list, reverse look-up service, patterns.
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
+import type { RecordAnswer } from '../upstream/record-answer.js';
 import type { Call, V2Deps } from './deps.js';
-import { fromUpstream } from './from-upstream.js';
-import { type Paging, countHandles, listHandles } from './listing.js';
-import { mapLimited } from './map-limited.js';
-import { publicValues } from './public-record.js';
-import { matchesPattern } from './pattern.js';
+import { readPublic } from './read.js';
+import { refusalError } from './refusal.js';
+import { toV2 } from './translation/translate.js';
 
-/** Type and pattern; the type `handle` stands for the suffix. */
+export interface Paging {
+  /** 0: no limit. */
+  limit: number;
+  /** From 1. */
+  page: number;
+}
+
+/** The caller needs the right to list the prefix. */
+export async function listHandles(
+  { records }: Pick<V2Deps, 'records'>,
+  { login }: Call,
+  { prefix, limit, page }: Paging & { prefix: string },
+): Promise<string[]> {
+  const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
+  const answer = await records.list(prefix, { authorization: login.authorization, ...paging });
+  const { handles } = assertListed(answer).members;
+  const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
+  if (!isList) throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'a list without handles' });
+  return handles;
+}
+
+/** A page of size 0 has the total count and no handles. */
+async function countHandles(
+  { records }: Pick<V2Deps, 'records'>,
+  { login }: Call,
+  prefix: string,
+): Promise<number> {
+  const { authorization } = login;
+  const answer = await records.list(prefix, { authorization, page: 0, pageSize: 0 });
+  // A text of digits (recording "list: page=0&pageSize=3").
+  const { totalCount } = assertListed(answer).members;
+  const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
+  if (typeof count === 'number' && Number.isInteger(count)) return count;
+  throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'a list without totalCount' });
+}
+
+function assertListed(answer: RecordAnswer): RecordAnswer {
+  if (answer.status === 200) return answer;
+  throw refusalError(answer, 'read');
+}
+
+/** Type and pattern; the type `handle` is the suffix. */
 export type Condition = readonly [type: string, pattern: string];
 
-export interface Search extends Paging {
+interface HandleSearch extends Paging {
   prefix: string;
   conditions: readonly Condition[];
 }
 
-/** More than any answer can hold; a service that gives so many has more. */
-const ALL = 1_000_000;
+/** A service that returns this many may have more. */
+const MAX_RESULTS = 1_000_000;
 
-/** All that match, or an error: never a part of them, and never what does not match. */
-export async function searchHandles(deps: V2Deps, call: Call, search: Search): Promise<string[]> {
+/** All matches or an error, never a partial result. */
+export async function searchHandles(deps: V2Deps, call: Call, search: HandleSearch): Promise<string[]> {
   const { reverseLookup } = deps;
-  if (reverseLookup === undefined) return paged(await readThrough(deps, call, search), search);
+  if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   const { limit, page } = search;
-  // Services count pages from 0 or from 1; the first page, as long as needed, is the same for both.
-  const wanted = limit === 0 ? ALL : limit * page;
+  // Services number pages from 0 or from 1: one first page that is long enough is the same for both.
+  const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  const found = await reverseLookup({ ...search, limit: wanted, authorization });
+  const found = await reverseLookup({ ...search, limit: size, authorization });
   if (found === 'unauthorized') throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'for a search' });
   if (found === 'forbidden') throw new ServiceError('V2_FORBIDDEN', { detail: 'a search' });
-  if (found.length >= ALL) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
-  return paged(found.slice(0, wanted), search);
+  if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
+  return pageOf(found.slice(0, size), search);
 }
 
-const paged = (handles: readonly string[], { limit, page }: Paging): string[] =>
+const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
-/** The list with the caller's rights, each record through the cache. One that fails fails the search. */
-async function readThrough(deps: V2Deps, call: Call, { prefix, conditions }: Search): Promise<string[]> {
+/** Lists with the caller's rights, and reads each public record through the cache. One failure fails the search. */
+async function scanPrefix(deps: V2Deps, call: Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
   const { concurrency, maxHandles } = deps.settings.search;
-  const count = await countHandles(deps, call, prefix);
-  requireFew(count, maxHandles);
+  assertScannable(await countHandles(deps, call, prefix), maxHandles);
   const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
-  requireFew(handles.length, maxHandles);
+  assertScannable(handles.length, maxHandles);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const values = await publicValues(deps, handle);
-    return values !== undefined && conditions.every((condition) => holdsFor(condition, handle, values));
+    const values = await readPublic(deps, handle);
+    return values !== undefined && conditions.every((condition) => isMatch(condition, handle, values));
   });
   return handles.filter((_handle, at) => matching[at]);
 }
 
-function requireFew(count: number, maxHandles: number): void {
+function assertScannable(count: number, maxHandles: number): void {
   if (count <= maxHandles) return;
   const detail =
     `the prefix has ${count} handles, and at most ${maxHandles} are read for one search;` +
@@ -60,15 +99,69 @@ function requireFew(count: number, maxHandles: number): void {
   throw new ServiceError('V2_NOT_SUPPORTED', { detail });
 }
 
-function holdsFor([type, pattern]: Condition, handle: string, values: readonly HandleValue[]): boolean {
+function isMatch([type, pattern]: Condition, handle: string, values: readonly HandleValue[]): boolean {
   if (type === 'handle') {
     const suffix = handle.slice(handle.indexOf('/') + 1);
     return matchesPattern(upperAscii(pattern), upperAscii(suffix));
   }
-  return fromUpstream(values).some(
+  return toV2(values).some(
     (value) =>
       value.type === type &&
       typeof value.parsed_data === 'string' &&
       matchesPattern(pattern, value.parsed_data),
   );
+}
+
+/** `*` matches any text, `~` escapes the next character. Linear time, without backtracking. */
+export function matchesPattern(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = splitPattern(pattern);
+  const last = rest.pop();
+  if (last === undefined) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) {
+    return false;
+  }
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const part of rest) {
+    const found = text.indexOf(part, at);
+    if (found === -1 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** The literal texts between the stars. */
+function splitPattern(pattern: string): string[] {
+  const parts: string[] = [];
+  let part = '';
+  for (const token of pattern.match(/~[^]|[^]/gu) ?? []) {
+    if (token === '*') {
+      parts.push(part);
+      part = '';
+    } else part += token.length > 1 && token.startsWith('~') ? token.slice(1) : token;
+  }
+  return [...parts, part];
+}
+
+/** Maps with bounded concurrency, in order. After the first failure no further work starts. */
+export async function mapLimited<T, R>(
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  const queue = items.entries();
+  let hasFailed = false;
+  const worker = async (): Promise<void> => {
+    for (const [at, item] of queue) {
+      if (hasFailed) return;
+      results[at] = await work(item);
+    }
+  };
+  const workers = Array.from({ length: Math.min(concurrency, items.length) }, worker);
+  await Promise.all(workers).catch((failure: unknown) => {
+    hasFailed = true;
+    throw failure;
+  });
+  return results;
 }

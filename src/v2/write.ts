@@ -1,136 +1,126 @@
-// Writes of a record: fenced, so that both interfaces see the new record as soon as it is acknowledged.
+// PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly this list of values (204).
 import { ServiceError } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { HandleValue } from '../handle/value.js';
-import { type WriteOutcome, judgeWrite } from '../handle/write-outcome.js';
-import type { RecordAnswer } from '../upstream/record-answer.js';
-import type { V2Deps } from './deps.js';
-import { etagOf } from './etag.js';
-import type { Login } from './login.js';
-import type { WritePlan } from './merge.js';
-import { readAs } from './record.js';
-import { refusalOf } from './refusal.js';
+import { contextOf } from '../http/context.js';
+import { isCreateOnly } from '../http/preconditions.js';
+import { assertJson, withJson } from './body.js';
+import { assertPreconditions } from './conditions.js';
+import type { Call, V2Deps } from './deps.js';
+import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
+import { lockHolder } from './login.js';
+import { buildRecord } from './ownership.js';
+import { type CallerRecord, readAsCaller } from './read.js';
+import type { HandleResource } from './resource.js';
+import { PRIVATE, send } from './response.js';
+import { readInputs } from './translation/schema.js';
+import type { V2Input } from './translation/value.js';
+import { planWrite } from './translation/write-plan.js';
+import { type WrittenRecord, sendWritten } from './write-response.js';
 
-export type WriteDeps = Pick<V2Deps, 'records' | 'fence'>;
+/** Tries when writers outside the lock create and delete the handle between our read and our write. */
+const MAX_TRIES = 3;
 
-export interface Write {
-  login: Login;
-  handle: string;
+interface PutTarget extends HandleResource {
+  inputs: readonly V2Input[];
 }
 
-type Step = () => Promise<RecordAnswer>;
-
-/**
- * Creates a record where there is none; the server looks and writes in one step. When nobody can tell
- * what became of it, the record is looked for, and nothing is tried a second time.
- *
- * @throws ServiceError when it was refused, or when it stays unknown whether it was carried out
- */
-export async function createRecord(
-  { records, fence: raise }: WriteDeps,
-  { login, handle, values }: Write & { values: readonly HandleValue[] },
-): Promise<'created' | 'exists'> {
-  const { authorization } = login;
-  const fence = await raise(handle);
-  const attempt = await attempted(() => records.put(handle, { authorization, values, overwrite: false }));
-  if (attempt.outcome === 'unknown') {
-    const isThere = await holds({ records }, { login, handle, values }).catch(() => false);
-    await (isThere ? fence.changed() : fence.unknown());
-    if (isThere) return 'created';
-    throw failureOf(attempt);
-  }
-  await fence[attempt.outcome]();
-  if (attempt.kind === 'done') return 'created';
-  if (attempt.kind === 'failed') throw attempt.failure;
-  if (attempt.answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
-  throw refusalOf(attempt.answer, 'write');
-}
-
-/** Whether the handle holds these very values, as far as the caller may see. */
-export async function holds(
-  { records }: Pick<V2Deps, 'records'>,
-  { login, handle, values }: Write & { values: readonly HandleValue[] },
-): Promise<boolean> {
-  const record = await readAs(records, login, { handle, authoritative: true });
-  return record !== undefined && etagOf(record.values) === etagOf(values);
-}
-
-/** Replaces a record. `created`: it had been deleted since it was read. */
-export async function replaceRecord(
-  deps: WriteDeps,
-  { login, handle, plan }: Write & { plan: WritePlan },
-): Promise<'created' | 'updated'> {
-  const last = await runFenced(deps, handle, stepsOf(deps, { login, handle, plan }));
-  return last?.status === 201 && plan.kind === 'whole' ? 'created' : 'updated';
-}
-
-function stepsOf({ records }: WriteDeps, { login, handle, plan }: Write & { plan: WritePlan }): Step[] {
-  const { authorization } = login;
-  if (plan.kind === 'whole') {
-    return [() => records.put(handle, { authorization, values: plan.values, overwrite: true })];
-  }
-  const { add, change, remove } = plan;
-  return [
-    ...(add.length > 0
-      ? [() => records.putValues(handle, { authorization, values: add, overwrite: false })]
-      : []),
-    ...(change.length > 0
-      ? [() => records.putValues(handle, { authorization, values: change, overwrite: true })]
-      : []),
-    ...(remove.length > 0 ? [() => records.remove(handle, { authorization, indexes: remove })] : []),
-  ];
-}
-
-/**
- * Takes the steps until one is refused. What was done before stays done, so it is forgotten all the same.
- *
- * @throws ServiceError for the first step that was not done
- */
-export async function runFenced(
-  { fence: raise }: Pick<WriteDeps, 'fence'>,
-  handle: string,
-  steps: readonly Step[],
-): Promise<RecordAnswer | undefined> {
-  const fence = await raise(handle);
-  let last: RecordAnswer | undefined;
-  for (const step of steps) {
-    const attempt = await attempted(step);
-    if (attempt.kind === 'done') {
-      last = attempt.answer;
-      continue;
-    }
-    await fence[last === undefined || attempt.outcome === 'unknown' ? attempt.outcome : 'changed']();
-    throw failureOf(attempt);
-  }
-  await (last === undefined ? fence.unchanged() : fence.changed());
-  return last;
-}
-
-/** One step of a write, and what it means for the record. */
-type Attempt = { outcome: WriteOutcome } & (
-  | { kind: 'done' | 'refused'; answer: RecordAnswer }
-  /** No answer came. */
-  | { kind: 'failed'; failure: unknown }
-);
-
-async function attempted(step: Step): Promise<Attempt> {
-  try {
-    const answer = await step();
-    return { kind: answer.status < 300 ? 'done' : 'refused', outcome: judgeWrite(answer), answer };
-  } catch (failure) {
-    return { kind: 'failed', outcome: judgeWrite({ failure }), failure };
-  }
-}
-
-function failureOf(attempt: Exclude<Attempt, { kind: 'done' }>): unknown {
-  if (attempt.kind !== 'failed') return refusalOf(attempt.answer, 'write');
-  const { failure } = attempt;
-  return failure instanceof ServiceError && failure.code === 'UPSTREAM_UNREACHABLE' ? lost(failure) : failure;
-}
-
-/** The request was on its way: for the caller that is the same as no answer in time. */
-const lost = (cause: unknown): ServiceError =>
-  new ServiceError('UPSTREAM_TIMEOUT', {
-    detail: 'the connection was lost, and nobody knows whether the write was carried out',
-    cause,
+export async function putHandle(deps: V2Deps, call: Call, resource: HandleResource): Promise<void> {
+  const { req, res } = call;
+  contextOf(res).result = 'write';
+  assertJson(req);
+  await withJson(deps, req, async (json) => {
+    const target = { ...resource, inputs: readInputs(json) };
+    await (isCreateOnly(req) ? putNew(deps, call, target) : putLocked(deps, call, target));
   });
+}
+
+/** `If-None-Match: *` needs no read and no lock: the Handle server itself creates only where nothing is. */
+async function putNew(deps: V2Deps, call: Call, target: PutTarget): Promise<void> {
+  const written = await create(deps, call, target);
+  if (written !== undefined) await sendWritten(deps, call, { ...written, isLocked: false });
+  else throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
+}
+
+/** The response is sent under the lock, so that its ETag is that of this write. */
+function putLocked(deps: V2Deps, call: Call, target: PutTarget): Promise<void> {
+  return deps.lock(target.handle, {
+    holder: lockHolder(call.login),
+    read: () => readCurrent(deps, call, target.handle),
+    work: async (current) => {
+      await sendWritten(deps, call, await createOrReplace(deps, call, { ...target, current }));
+    },
+  });
+}
+
+async function createOrReplace(
+  deps: V2Deps,
+  call: Call,
+  target: PutTarget & { current: CallerRecord | undefined },
+): Promise<WrittenRecord> {
+  let { current } = target;
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    if (tries > 0) current = await readCurrent(deps, call, target.handle);
+    const written = await (current === undefined
+      ? create(deps, call, target)
+      : replace(deps, call, { ...target, current }));
+    if (written !== undefined) return written;
+  }
+  throw new ServiceError('BUSY', { detail: 'concurrent modification' });
+}
+
+/** The record as the caller can read it, when the preconditions hold for it. */
+async function readCurrent(
+  { records }: V2Deps,
+  { req, login }: Call,
+  handle: string,
+): Promise<CallerRecord | undefined> {
+  const current = await readAsCaller(records, login, { handle, authoritative: true });
+  assertPreconditions(req, current?.values);
+  return current;
+}
+
+/** Undefined when the handle exists. */
+async function create(
+  deps: V2Deps,
+  { login }: Call,
+  { handle, rawHandle, inputs }: PutTarget,
+): Promise<WrittenRecord | undefined> {
+  const values = await buildRecord(deps, { inputs, handle, login, current: [] });
+  const outcome = await createRecord(deps, { login, handle, values });
+  return outcome === 'created' ? { handle, rawHandle, isNew: true, values } : undefined;
+}
+
+/** Undefined when the handle was deleted since it was read. */
+async function replace(
+  deps: V2Deps,
+  { login }: Call,
+  { handle, rawHandle, inputs, current }: PutTarget & { current: CallerRecord },
+): Promise<WrittenRecord | undefined> {
+  const values = await buildRecord(deps, { inputs, handle, login, current: current.values });
+  const plan = planWrite({ current: current.values, isFull: current.isFull, next: values });
+  try {
+    const outcome = await replaceRecord(deps, { login, handle, plan });
+    return { handle, rawHandle, isNew: outcome === 'created', values };
+  } catch (failure) {
+    const isGone = failure instanceof ServiceError && failure.code === 'V2_NOT_FOUND';
+    if (isGone && plan.kind === 'by-index') return undefined;
+    throw failure;
+  }
+}
+
+/** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
+export async function deleteHandle(deps: V2Deps, call: Call, { handle }: HandleResource): Promise<void> {
+  const { res, login } = call;
+  contextOf(res).result = 'write';
+  const read = async (): Promise<void> => {
+    const current = await readCurrent(deps, call, handle);
+    if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
+  };
+  if (!deps.mayDelete(handle)) {
+    await read();
+    throw new ServiceError('V2_NO_DELETE', { detail: 'the operator of this service has turned it off' });
+  }
+  const { authorization } = login;
+  const work = () => runFenced(deps, handle, [() => deps.records.remove(handle, { authorization })]);
+  await deps.lock(handle, { holder: lockHolder(login), read, work });
+  send(res, { status: 204, headers: PRIVATE });
+}

@@ -4,13 +4,12 @@ import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/admin-data.js';
-import { parsedData } from '../../src/v2/content.js';
-import { etagOf } from '../../src/v2/etag.js';
-import { fromUpstream } from '../../src/v2/from-upstream.js';
-import { planWrite } from '../../src/v2/merge.js';
-import { readInput } from '../../src/v2/schema.js';
-import { toUpstream } from '../../src/v2/to-upstream.js';
-import type { V2Value } from '../../src/v2/value.js';
+import { parseData } from '../../src/v2/translation/v2-data.js';
+import { recordEtag } from '../../src/v2/conditions.js';
+import { toV2, toRecord } from '../../src/v2/translation/translate.js';
+import { planWrite } from '../../src/v2/translation/write-plan.js';
+import { readInputs } from '../../src/v2/translation/schema.js';
+import type { V2Value } from '../../src/v2/translation/value.js';
 import { automaticAdmin } from '../support/v2-values.js';
 
 const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
@@ -67,7 +66,7 @@ const v2Values: fc.Arbitrary<V2Value> = fc
   .map(({ idx, content: { type, data }, life, references, privs }) => ({
     idx,
     type,
-    parsed_data: parsedData(type, data),
+    parsed_data: parseData(type, data),
     data: data.toString('base64'),
     ...life,
     refs: references.map(({ handle, index }) => `${index}:${handle}`),
@@ -80,7 +79,7 @@ const v2Records = fc
 
 /** Sends a list, without the administrator that may be added. */
 const translated = (body: readonly object[]): HandleValue[] =>
-  toUpstream(readInput(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
+  toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
 
 /** What a Handle server makes of values that are sent to it. */
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
@@ -88,21 +87,21 @@ const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
 
 describe('a v2 list', () => {
   test.prop([v2Records])('comes back from its record values as it was', (list) => {
-    expect(fromUpstream(translated(list))).toEqual(list);
+    expect(toV2(translated(list))).toEqual(list);
   });
 
   test.prop([v2Records])('comes back from a Handle server as it was', (list) => {
-    expect(fromUpstream(throughServer(translated(list)))).toEqual(list);
+    expect(toV2(throughServer(translated(list)))).toEqual(list);
   });
 
   test.prop([v2Records])('keeps its tag when it is sent back', (list) => {
     const stored = throughServer(translated(list));
-    expect(etagOf(throughServer(translated(fromUpstream(stored))))).toBe(etagOf(stored));
+    expect(recordEtag(throughServer(translated(toV2(stored))))).toBe(recordEtag(stored));
   });
 
   test.prop([v2Records])('that is sent back changes nothing on the server', (list) => {
     const stored = throughServer(translated(list));
-    const next = translated(fromUpstream(stored));
+    const next = translated(toV2(stored));
     const plan = planWrite({ current: stored, isFull: true, next });
     expect(plan.kind === 'whole' && throughServer(plan.values)).toEqual(stored);
   });
@@ -131,7 +130,7 @@ describe('a v2 list', () => {
 
 describe('a text', () => {
   test.prop([texts])('comes back in parsed_data or, with control characters, in data', (text) => {
-    const [shown] = fromUpstream(throughServer(translated([{ type: 'X', parsed_data: text }])));
+    const [shown] = toV2(throughServer(translated([{ type: 'X', parsed_data: text }])));
     expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
     expect([text, null]).toContain(shown!.parsed_data);
   });
@@ -143,7 +142,7 @@ describe('a text', () => {
   test.prop([fc.oneof(texts, almostBase64)])(
     'comes back from data too, unless it is canonical base64',
     (text) => {
-      const [shown] = fromUpstream(throughServer(translated([{ type: 'X', data: text }])));
+      const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
       const bytes = Buffer.from(text, 'base64');
       const isBase64 = bytes.toString('base64') === text;
       expect(shown!.data).toBe(isBase64 ? text : Buffer.from(text).toString('base64'));

@@ -1,8 +1,8 @@
 // Short ways to write values of the record interface, and to translate a v2 body.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
-import { readInput } from '../../src/v2/schema.js';
-import { type AutomaticAdmin, toUpstream } from '../../src/v2/to-upstream.js';
-import type { V2Input } from '../../src/v2/value.js';
+import { readInputs } from '../../src/v2/translation/schema.js';
+import { type AutomaticAdmin, toRecord } from '../../src/v2/translation/translate.js';
+import type { V2Input } from '../../src/v2/translation/value.js';
 
 const PERMISSIONS = '011111110011';
 
@@ -28,12 +28,12 @@ export const adminValue = (index: number, { handle, index: adminIndex }: ValueRe
 
 /** What a body becomes upstream. */
 export const sent = (body: unknown, current: readonly HandleValue[] = []): HandleValue[] =>
-  toUpstream(readInput(body), { automaticAdmin, current });
+  toRecord(readInputs(body), { automaticAdmin, current });
 
 /** How one value of type X with these members is read; its content is a text where they have none. */
 export const readOne = (members: object): V2Input => {
   const content = 'data' in members || 'parsed_data' in members ? {} : { parsed_data: 'x' };
-  return readInput([{ type: 'X', ...content, ...members }])[0]!;
+  return readInputs([{ type: 'X', ...content, ...members }])[0]!;
 };
 
 /** Where the values are: index and type. */

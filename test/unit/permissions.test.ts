@@ -6,7 +6,7 @@ import { toText } from '../../src/handle/bytes.js';
 import { publicValues } from '../../src/handle/record.js';
 import { isPublic, lastFourPermissions } from '../../src/handle/value.js';
 import { readReply } from '../../src/upstream/reply.js';
-import { permissionsToSend, showPrivs } from '../../src/v2/privs.js';
+import { permissionsToSend, showPermissions } from '../../src/v2/translation/attributes.js';
 
 const valueWith = (permissions: unknown) => ({
   index: 1,
@@ -56,7 +56,7 @@ describe('the last four digits', () => {
   ])('decide: %j is public: %s', (permissions, expected, privs) => {
     expect(isPublic({ permissions })).toBe(expected);
     expect(shownBy(permissions)).toEqual([expected, expected]);
-    expect(showPrivs(permissions)).toBe(privs);
+    expect(showPermissions(permissions)).toBe(privs);
   });
 
   test('decide for every string of up to six digits, and fewer than four are private', () => {
@@ -65,7 +65,7 @@ describe('the last four digits', () => {
         const permissions = length === 0 ? '' : bits.toString(2).padStart(length, '0');
         const isReadable = length >= 4 && permissions.slice(-4)[2] === '1';
         expect(isPublic({ permissions }), permissions).toBe(isReadable);
-        expect(showPrivs(permissions)[2] === 'r', permissions).toBe(isReadable);
+        expect(showPermissions(permissions)[2] === 'r', permissions).toBe(isReadable);
       }
     }
   });

@@ -1,13 +1,13 @@
 // What a v2 body may say, and how it is told what is wrong with it.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { readInput } from '../../src/v2/schema.js';
+import { readInputs } from '../../src/v2/translation/schema.js';
 import { cpuMs } from '../support/cpu-time.js';
 import { readOne } from '../support/v2-values.js';
 
 const refusal = (body: unknown): string => {
   try {
-    readInput(body);
+    readInputs(body);
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'V2_BAD_BODY') return error.message;
     throw error;
@@ -242,7 +242,7 @@ it('passes over timestamps of all kinds and unknown properties', () => {
 it('reads a hundred thousand references without holding up others for long', async () => {
   const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
   const ms = await cpuMs(() => {
-    expect(readInput(Array<typeof value>(2048).fill(value))).toHaveLength(2048);
+    expect(readInputs(Array<typeof value>(2048).fill(value))).toHaveLength(2048);
   });
   expect(ms).toBeLessThan(2000);
 });

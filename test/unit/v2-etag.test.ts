@@ -1,7 +1,7 @@
 // The tag of a record: the same for the same values, another for any difference a caller can see.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { etagOf, lastModified } from '../../src/v2/etag.js';
+import { recordEtag, lastModified } from '../../src/v2/conditions.js';
 import { textValue } from '../support/v2-values.js';
 
 const value: HandleValue = {
@@ -13,7 +13,7 @@ const value: HandleValue = {
   ],
 };
 const other = textValue(2, 'EMAIL');
-const tag = etagOf([value, other]);
+const tag = recordEtag([value, other]);
 
 it('is strong and has 22 characters', () => {
   expect(tag).toMatch(/^"[\w-]{22}"$/);
@@ -31,7 +31,7 @@ describe('the tag stays when', () => {
     ['the default permissions are written out', [{ ...value, permissions: '1110' }, other]],
     ['a secret key comes in', [value, other, textValue(300, 'HS_SECKEY')]],
   ])('%s', (_case, values) => {
-    expect(etagOf(values)).toBe(tag);
+    expect(recordEtag(values)).toBe(tag);
   });
 });
 
@@ -46,7 +46,7 @@ describe('the tag changes when', () => {
     ['a reference is another', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
     ['the permissions are others', [{ ...value, permissions: '1100' }, other]],
   ])('%s', (_case, values) => {
-    expect(etagOf(values)).not.toBe(tag);
+    expect(recordEtag(values)).not.toBe(tag);
   });
 });
 

@@ -2,20 +2,20 @@
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { fromUpstream } from '../../src/v2/from-upstream.js';
+import { toV2 } from '../../src/v2/translation/translate.js';
 import { textValue } from '../support/v2-values.js';
 
-const one = (members: Partial<HandleValue>) => fromUpstream([{ ...textValue(1, 'X'), ...members }])[0]!;
+const one = (members: Partial<HandleValue>) => toV2([{ ...textValue(1, 'X'), ...members }])[0]!;
 
 it('sorts by index', () => {
   const values = [100, 30, 2, 7].map((index) => textValue(index, 'X'));
-  expect(fromUpstream(values).map(({ idx }) => idx)).toEqual([2, 7, 30, 100]);
+  expect(toV2(values).map(({ idx }) => idx)).toEqual([2, 7, 30, 100]);
 });
 
 it('never shows a secret key, however its type is written', () => {
   const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS'];
   const values = types.map((type, at) => textValue(at + 1, type));
-  expect(fromUpstream(values).map(({ type }) => type)).toEqual(['HS_SECKEYS']);
+  expect(toV2(values).map(({ type }) => type)).toEqual(['HS_SECKEYS']);
 });
 
 describe('text', () => {
@@ -84,7 +84,7 @@ describe('data with a form of their own', () => {
       ...textValue(at + 1, 'HS_SITE'),
       data,
     }));
-    const shown = fromUpstream([...broken, textValue(9, 'URL', 'u')]);
+    const shown = toV2([...broken, textValue(9, 'URL', 'u')]);
     expect(shown.map(({ data }) => data)).toEqual(['', '', '', '', 'dQ==']);
   });
 
@@ -99,7 +99,7 @@ describe('data with a form of their own', () => {
 });
 
 it('shows what is left out upstream at its default', () => {
-  expect(fromUpstream([{ index: 1, type: 'X', data: 'x' }])).toEqual([
+  expect(toV2([{ index: 1, type: 'X', data: 'x' }])).toEqual([
     { idx: 1, type: 'X', parsed_data: 'x', data: 'eA==', ttl_type: 0, ttl: 86400, refs: [], privs: 'rwr-' },
   ]);
 });

@@ -1,6 +1,6 @@
 // Work on many things, of which only some run at the same time.
 import { expect, test } from 'vitest';
-import { mapLimited } from '../../src/v2/map-limited.js';
+import { mapLimited } from '../../src/v2/search.js';
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,8 +1,8 @@
 // An update keeps what v2 does not show, and never overwrites it.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { fromUpstream } from '../../src/v2/from-upstream.js';
-import { planWrite } from '../../src/v2/merge.js';
+import { toV2 } from '../../src/v2/translation/translate.js';
+import { planWrite } from '../../src/v2/translation/write-plan.js';
 import { places, sent, textValue } from '../support/v2-values.js';
 
 const secretToSend: HandleValue = { ...textValue(300, 'HS_SECKEY', 'geheim'), permissions: '1100' };
@@ -48,7 +48,7 @@ describe('after the whole record was read', () => {
 
   it('a value that comes back as it was shown is sent in the form of the server', () => {
     const site = { ...textValue(2, 'HS_SITE'), data: { format: 'site', value: { unknown: 'member' } } };
-    const back = sent(fromUpstream([url, site]), [url, site]);
+    const back = sent(toV2([url, site]), [url, site]);
     expect(whole([url, site], back)).toContainEqual(site);
   });
 });

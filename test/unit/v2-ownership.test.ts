@@ -1,7 +1,7 @@
 // A write never leaves a record that the caller can no longer change.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
-import { type ReadRecord, requireOwnership } from '../../src/v2/ownership.js';
+import { type ReadGroup, assertOwnership } from '../../src/v2/ownership.js';
 import { adminValue, textValue } from '../support/v2-values.js';
 
 const identity = { handle: '21.T1/USER01', index: 300 };
@@ -18,8 +18,8 @@ const writing = (
   {
     current = [],
     readRecord = () => Promise.resolve([]),
-  }: { current?: HandleValue[]; readRecord?: ReadRecord } = {},
-) => requireOwnership({ handle: '21.T1/x', values, current, identity, automatic }, readRecord);
+  }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
+) => assertOwnership({ handle: '21.T1/x', values, current, identity, automatic }, readRecord);
 
 const weak = (admin: ValueReference): HandleValue => ({
   index: 100,
@@ -52,7 +52,7 @@ describe('a write is allowed when an administrator', () => {
       [group.handle, vlist(stranger, inner)],
       [inner.handle, vlist(identity)],
     ]);
-    const readRecord: ReadRecord = (handle) => Promise.resolve(records.get(handle) ?? []);
+    const readRecord: ReadGroup = (handle) => Promise.resolve(records.get(handle) ?? []);
     await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
   });
 
@@ -102,20 +102,20 @@ describe('a write is refused when', () => {
 
 describe('the search in groups', () => {
   it('comes to an end when groups name each other', async () => {
-    const readRecord = vi.fn<ReadRecord>(() => Promise.resolve(vlist(group)));
+    const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(group)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
     expect(readRecord).toHaveBeenCalledTimes(1);
   });
 
   it('asks for 32 records at most', async () => {
     const many = Array.from({ length: 100 }, (_, at) => ({ handle: `21.T1/G${at}`, index: 200 }));
-    const readRecord = vi.fn<ReadRecord>(() => Promise.resolve(vlist(...many)));
+    const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(...many)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
     expect(readRecord).toHaveBeenCalledTimes(32);
   });
 
   it('is not made when the caller is named', async () => {
-    const readRecord = vi.fn<ReadRecord>();
+    const readRecord = vi.fn<ReadGroup>();
     await writing([adminValue(100, stranger), adminValue(101, identity)], { readRecord });
     expect(readRecord).not.toHaveBeenCalled();
   });

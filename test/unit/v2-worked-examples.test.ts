@@ -1,7 +1,7 @@
 // The record of the v2 documentation, in both directions, byte for byte.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { fromUpstream } from '../../src/v2/from-upstream.js';
+import { toV2 } from '../../src/v2/translation/translate.js';
 import { sent } from '../support/v2-values.js';
 
 const TIMESTAMP = '2013-11-26T11:58:14Z';
@@ -52,7 +52,7 @@ const v2 = [
 
 describe('the documented record', () => {
   it('is shown in v2 as documented, to the order of the members', () => {
-    const shown = fromUpstream(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
+    const shown = toV2(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
     expect(JSON.stringify(shown)).toBe(JSON.stringify(v2));
   });
 

@@ -1,7 +1,7 @@
 // DELETE: what is asked of the Handle server, with and without nodelete.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
-import { etagOf } from '../../src/v2/etag.js';
+import { recordEtag } from '../../src/v2/conditions.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
@@ -72,7 +72,7 @@ describe('where deletion is on', () => {
 
   test('with the tag of the present it is removed', async () => {
     const { answer, sent } = await removed([says.record(RECORD), says.done], on, {
-      'If-Match': etagOf(RECORD),
+      'If-Match': recordEtag(RECORD),
     });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });

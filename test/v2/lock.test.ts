@@ -1,7 +1,7 @@
 // Who holds a handle for a write: only callers whose login the Handle server has accepted, each in turn.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
-import { etagOf } from '../../src/v2/etag.js';
+import { recordEtag } from '../../src/v2/conditions.js';
 import { gate } from '../support/lock-contract.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -116,7 +116,7 @@ describe('a record that was read before its turn', () => {
     const open = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
-    const tag = etagOf([URL_VALUE, ADMIN_VALUE]);
+    const tag = recordEtag([URL_VALUE, ADMIN_VALUE]);
     const first = v2(`/${NAME}`, put({ body: [second], headers: { 'If-Match': tag } }));
     await expect.poll(() => asked).toHaveLength(2);
     const late = v2(`/${NAME}`, put({ as: USER02, headers: { 'If-Match': tag } }));

@@ -1,6 +1,6 @@
 // PUT: the requests it becomes, and what is made of each answer.
 import { describe, expect, test } from 'vitest';
-import { etagOf } from '../../src/v2/etag.js';
+import { recordEtag } from '../../src/v2/conditions.js';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -93,7 +93,7 @@ describe('PUT with If-None-Match: *', () => {
   test('has the tag of what was sent when somebody else has replaced it since', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer } = await answered([says.created, says.record([other, ADMIN_VALUE])], createOnly);
-    expect([answer.status, answer.headers.etag]).toEqual([201, etagOf(RECORD)]);
+    expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);
     expect(answer.headers).not.toHaveProperty('last-modified');
   });
 
@@ -196,7 +196,7 @@ describe('PUT with conditions', () => {
   test.each([{ 'If-Match': '"old"' }, { 'If-Match': '"a", "b"' }, { 'If-None-Match': '"x", W/TAG' }])(
     'that do not hold writes nothing: %j',
     async (given) => {
-      const tag = etagOf(RECORD);
+      const tag = recordEtag(RECORD);
       const headers = JSON.parse(JSON.stringify(given).replace('TAG', tag.replaceAll('"', '\\"'))) as object;
       const { answer, sent } = await answered([says.record(RECORD)], { headers: { ...headers } });
       expect([answer.status, sent]).toEqual([412, [GET]]);
@@ -205,14 +205,14 @@ describe('PUT with conditions', () => {
   );
 
   test.each([
-    ['If-Match', `"x", ${etagOf(RECORD)}`],
+    ['If-Match', `"x", ${recordEtag(RECORD)}`],
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
   ])('that hold writes: %s %s', async (name, value) => {
     const script = [says.record(RECORD), says.done, says.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
-    expect(answer.headers.etag).toBe(etagOf(RECORD));
+    expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
   test('If-Match of a handle that does not exist is 412', async () => {

@@ -1,6 +1,6 @@
 // GET and HEAD of a handle: as a caller who logged in, and from the shared cache.
 import { describe, expect, test } from 'vitest';
-import { etagOf } from '../../src/v2/etag.js';
+import { recordEtag } from '../../src/v2/conditions.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
@@ -25,7 +25,7 @@ describe('a caller who logged in', () => {
     expect(answer.headers).toMatchObject({
       'content-type': 'application/json;charset=utf-8',
       'cache-control': 'no-store',
-      etag: etagOf(RECORD),
+      etag: recordEtag(RECORD),
       'last-modified': 'Sat, 21 Nov 2026 09:00:00 GMT',
       vary: 'Accept-Encoding, Authorization, Origin',
     });
@@ -67,9 +67,9 @@ describe('a caller who logged in', () => {
   test('is told 304 for the tag that is known already', async () => {
     scriptUpstream(says.record(RECORD), says.record(RECORD));
     const { v2 } = await start();
-    const headers = { 'If-None-Match': `"x", W/${etagOf(RECORD)}` };
+    const headers = { 'If-None-Match': `"x", W/${recordEtag(RECORD)}` };
     const answer = await v2(`/${NAME}`, { headers });
-    expect([answer.status, answer.text, answer.headers.etag]).toEqual([304, '', etagOf(RECORD)]);
+    expect([answer.status, answer.text, answer.headers.etag]).toEqual([304, '', recordEtag(RECORD)]);
     expect((await v2(`/${NAME}`, { headers: { 'If-Match': '"x"' } })).status).toBe(412);
   });
 
@@ -100,9 +100,9 @@ describe('without a login', () => {
       age: '10',
       'cache-control': 'public, max-age=60',
       'cache-status': 'handle-resolver-proxy; hit; ttl=3590',
-      etag: etagOf(RECORD),
+      etag: recordEtag(RECORD),
     });
-    const headers = { 'If-None-Match': etagOf(RECORD) };
+    const headers = { 'If-None-Match': recordEtag(RECORD) };
     expect((await v2(`/${NAME}`, { as: null, headers })).status).toBe(304);
     expect(upstream.asked).toBe(1);
   });

@@ -1,4 +1,4 @@
-// The `data` of a record-interface value: read to bytes, and written of bytes.
+// Translates the data of a value between bytes and the record interface's `{format, value}`.
 import {
   encodeAdmin,
   encodeVlist,
@@ -6,15 +6,15 @@ import {
   decodeAdmin,
   decodeVlist,
   type AdminJson,
-} from '../handle/admin-data.js';
-import { decodeOrNothing } from '../handle/bytes-codec.js';
-import { keyFromJson } from '../handle/key-data.js';
-import { siteFromJson } from '../handle/site-data.js';
-import type { HandleValue, ValueReference } from '../handle/value.js';
-import { isShowable } from './content.js';
+} from '../../handle/admin-data.js';
+import { decodeOrNothing } from '../../handle/bytes-codec.js';
+import { keyFromJson } from '../../handle/key-data.js';
+import { siteFromJson } from '../../handle/site-data.js';
+import type { HandleValue, ValueReference } from '../../handle/value.js';
+import { isPrintable } from './v2-data.js';
 import { ADMIN_TYPE, MEMBERS_TYPE } from './value.js';
 
-interface Data {
+interface RecordData {
   format: string;
   value: unknown;
 }
@@ -32,13 +32,13 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
 const NONE = Buffer.alloc(0);
 
 /**
- * The bytes of a value as a server shows it. What cannot be read has none here; an update that sends
- * such a value back leaves the server's own form in place (merge.ts).
+ * The bytes of a value in a response of the Handle server. Unreadable data is empty; an update that sends
+ * such a value back keeps the server's own form (write-plan.ts).
  */
-export function storedBytes({ data }: Pick<HandleValue, 'data'>): Buffer {
+export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
   if (typeof data === 'string') return Buffer.from(data, 'utf8');
   try {
-    const { format, value } = data as Data;
+    const { format, value } = data as RecordData;
     return Object.hasOwn(READERS, format) ? (READERS[format]?.(value) ?? NONE) : NONE;
   } catch {
     return NONE;
@@ -48,23 +48,17 @@ export function storedBytes({ data }: Pick<HandleValue, 'data'>): Buffer {
 const adminFromJson = ({ handle, index, permissions, legacyByteLength }: AdminJson): Buffer =>
   encodeAdmin({ handle, index, permissions: parseInt(permissions, 2), legacy: legacyByteLength === true });
 
-/** Bytes as they are sent: readable where nothing gets lost, else base64. */
-export function dataToSend(type: string, bytes: Buffer): Data {
-  return structured(type, bytes) ?? plain(bytes);
-}
-
-const plain = (bytes: Buffer): Data =>
-  isShowable(bytes)
+/** The readable format where it is lossless, else base64. */
+export function recordDataOfBytes(type: string, bytes: Buffer): RecordData {
+  const data = decodeOrNothing((content) => decodeStructure(type, content), bytes);
+  // The JSON of HS_ADMIN and HS_VLIST has no place for extra bits and trailing bytes.
+  if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
+  return isPrintable(bytes)
     ? { format: 'string', value: bytes.toString('utf8') }
     : { format: 'base64', value: bytes.toString('base64') };
-
-function structured(type: string, bytes: Buffer): Data | undefined {
-  const data = decodeOrNothing((own) => decodedAs(type, own), bytes);
-  // Bits and bytes that the JSON form has no place for would be lost.
-  return data !== undefined && storedBytes({ data }).equals(bytes) ? data : undefined;
 }
 
-function decodedAs(type: string, bytes: Buffer): Data | undefined {
+function decodeStructure(type: string, bytes: Buffer): RecordData | undefined {
   if (type === ADMIN_TYPE) return { format: 'admin', value: adminToJson(decodeAdmin(bytes)) };
   if (type === MEMBERS_TYPE) return { format: 'vlist', value: decodeVlist(bytes) };
   return undefined;

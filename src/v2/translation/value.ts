@@ -1,21 +1,21 @@
-// One value of a record as ePIC v2 writes it, and as a request is understood.
-import { upperAscii } from '../handle/handle.js';
-import type { HandleValue, Ttl, ValueReference } from '../handle/value.js';
+// Types of a handle value in ePIC v2: as a response shows it, and as a request states it.
+import { upperAscii } from '../../handle/handle.js';
+import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
 
-/** The parsed form of HS_ADMIN data. */
+/** Parsed form of HS_ADMIN data. */
 export interface V2Admin {
   adminId: string;
   adminIdIndex: number;
   perms: Record<string, boolean>;
 }
 
-/** The parsed form of HS_VLIST data. */
+/** Parsed form of HS_VLIST data. */
 export type V2Members = { idx: number; handle: string }[];
 
-/** Data in the form their type has in v2; null when there is none. */
+/** Null for bytes that are not text. */
 export type ParsedData = string | V2Admin | V2Members | null;
 
-/** A value as GET shows it; `data` is base64 on one line, `ttl` an ISO date when `ttl_type` is 1. */
+/** A value in a response; `data` is base64 on one line, `ttl` an ISO date when `ttl_type` is 1. */
 export interface V2Value {
   idx: number;
   type: string;
@@ -28,7 +28,7 @@ export interface V2Value {
   privs: string;
 }
 
-/** A value of a request, checked, all its forms read. Without `idx` one is to be assigned. */
+/** A validated value of a request. A value without `idx` gets a free index. */
 export interface V2Input {
   idx?: number;
   type: string;
@@ -39,12 +39,12 @@ export interface V2Input {
   permissions: string;
 }
 
-/** The type whose values say who may change the record. The original compares it exactly. */
+/** Compared case-sensitively, as in the original service. */
 export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
 
-/** Secret keys are never shown, in whatever case a server takes their type. */
+/** Secret keys never appear in a response. The Handle server matches their type in any case. */
 export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
   return /^HS_SECKEY(\.|$)/.test(upperAscii(type));
 }

@@ -1,0 +1,124 @@
+// Translates the attributes of a value in both directions: permissions, TTL, references.
+import { z } from 'zod';
+import {
+  DEFAULT_PERMISSIONS,
+  type Ttl,
+  type ValueReference,
+  lastFourPermissions,
+} from '../../handle/value.js';
+import { type Reject, arrayField, booleanField, integerField, textField } from './fields.js';
+
+const LETTERS = 'rwrw';
+
+export const permissionFields = {
+  privs: z
+    .string({ error: 'give four characters such as rwr-' })
+    .regex(/^[r-][w-][r-][w-]$/, { error: 'give four characters such as rwr-' })
+    .nullish(),
+  admin_read: booleanField.nullish(),
+  admin_write: booleanField.nullish(),
+  pub_read: booleanField.nullish(),
+  pub_write: booleanField.nullish(),
+};
+
+type Permissions = { [name in keyof typeof permissionFields]?: z.infer<(typeof permissionFields)[name]> };
+
+/** Four digits. A boolean overrides `privs`, which a client sends back as it read it. */
+export function readPermissions({ privs, ...flags }: Permissions): string {
+  const defaults = privs ?? showPermissions(DEFAULT_PERMISSIONS);
+  return [flags.admin_read, flags.admin_write, flags.pub_read, flags.pub_write]
+    .map((given, at) => ((given ?? defaults[at] !== '-') ? '1' : '0'))
+    .join('');
+}
+
+/** `rwr-` for `1110`. */
+export function showPermissions(permissions: string | undefined): string {
+  const digits = lastFourPermissions(permissions);
+  return Array.from(LETTERS, (letter, at) => (digits[at] === '1' ? letter : '-')).join('');
+}
+
+/**
+ * Permissions for the Handle server. It ignores the first of four digits, the administrator's right to
+ * read (recording "PERM5"): to withhold that right, five digits are sent.
+ */
+export function permissionsToSend(permissions: string | undefined): { permissions?: string } {
+  const digits = lastFourPermissions(permissions);
+  if (digits === DEFAULT_PERMISSIONS) return {};
+  return { permissions: digits.startsWith('0') ? `0${digits}` : digits };
+}
+
+export const DEFAULT_TTL_SECONDS = 86_400;
+
+const seconds = integerField();
+const date = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+
+interface TtlFields {
+  ttlType?: number | undefined;
+  ttl?: number | string | undefined;
+  reject: Reject;
+}
+
+/**
+ * `ttl_type` decides where it is given; without it a date is absolute and a number relative. The contract
+ * calls relative seconds negative: the absolute value counts, and nothing negative is stored.
+ */
+export function readTtl({ ttlType, ttl, reject }: TtlFields): Ttl {
+  const number = seconds.safeParse(ttl);
+  if (ttlType === 1 || (ttlType === undefined && date.safeParse(ttl).success)) {
+    return readExpiry(number.success ? number.data : secondsOfDate(ttl), reject);
+  }
+  if (ttl === undefined) return DEFAULT_TTL_SECONDS;
+  const amount = seconds.safeParse(number.success ? Math.abs(number.data) : undefined);
+  if (amount.success) return amount.data;
+  throw reject('give whole seconds whose amount fits 31 bits, or ttl_type 1 and a date');
+}
+
+/** The Handle server stores 32 bits of seconds since 1970 and corrupts later times. */
+function readExpiry(time: number | undefined, reject: Reject): string {
+  const expiry = seconds.safeParse(time);
+  if (expiry.success && expiry.data >= 0) {
+    return new Date(expiry.data * 1000).toISOString().replace('.000Z', 'Z');
+  }
+  throw reject('with ttl_type 1 give a date such as 2030-01-02T03:04:05Z, or its seconds since 1970');
+}
+
+function secondsOfDate(ttl: unknown): number | undefined {
+  const text = date.safeParse(ttl);
+  return text.success ? Math.floor(Date.parse(text.data) / 1000) : undefined;
+}
+
+export function showTtl(ttl: Ttl = DEFAULT_TTL_SECONDS): { ttl_type: 0 | 1; ttl: Ttl } {
+  return { ttl_type: typeof ttl === 'string' ? 1 : 0, ttl };
+}
+
+const referenceAdvice = 'give {"idx": 1, "handle": "prefix/suffix"} or "1:prefix/suffix"';
+
+/** Built once: building a schema costs more than reading a reference. */
+const index = integerField();
+
+const referenceText = textField.transform((text, context): ValueReference => {
+  const [, digits, handle] = /^(-?\d+):(.*)$/s.exec(text) ?? [];
+  const read = index.safeParse(digits);
+  if (read.success && handle !== undefined) return { handle, index: read.data };
+  context.addIssue({ code: 'custom', message: referenceAdvice });
+  return z.NEVER;
+});
+
+const referenceObject = z
+  .object({ idx: index, handle: textField })
+  .transform(({ idx, handle }): ValueReference => ({ handle, index: idx }));
+
+/** EPICify sends `""` for none. The original service drops texts and quoted indexes silently. */
+export const referencesField = z.preprocess(
+  (given) => (given === '' ? [] : given),
+  arrayField(z.union([referenceText, referenceObject], { error: referenceAdvice })),
+);
+
+/** `references` is unvalidated JSON of the Handle server. */
+export function showReferences(references: unknown): string[] {
+  if (!Array.isArray(references)) return [];
+  return references.filter(isReference).map(({ handle, index }) => `${index}:${handle}`);
+}
+
+const isReference = (given: Partial<ValueReference> | null): given is ValueReference =>
+  typeof given?.handle === 'string' && typeof given.index === 'number';

@@ -1,0 +1,96 @@
+// Validates the list of values in a PUT or POST: strict in meaning, tolerant in spelling.
+import { z } from 'zod';
+import { permissionFields, readPermissions, readTtl, referencesField } from './attributes.js';
+import { MAX_ITEMS, bodyError, firstIssue, integerField, rejectAt, textField } from './fields.js';
+import { readData } from './v2-data.js';
+import type { V2Input } from './value.js';
+
+/** A missing index and -1 request a free index, as in the original service. */
+const withoutRequest = (idx: unknown): unknown =>
+  idx === null || idx === -1 || idx === '-1' ? undefined : idx;
+
+/** Unknown properties are ignored. The descriptions go into the OpenAPI document. */
+export const bodyValue = z.object(
+  {
+    idx: z.preprocess(withoutRequest, integerField(1).optional()),
+    type: textField,
+    parsed_data: z
+      .unknown()
+      .optional()
+      .describe(
+        'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required where there is no `data`.',
+      ),
+    data: z
+      .string({ error: 'give a text' })
+      .nullish()
+      .describe(
+        'The content: bytes where it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), else a text.',
+      ),
+    timestamp: z
+      .unknown()
+      .optional()
+      .describe('Accepted and ignored: the Handle server stamps values with its own clock.'),
+    ttl_type: integerField(0, 1)
+      .nullish()
+      .describe(
+        '0: `ttl` is seconds; 1: `ttl` is a time. Without it a date is a time and a number is seconds.',
+      ),
+    ttl: z
+      .union([z.number(), z.string()], { error: 'give seconds or a date' })
+      .nullish()
+      .describe(
+        'Relative seconds, of which the amount counts (-300 is 300), or with `ttl_type` 1 a date or its seconds since 1970.',
+      ),
+    refs: referencesField.nullish(),
+    ...permissionFields,
+  },
+  { error: 'give an object' },
+);
+
+/** @throws ServiceError V2_BAD_BODY whose detail names the position of the value and the property */
+export function readInputs(body: unknown): V2Input[] {
+  if (!Array.isArray(body)) throw bodyError('give an array of values');
+  if (body.length === 0) throw bodyError('give at least one value');
+  if (body.length > MAX_ITEMS) throw bodyError(`give at most ${MAX_ITEMS} values`);
+  const inputs = body.map(readInput);
+  assertDistinctIndexes(inputs);
+  return inputs;
+}
+
+function readInput(given: unknown, position: number): V2Input {
+  const parsed = bodyValue.safeParse(given);
+  if (!parsed.success) throw bodyError(withPosition(position, firstIssue(parsed.error)));
+  const { idx, type, data, parsed_data, ttl_type, ttl, refs, ...permissions } = parsed.data;
+  return {
+    ...(idx !== undefined && { idx }),
+    type,
+    data: readData({
+      type,
+      data: data ?? undefined,
+      parsed: parsed_data,
+      rejectData: rejectAt(position, 'data'),
+      rejectParsed: rejectAt(position, 'parsed_data'),
+    }),
+    ttl: readTtl({
+      ttlType: ttl_type ?? undefined,
+      ttl: ttl ?? undefined,
+      reject: rejectAt(position, 'ttl'),
+    }),
+    references: refs ?? [],
+    permissions: readPermissions(permissions),
+  };
+}
+
+/** The issue starts with the name of the property, unless it is about the value as a whole. */
+const withPosition = (position: number, issue: string): string =>
+  issue.startsWith('give ') ? `[${position}]: ${issue}` : `[${position}].${issue}`;
+
+function assertDistinctIndexes(inputs: readonly V2Input[]): void {
+  const positions = new Map<number, number>();
+  for (const [position, { idx }] of inputs.entries()) {
+    if (idx === undefined) continue;
+    const first = positions.get(idx);
+    if (first !== undefined) throw rejectAt(position, 'idx')(`give another index, [${first}] has ${idx} too`);
+    positions.set(idx, position);
+  }
+}

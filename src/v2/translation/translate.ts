@@ -1,0 +1,130 @@
+// Translates a whole record: record-interface values to v2 values, and a v2 list to record-interface values.
+import { type HandleValue, type ValueReference, lastFourPermissions } from '../../handle/value.js';
+import {
+  DEFAULT_TTL_SECONDS,
+  permissionsToSend,
+  showPermissions,
+  showReferences,
+  showTtl,
+} from './attributes.js';
+import { bytesOfRecordData, recordDataOfBytes } from './record-data.js';
+import { parseData } from './v2-data.js';
+import { ADMIN_TYPE, type V2Input, type V2Value, isHidden } from './value.js';
+
+/** Sorted by index, without HS_SECKEY. */
+export const toV2 = (values: readonly HandleValue[]): V2Value[] => visibleValues(values).map(toV2Value);
+
+/** The values that v2 shows, sorted by index. */
+export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
+  return values.filter((value) => !isHidden(value)).sort((one, other) => one.index - other.index);
+}
+
+/** The members have the order of the original service. */
+function toV2Value(value: HandleValue): V2Value {
+  const { index, type, timestamp, ttl, references, permissions } = value;
+  const bytes = bytesOfRecordData(value);
+  return {
+    idx: index,
+    type,
+    parsed_data: parseData(type, bytes),
+    data: bytes.toString('base64'),
+    ...(typeof timestamp === 'string' && { timestamp }),
+    ...showTtl(ttl),
+    refs: showReferences(references),
+    privs: showPermissions(permissions),
+  };
+}
+
+/** The HS_ADMIN value that is added to a list without one. */
+export interface AutomaticAdmin {
+  /** Preferred index; the next free one above it when it is taken. */
+  index: number;
+  /** The administrator it names. */
+  admin: ValueReference;
+  /** Twelve digits, list_handles first. */
+  permissions: string;
+}
+
+interface TranslationContext {
+  automaticAdmin: AutomaticAdmin;
+  /** The stored record, as far as the caller may read it; empty for a new handle. */
+  current?: readonly HandleValue[];
+}
+
+/** Assigned indexes avoid those of hidden values in `current`. */
+export function toRecord(
+  inputs: readonly V2Input[],
+  { automaticAdmin, current = [] }: TranslationContext,
+): HandleValue[] {
+  const hidden = new Set(current.filter(isHidden).map(({ index }) => index));
+  const values = assignIndexes(inputs, hidden).map(toRecordValue);
+  if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
+  const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
+  return [...values, ...adminsToAdd({ automaticAdmin, current, taken })];
+}
+
+type IndexedInput = V2Input & { idx: number };
+
+/** The lowest free indexes in list order. Visible values of the stored record do not count: the list replaces them. */
+function assignIndexes(inputs: readonly V2Input[], hidden: ReadonlySet<number>): IndexedInput[] {
+  const taken = new Set([...hidden, ...inputs.flatMap(({ idx }) => (idx === undefined ? [] : [idx]))]);
+  let next = 1;
+  return inputs.map((input) => {
+    if (input.idx !== undefined) return { ...input, idx: input.idx };
+    while (taken.has(next)) next++;
+    return { ...input, idx: next++ };
+  });
+}
+
+const toRecordValue = ({ idx, type, data, ttl, references, permissions }: IndexedInput): HandleValue => ({
+  index: idx,
+  type,
+  data: recordDataOfBytes(type, data),
+  ...permissionsToSend(permissions),
+  ttl,
+  ...(references.length > 0 && { references }),
+});
+
+/**
+ * A record keeps its administrators. The original service replaces them by its own: there, a member of a
+ * group who changes a URL locks out the others.
+ */
+function adminsToAdd({
+  automaticAdmin,
+  current,
+  taken,
+}: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
+  const place = (preferred: number): number => {
+    let index = taken.has(preferred) ? automaticAdmin.index : preferred;
+    while (taken.has(index)) index++;
+    taken.add(index);
+    return index;
+  };
+  const kept = current.filter(({ type }) => type === ADMIN_TYPE);
+  if (kept.length > 0) return kept.map((value) => ({ ...restate(value), index: place(value.index) }));
+  const { admin, permissions } = automaticAdmin;
+  const value = { handle: admin.handle, index: admin.index, permissions };
+  const index = place(automaticAdmin.index);
+  return [{ index, type: ADMIN_TYPE, data: { format: 'admin', value }, ttl: DEFAULT_TTL_SECONDS }];
+}
+
+/** A stored value in the form for sending it back: without a timestamp. */
+export function restate({ index, type, data, permissions, ttl, references }: HandleValue): HandleValue {
+  return {
+    index,
+    type,
+    data,
+    ...permissionsToSend(permissions),
+    ttl: ttl ?? DEFAULT_TTL_SECONDS,
+    ...(references !== undefined && references.length > 0 && { references }),
+  };
+}
+
+/** A text that is equal for equal values. Without the timestamp: a PUT that changes nothing keeps the ETag. */
+export function canonicalForm(value: HandleValue): string {
+  const { index, type, ttl, references, permissions } = value;
+  const data = bytesOfRecordData(value).toString('base64');
+  const { ttl_type, ttl: life } = showTtl(ttl);
+  const refs = showReferences(references).sort();
+  return JSON.stringify([index, type, data, ttl_type, life, refs, lastFourPermissions(permissions)]);
+}

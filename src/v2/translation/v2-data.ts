@@ -1,0 +1,157 @@
+// Translates the data of a value between bytes and v2's `data` and `parsed_data`: text, base64, HS_ADMIN, HS_VLIST.
+import { isUtf8 } from 'node:buffer';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { RIGHT, decodeAdmin, decodeVlist, encodeAdmin, encodeVlist } from '../../handle/admin-data.js';
+import { decodeOrNothing } from '../../handle/bytes-codec.js';
+import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './fields.js';
+import { ADMIN_TYPE, MEMBERS_TYPE, type ParsedData, type V2Admin, type V2Members } from './value.js';
+
+interface V2Data {
+  type: string;
+  data?: string | undefined;
+  parsed?: unknown;
+  rejectData: Reject;
+  rejectParsed: Reject;
+}
+
+/** Reads the bytes of a value from `data`, `parsed_data`, or both when they agree. */
+export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
+  const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
+  // A response shows null where there is no parsed form, and clients send responses back.
+  if (parsed === undefined || parsed === null) {
+    if (bytes === undefined) throw rejectParsed('give it, or data');
+    return bytes;
+  }
+  const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
+  if (bytes === undefined) return parsedBytes;
+  if (!isSameData(type, bytes, parsedBytes)) {
+    throw rejectParsed('data says something else; give only one of the two, or both for the same');
+  }
+  return bytes;
+}
+
+/** HS_ADMIN has an older, longer encoding: different bytes can mean the same. */
+function isSameData(type: string, one: Buffer, other: Buffer): boolean {
+  if (one.equals(other)) return true;
+  const parsed = parseData(type, one);
+  return parsed !== null && isDeepStrictEqual(parsed, parseData(type, other));
+}
+
+/** Canonical base64 is bytes, anything else is text: MyCoRe sends its URLs as text in `data`. */
+function bytesOfData(type: string, data: string, reject: Reject): Buffer {
+  const bytes = decodeCanonicalBase64(data);
+  if (bytes !== undefined) return bytes;
+  if (type === ADMIN_TYPE || type === MEMBERS_TYPE) throw reject('give base64, or parsed_data');
+  return bytesOfText(data, reject);
+}
+
+/** The original service breaks lines after 60 characters. */
+const WRAPPED = /^(?:[^\r\n]{60}\r?\n)+[^\r\n]{0,60}$/;
+
+/** Padded, unused bits zero (RFC 4648 §3.5): each byte string has exactly one such text. */
+function decodeCanonicalBase64(data: string): Buffer | undefined {
+  const digits = WRAPPED.test(data) ? data.replace(/[\r\n]/g, '') : data;
+  const bytes = Buffer.from(digits, 'base64');
+  return bytes.toString('base64') === digits ? bytes : undefined;
+}
+
+function bytesOfParsed(type: string, parsed: unknown, reject: Reject): Buffer {
+  if (type === ADMIN_TYPE) return bytesOfAdmin(parsed, reject);
+  if (type === MEMBERS_TYPE) return bytesOfMembers(parsed, reject);
+  // The original service stores an object as Ruby's text of it, which no client wants.
+  if (typeof parsed !== 'string' && typeof parsed !== 'number' && typeof parsed !== 'boolean') {
+    throw reject('give a text, a number, true or false');
+  }
+  return bytesOfText(String(parsed), reject);
+}
+
+const bytesOfText = (text: string, reject: Reject): Buffer =>
+  Buffer.from(parseOrReject(textField, text, reject), 'utf8');
+
+function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject): T {
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) throw reject(firstIssue(parsed.error));
+  return parsed.data;
+}
+
+/** `parsed_data` of these bytes: text, an object for HS_ADMIN, a list for HS_VLIST, else null. */
+export function parseData(type: string, bytes: Buffer): ParsedData {
+  if (type === ADMIN_TYPE) return decodeOrNothing(showAdmin, bytes) ?? null;
+  if (type === MEMBERS_TYPE) return decodeOrNothing(showMembers, bytes) ?? null;
+  return isPrintable(bytes) ? bytes.toString('utf8') : null;
+}
+
+/** UTF-8 without control characters other than tab, line feed and carriage return. */
+export function isPrintable(bytes: Buffer): boolean {
+  const isControl = (byte: number): boolean =>
+    (byte < 32 && byte !== 9 && byte !== 10 && byte !== 13) || byte === 0x7f;
+  return isUtf8(bytes) && !bytes.some(isControl);
+}
+
+/** In the order and under the names of the original service. */
+const PERMISSIONS = [
+  ['add_handle', RIGHT.addHandle],
+  ['delete_handle', RIGHT.deleteHandle],
+  ['add_naming_auth', RIGHT.addDerivedPrefix],
+  ['delete_naming_auth', RIGHT.deleteDerivedPrefix],
+  ['modify_value', RIGHT.modifyValue],
+  ['remove_value', RIGHT.removeValue],
+  ['add_value', RIGHT.addValue],
+  ['read_value', RIGHT.readValue],
+  ['modify_admin', RIGHT.modifyAdmin],
+  ['remove_admin', RIGHT.removeAdmin],
+  ['add_admin', RIGHT.addAdmin],
+  ['list_handles', RIGHT.listHandles],
+] as const;
+
+/** Names that services on version 8 of the Handle library use. */
+const VERSION_8_NAMES = {
+  add_naming_auth: 'add_derived_prefix',
+  delete_naming_auth: 'delete_derived_prefix',
+};
+
+const renameVersion8 = (perms: unknown): unknown => {
+  if (typeof perms !== 'object' || perms === null) return perms;
+  const given = perms as Record<string, unknown>;
+  const renamed = Object.entries(VERSION_8_NAMES).map(([name, other]) => [name, given[name] ?? given[other]]);
+  return { ...given, ...Object.fromEntries(renamed) };
+};
+
+/** Every property is required, as in the original service. */
+const adminField = z.object(
+  {
+    adminId: textField,
+    adminIdIndex: integerField(),
+    perms: z.preprocess(
+      renameVersion8,
+      z.object(Object.fromEntries(PERMISSIONS.map(([name]) => [name, booleanField])), {
+        error: 'give an object of the twelve permissions',
+      }),
+    ),
+  },
+  { error: 'give an object of adminId, adminIdIndex and perms' },
+);
+
+function bytesOfAdmin(json: unknown, reject: Reject): Buffer {
+  const { adminId, adminIdIndex, perms } = parseOrReject(adminField, json, reject);
+  const permissions = PERMISSIONS.reduce((bits, [name, bit]) => (perms[name] ? bits | bit : bits), 0);
+  return encodeAdmin({ handle: adminId, index: adminIdIndex, permissions, legacy: false });
+}
+
+function showAdmin(bytes: Buffer): V2Admin {
+  const { handle, index, permissions } = decodeAdmin(bytes);
+  const perms = PERMISSIONS.map(([name, bit]) => [name, (permissions & bit) !== 0] as const);
+  return { adminId: handle, adminIdIndex: index, perms: Object.fromEntries(perms) };
+}
+
+const membersField = arrayField(
+  z.object({ idx: integerField(), handle: textField }, { error: 'give an object of idx and handle' }),
+  'give an array of objects with idx and handle',
+);
+
+const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
+  encodeVlist(parseOrReject(membersField, json, reject).map(({ idx, handle }) => ({ handle, index: idx })));
+
+const showMembers = (bytes: Buffer): V2Members =>
+  decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
