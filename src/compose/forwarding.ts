@@ -1,7 +1,6 @@
 // Makes what passes requests on: it has connections and bodies under way, so a reload leaves it alone.
 import type { Agent } from 'node:http';
-import { type Forward, createForwarder } from '../record/forward.js';
-import { createGatedForward } from '../record/limited-forward.js';
+import { type Forward, createForwarder, createLimitedForward } from '../record/forward.js';
 import { createPassThrough } from '../record/pass-through.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
@@ -22,7 +21,7 @@ export interface Passing {
 }
 
 export function makePassing(parts: Parts, { agents, gate }: { agents: Agents; gate: Gate }): Passing {
-  const forward = createGatedForward(makeForwarder(parts, agents.nodeAgent), gate);
+  const forward = createLimitedForward(makeForwarder(parts, agents.nodeAgent), gate);
   const withBody = makeWithBody(parts.config);
   const reverse = makeReverse(parts, withBody);
   const maxRecordBytes = parts.config.upstream.maxBodySize;

@@ -186,7 +186,7 @@ function makePipeline(
     deletionGuard: createDeletionGuard({ rules, resolve }),
     writeRoute: createWriteRoute({
       fence: (handle) => resolver.fence(handle),
-      forget: (handle) => resolver.forget(handle),
+      invalidate: (handle) => resolver.forget(handle),
       withBody,
       forward,
       conditional: {

@@ -1,70 +1,75 @@
-// `If-Match` and `If-None-Match` of PUT and DELETE on the record interface: under the lock of the handle, over all
-// instances. Writes without a condition never come here, and wait for no lock.
-import type { IncomingMessage } from 'node:http';
+// `If-Match` and `If-None-Match` of PUT and DELETE on the record interface, under the lock of the handle.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
+import { selectValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Selection } from '../handle/value.js';
-import { selectValues } from '../handle/record.js';
-import { type RecordClient, type RecordRead, readVisible } from '../upstream/record-client.js';
 import type { Said } from '../http/body.js';
-import { evaluatePreconditions } from '../http/preconditions.js';
-import { readSaid, tagOfRecord } from './record-etag.js';
+import { evaluatePreconditions, isCreateOnly } from '../http/preconditions.js';
+import { readParameters } from '../http/query.js';
+import { type RecordClient, type RecordRead, readVisible } from '../upstream/record-client.js';
+import { parseRecord, recordEtag } from './record-etag.js';
 
 export interface ConditionalDeps {
   records: Pick<RecordClient, 'get'>;
-  /** Reads, and does the work under the lock of the handle while what was read still holds. */
+  /** Reads, and runs the work under the lock of the handle while what was read still holds. Over all instances. */
   lock: <S, T>(
     handle: string,
     locked: { holder: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
   ) => Promise<T>;
 }
 
-export interface Conditional {
-  handle: string;
-  /** The values the write is about; empty: the whole record. */
-  selection: Selection;
-}
-
 /**
- * Does the write if the condition holds for the record as this caller sees it now.
+ * Runs the write if its condition holds for the record as this caller sees it now. Without a condition, or when it
+ * only creates, it runs at once: then the server itself checks and writes in one step.
  *
- * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY; with the answer of a Handle server that refuses to show
- * the record; what the write throws
+ * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY; the response of a Handle server that refuses to show the
+ * record; what the write throws
  */
-export function whileConditionHolds<T>(
+export function runIfConditionHolds<T>(
   { records, lock }: ConditionalDeps,
-  req: Request,
-  { handle, selection }: Conditional,
+  { req, handle, query }: { req: Request; handle: string; query: string },
   write: () => Promise<T>,
 ): Promise<T> {
+  if (!isConditional(req.headers) || isCreateOnly(req)) return write();
   const { authorization } = req.headers;
+  const selection = selectionOf(query);
   const read = async (): Promise<void> => {
-    const answer = await readVisible(records, handle, { authorization, authoritative: true });
-    assertCondition(req, stateOf(answer, { handle, selection }));
+    const response = await readVisible(records, handle, { authorization, authoritative: true });
+    assertCondition(req, stateOf(response, { handle, selection }));
   };
   return lock(handle, { holder: authorization ?? '', read, work: write });
 }
 
-interface State {
+const isConditional = (headers: IncomingHttpHeaders): boolean =>
+  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
+
+/** The values of the write; empty: the whole record. So it is for `?index=various`, whose values are in the body. */
+function selectionOf(query: string): Selection {
+  const indexes = readParameters(query).getAll('index');
+  return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
+}
+
+interface RecordState {
   exists: boolean;
-  /** Of the plain answer and of the indented one, whichever the client has. */
+  /** Of the plain response and of the indented one: the client may have either. */
   etags: string[];
 }
 
 const PLAIN = { pretty: false };
 const PRETTY = { pretty: true };
 
-function stateOf(answer: RecordRead, { handle, selection }: Conditional): State {
-  if (answer.responseCode === RESPONSE_CODE.handleNotFound) return { exists: false, etags: [] };
-  const said = answer.status === 200 ? readSaid(answer.body) : undefined;
-  if (said === undefined) throw refused(answer);
-  const etags = [PLAIN, PRETTY].map((format) => tagOfRecord(said, { handle, selection, format }));
-  return { exists: hasSelected(said, selection), etags };
+function stateOf(response: RecordRead, selected: { handle: string; selection: Selection }): RecordState {
+  if (response.responseCode === RESPONSE_CODE.handleNotFound) return { exists: false, etags: [] };
+  const record = response.status === 200 ? parseRecord(response.body) : undefined;
+  if (record === undefined) throw refusedRead(response);
+  const etags = [PLAIN, PRETTY].map((format) => recordEtag(record, { ...selected, format }));
+  return { exists: hasSelected(record, selected.selection), etags };
 }
 
 /** A wrong login is refused without Handle JSON (recording "create: wrong password"). */
-function refused({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
+function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
   const { handle, ...others } = members;
   return new ServiceError('UPSTREAM_FAILED', {
     detail: 'it does not show the record',
@@ -78,12 +83,12 @@ function refused({ status, responseCode, members, retryAfter, challenge }: Recor
   });
 }
 
-/** Of values that are selected by index one has to be there; a record without values exists all the same. */
+/** Values selected by index exist when one of them does; a record exists without values, too. */
 const hasSelected = ({ kind, values }: Said, selection: Selection): boolean =>
   selection.indexes.length === 0 || (kind === 'found' && selectValues(values, selection) !== undefined);
 
-/** @throws ServiceError CONDITION_FAILED; BAD_REQUEST for what is no list of tags */
-function assertCondition({ method, headers }: Request, state: State): void {
+/** @throws ServiceError CONDITION_FAILED; BAD_REQUEST for a header that is not a list of tags */
+function assertCondition({ method, headers }: Request, state: RecordState): void {
   const conditions = {
     'if-match': withoutCoding(headers['if-match']),
     'if-none-match': withoutCoding(headers['if-none-match']),
@@ -93,8 +98,5 @@ function assertCondition({ method, headers }: Request, state: State): void {
   throw new ServiceError('CONDITION_FAILED', { detail });
 }
 
-/** The compressed form of an answer has a tag of its own (see `etagOf`). */
+/** The compressed form of a response has a tag of its own (see `etagOf`). */
 const withoutCoding = (header: string | undefined): string | undefined => header?.replaceAll('-gz"', '"');
-
-export const isConditional = ({ headers }: IncomingMessage): boolean =>
-  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;

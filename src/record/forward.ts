@@ -1,10 +1,20 @@
-// Sends a request on to the upstream (http-proxy-middleware) and gives back the open answer.
-import { type Agent, type ClientRequest, IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+// Forwards a request to the upstream (http-proxy-middleware) and returns the open response.
+import {
+  type Agent,
+  type ClientRequest,
+  IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from 'node:http';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
-import { isBeforeConnection } from '../upstream/failure.js';
+import { handleToPath, upperAscii } from '../handle/handle.js';
+import { type RequestContext, contextOf } from '../http/context.js';
+import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
+import { type Gate, type GiveWay, callerKey } from '../upstream/concurrency-limiter.js';
+import { isBeforeConnection } from '../upstream/failure.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 export interface ForwarderDeps {
@@ -15,61 +25,67 @@ export interface ForwarderDeps {
   pseudonym: string;
 }
 
-export interface Sending {
-  /** Path and query. */
-  target: string;
-  /** The body as it came, read already. */
-  body: Buffer;
+/** Forwards the request with this path and query, and this body. Rejects with a ServiceError. */
+export type Forward = (
+  req: Request,
+  res: Response,
+  content: { target: string; body: Buffer },
+) => Promise<IncomingMessage>;
+
+/** The target upstream. A handle is encoded anew, so that no URL parser on the way can misread it. */
+export function upstreamTarget({ target, handle }: RequestContext): string {
+  const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle)}`;
+  return originForm({ path, query: target.query });
 }
 
-/** Sends the request upstream. Rejects with a ServiceError. */
-export type Forward = (req: Request, res: Response, sending: Sending) => Promise<IncomingMessage>;
-
-interface Outgoing {
+interface UpstreamRequest {
   method: string;
   target: string;
   headers: OutgoingHttpHeaders;
   body: Buffer;
 }
 
-interface Outcome {
-  answered: (answer: IncomingMessage) => void;
-  failed: (error: unknown) => void;
+interface ForwardCallbacks {
+  onResponse: (response: IncomingMessage) => void;
+  onFailure: (error: unknown) => void;
 }
 
 /**
  * The request as http-proxy sees it. It is not the client's: http-proxy would abort with a client that leaves,
- * although the upstream may act on what it was sent, and the handle would be forgotten before the write.
+ * although the upstream may act on what it was sent, and the handle would be invalidated before the write.
  */
 class ForwardedRequest extends IncomingMessage {
-  readonly outcome: Outcome;
-  readonly #outgoing: Outgoing;
+  readonly callbacks: ForwardCallbacks;
+  readonly #upstream: UpstreamRequest;
   #sent: ClientRequest | undefined;
 
-  constructor(client: IncomingMessage, outgoing: Outgoing, outcome: Outcome) {
+  constructor(client: IncomingMessage, upstream: UpstreamRequest, callbacks: ForwardCallbacks) {
     super(client.socket);
-    this.method = outgoing.method;
-    this.url = outgoing.target;
-    this.outcome = outcome;
-    this.#outgoing = outgoing;
+    this.method = upstream.method;
+    this.url = upstream.target;
+    this.callbacks = callbacks;
+    this.#upstream = upstream;
   }
 
-  /** Called when http-proxy is done with headers and before it reads them: what it has added is gone. */
-  decideHeaders(): void {
-    this.headers = this.#outgoing.headers as IncomingMessage['headers'];
+  /** Replaces the headers: http-proxy calls it after it has added its own and before it sends them. */
+  replaceHeaders(): void {
+    this.headers = this.#upstream.headers as IncomingMessage['headers'];
   }
 
-  /** The one way http-proxy sends. It may get its connection much later, when others are done with theirs. */
+  /**
+   * http-proxy sends by this method only (test/http/forward-framing fails when it does otherwise). The connection may
+   * come much later, when the requests before it are done.
+   */
   override pipe<T extends NodeJS.WritableStream>(sent: T): T {
     this.#sent = sent as unknown as ClientRequest;
     // http-proxy has folded slashes in it.
-    this.#sent.path = this.#outgoing.target;
-    this.#sent.end(this.#outgoing.body);
+    this.#sent.path = this.#upstream.target;
+    this.#sent.end(this.#upstream.body);
     return sent;
   }
 
-  /** Takes the request back, also while it waits for a connection. */
-  giveUp(): void {
+  /** Also while it waits for a connection. */
+  cancel(): void {
     this.#sent?.destroy();
   }
 }
@@ -82,20 +98,20 @@ export function createForwarder({ upstreamUrl, agent, timeoutMs, pseudonym }: Fo
     agent,
     // http-proxy would parse and rewrite the target (backslashes become slashes).
     toProxy: true,
-    // The answer is held back until the handle is forgotten, and keeps its doubled headers.
+    // The response is held back until the handle is invalidated, and keeps its repeated headers.
     selfHandleResponse: true,
     on: {
       start: (request) => {
-        request.decideHeaders();
+        request.replaceHeaders();
       },
-      proxyReq: (sent, { outcome }) => {
+      proxyReq: (sent, { callbacks }) => {
         sent.once('close', () => {
-          outcome.failed(brokenOff());
+          callbacks.onFailure(connectionClosed());
         });
       },
-      proxyRes: takeAnswer,
-      error: (error, { outcome }) => {
-        outcome.failed(error);
+      proxyRes: receiveResponse,
+      error: (error, { callbacks }) => {
+        callbacks.onFailure(error);
       },
     },
   });
@@ -104,41 +120,79 @@ export function createForwarder({ upstreamUrl, agent, timeoutMs, pseudonym }: Fo
     const { method } = req;
     const client = { method, httpVersion: req.httpVersion, headers: req.headers, peer: peerOf(req) };
     const headers = forwardedHeaders(client, { host, pseudonym, bodyBytes: body.length });
-    return new Promise((answered, reject) => {
-      const failed = (error: unknown): void => {
-        clearTimeout(limit);
-        reject(asServiceError(error));
+    return new Promise((onResponse, reject) => {
+      const onFailure = (error: unknown): void => {
+        clearTimeout(timer);
+        reject(toForwardError(error));
       };
-      const outgoing = { method, target: basePath + target, headers, body };
-      const request = new ForwardedRequest(req, outgoing, { answered, failed });
-      const limit = setTimeout(() => {
-        failed(new ServiceError('UPSTREAM_TIMEOUT'));
-        request.giveUp();
+      const upstream = { method, target: basePath + target, headers, body };
+      const request = new ForwardedRequest(req, upstream, { onResponse, onFailure });
+      const timer = setTimeout(() => {
+        onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
+        request.cancel();
       }, timeoutMs);
-      void proxy(request, res, failed);
+      void proxy(request, res, onFailure);
     });
   };
 }
 
-function takeAnswer(answer: IncomingMessage, { outcome }: ForwardedRequest): void {
-  if (isStatus(answer.statusCode)) {
-    outcome.answered(answer);
+function receiveResponse(response: IncomingMessage, { callbacks }: ForwardedRequest): void {
+  if (isFinalStatus(response.statusCode)) {
+    callbacks.onResponse(response);
     return;
   }
-  answer.destroy();
-  outcome.failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'its status is none that HTTP knows' }));
+  response.destroy();
+  callbacks.onFailure(new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'invalid status code' }));
 }
 
-/** Of a final answer (RFC 9110 §15); Node takes any three digits. */
-const isStatus = (status = 0): boolean => status >= 200 && status <= 599;
+/** RFC 9110 §15; Node accepts any three digits. */
+const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
-const brokenOff = (): ServiceError =>
+const connectionClosed = (): ServiceError =>
   new ServiceError('UPSTREAM_UNREACHABLE', { detail: 'the connection was closed before an answer came' });
 
-/** http-proxy hands on the error of the socket; its text names addresses, so only the code is told. */
-function asServiceError(error: unknown): ServiceError {
+/** http-proxy hands on the error of the socket. Its text names addresses, so the client gets the code only. */
+function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  if (isBeforeConnection(code)) return new ServiceError('UPSTREAM_REFUSED', { detail: code, cause: error });
-  return new ServiceError('UPSTREAM_UNREACHABLE', { detail: code, cause: error });
+  const name = isBeforeConnection(code) ? 'UPSTREAM_REFUSED' : 'UPSTREAM_UNREACHABLE';
+  return new ServiceError(name, { detail: code, cause: error });
+}
+
+/**
+ * Forwards under a concurrency limit. A place is taken until the response has been read to its end, or until a request
+ * waits for it while the client of this response does not read.
+ */
+export function createLimitedForward(forward: Forward, gate: Pick<Gate, 'enter' | 'offer'>): Forward {
+  return async function limitedForward(req, res, content) {
+    const { handle } = contextOf(res);
+    const leave = await gate.enter(handle && callerKey(upperAscii(handle), req.headers.authorization));
+    try {
+      // Nothing has been sent, and http-proxy would not notice that the client has left.
+      if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
+      const response = await forward(req, res, content);
+      const withdraw = gate.offer(cutIfStalled(response, res));
+      response.once('close', () => {
+        withdraw();
+        leave();
+      });
+      return response;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
+}
+
+/** Cuts off a client that has taken nothing for this time; one that reads is never cut. */
+function cutIfStalled(response: IncomingMessage, res: ServerResponse): GiveWay {
+  let movedAt = performance.now();
+  res.on('drain', () => {
+    movedAt = performance.now();
+  });
+  return (stalledMs) => {
+    const isStalled = res.writableNeedDrain && performance.now() - movedAt >= stalledMs;
+    if (isStalled) response.destroy();
+    return isStalled;
+  };
 }

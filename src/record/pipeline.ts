@@ -12,7 +12,7 @@ import { contextOf, hasContext, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
 import { createErrorReply } from '../http/error-reply.js';
 import { readFormat, readParameters } from '../http/query.js';
-import { createRefusals, refuseUnknown } from './request-checks.js';
+import { createRequestChecks, refuseUnknownEndpoint } from './request-checks.js';
 import type { RequestLog } from '../http/request-log.js';
 import { originForm, readTarget } from '../http/target.js';
 
@@ -58,7 +58,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.set('trust proxy', deps.trustedProxies);
   app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
-  app.use(createRefusals(deps)); // before any route looks at the request
+  app.use(createRequestChecks(deps)); // before any route looks at the request
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions); // answered here: the same for every path
   app.get(HANDLES, deps.resolveRoute); // GET and HEAD
@@ -70,7 +70,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
-  app.use(refuseUnknown); // whatever is left
+  app.use(refuseUnknownEndpoint); // whatever is left
   if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
   if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
   app.use(createErrorReply(deps)); // the one place for failures, so the last

@@ -1,15 +1,15 @@
-// The ETag of a record as one caller sees it, from what the Handle server answered that caller.
+// The ETag of a record as one caller sees it, computed from the Handle server's response to that caller.
+import type { Bytes } from '../handle/bytes.js';
 import { objectIn, parseJson, sliceMember } from '../handle/json.js';
 import { publicValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Selection } from '../handle/value.js';
-import type { Bytes } from '../handle/bytes.js';
 import { type Said, bodyOfEntry, render } from '../http/body.js';
 import type { Format } from '../http/query.js';
 import { etagOf } from '../http/representation.js';
 
-/** Reads a 200 answer, also inside JSONP; undefined when it shows no record. */
-export function readSaid(body: string): Said | undefined {
+/** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
+export function parseRecord(body: string): Said | undefined {
   const json = objectIn(body);
   try {
     const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
@@ -23,15 +23,15 @@ export function readSaid(body: string): Said | undefined {
   }
 }
 
-interface Asked {
+interface RecordForm {
   /** As the caller spells it. */
   handle: string;
   selection: Selection;
   format: Format;
 }
 
-/** The tag of the answer in this form, before it is compressed. */
-export function tagOfRecord(said: Said, { handle, selection, format }: Asked): string {
-  const { json } = bodyOfEntry(said, handle, selection);
+/** The tag of the record in this form, before it is compressed. */
+export function recordEtag(record: Said, { handle, selection, format }: RecordForm): string {
+  const { json } = bodyOfEntry(record, handle, selection);
   return etagOf(render(json, format).bytes, 'identity');
 }

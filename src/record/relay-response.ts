@@ -1,7 +1,9 @@
-// Hands the upstream's own answer back: status, headers (doubled ones too) and body as they came.
+// Relays the upstream's own response: status, headers (repeated ones too) and body as they came.
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
+import { ServiceError } from '../errors.js';
+import { objectIn, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
@@ -16,23 +18,18 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** What is known of an answer whose body was read already. */
-export interface Read {
-  body?: Buffer;
-  etag?: string | undefined;
-}
-
-/** Design decision 12: an answer to a request with credentials, or to a write, is kept by no cache. */
-export async function handBack(
-  answer: IncomingMessage,
+/** Design decision 12: no cache keeps the response to a request with credentials, or to a write. */
+export async function relayResponse(
+  response: IncomingMessage,
   res: Response,
-  { body, etag }: Read = {},
+  /** `body`: where it has been read already. */
+  { body, etag }: { body?: Buffer; etag?: string | undefined } = {},
 ): Promise<void> {
-  res.status(answer.statusCode ?? 502);
-  for (const [name, values] of headersOf(answer)) res.setHeader(name, values);
+  res.status(response.statusCode ?? 502);
+  for (const [name, values] of endToEndHeaders(response)) res.setHeader(name, values);
   if (etag !== undefined) res.setHeader('ETag', etag);
-  // It has no body, so it must not tell of one (RFC 9110 §8.6).
-  if (answer.statusCode === 204) res.removeHeader('Content-Length');
+  // It has no body and must not state a length (RFC 9110 §8.6).
+  if (response.statusCode === 204) res.removeHeader('Content-Length');
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('Cache-Status', 'handle-resolver-proxy; fwd=bypass');
   res.setHeader('Vary', VARY);
@@ -41,11 +38,11 @@ export async function handBack(
     res.end(body);
     return;
   }
-  // A client that has gone, or an upstream that breaks off, ends both sides; there is nothing to answer.
-  await pipeline(answer, res).catch(() => undefined);
+  // A client that leaves, or an upstream that breaks off, ends both sides: no response can follow.
+  await pipeline(response, res).catch(() => undefined);
 }
 
-function headersOf({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
+function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, string[]> {
   const named = connectionOptions(headers);
   const kept = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -55,4 +52,46 @@ function headersOf({ rawHeaders, headers }: IncomingMessage): Map<string, string
     kept.set(name, [...(kept.get(name) ?? []), value]);
   }
   return kept;
+}
+
+/** A Handle server answers a write in a few hundred bytes. */
+const MAX_WRITE_RESPONSE_BYTES = 1024 * 1024;
+
+/** @throws ServiceError when the response breaks off or is too long */
+export async function readResponseBody(
+  response: IncomingMessage,
+  maxBytes = MAX_WRITE_RESPONSE_BYTES,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) throw new RangeError('response too long');
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'it broke off or is too long', cause });
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The handle and the response code of a response to a write, each where the response has it. */
+export function parseWriteResponse(body: Buffer): {
+  handle: string | undefined;
+  responseCode: number | undefined;
+} {
+  const { handle, responseCode } = membersOf(body);
+  return {
+    handle: typeof handle === 'string' ? handle : undefined,
+    responseCode: typeof responseCode === 'number' ? responseCode : undefined,
+  };
+}
+
+function membersOf(body: Buffer): { handle?: unknown; responseCode?: unknown } {
+  try {
+    return parseJson(objectIn(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
+  } catch {
+    return {};
+  }
 }

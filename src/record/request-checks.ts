@@ -1,35 +1,34 @@
-// Requests that go no further: request lines over the limit, methods that are refused or unknown.
+// Checks of a request before any route sees it, and of the endpoints that name no handle.
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
-import { methodsAt } from './endpoints.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
 
-/** TRACE would echo credentials back to scripts (RFC 9110 §9.3.8); other methods are 501 as on the server. */
-export interface RefusalDeps {
+export interface RequestCheckDeps {
   maxRequestLineBytes: number;
   /** Our own name in `Via`. */
   pseudonym: string;
-  /** Why a request goes no further although nothing is wrong with it. */
+  /** The refusal of a request that is well-formed, such as one above the rate limit. */
   refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
 }
 
-export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: RefusalDeps): RequestHandler {
-  return function refusals(req: Request, res: Response, next: NextFunction): void {
+export function createRequestChecks(deps: RequestCheckDeps): RequestHandler {
+  const { maxRequestLineBytes, pseudonym, refusalOf } = deps;
+  return function checkRequest(req: Request, res: Response, next: NextFunction): void {
     if (req.method.length + req.originalUrl.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       throw new ServiceError('REQUEST_LINE_TOO_LONG', {
         detail: `at most ${maxRequestLineBytes} bytes are read`,
       });
     }
-    // Our own name coming back: the upstream address leads here (RFC 9110 §7.6.3).
+    // Our own name: the upstream address leads back here (RFC 9110 §7.6.3).
     if (req.headers.via?.includes(pseudonym)) throw new ServiceError('LOOP_DETECTED');
     const refusal = refusalOf?.(req);
     if (refusal) throw refusal;
+    // TRACE would echo credentials back to scripts (RFC 9110 §9.3.8).
     if (req.method === 'TRACE') {
-      // RFC 9110 §15.5.6.
-      res.setHeader('Allow', (methodsAt(contextOf(res).target.path) ?? [...KNOWN_METHODS]).join(', '));
-      throw new ServiceError('METHOD_REFUSED', { detail: 'TRACE' });
+      const methods = methodsAt(contextOf(res).target.path) ?? [...KNOWN_METHODS];
+      throw methodRefused(req, res, methods);
     }
     if (!KNOWN_METHODS.has(req.method)) {
       throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${req.method}` });
@@ -38,10 +37,95 @@ export function createRefusals({ maxRequestLineBytes, pseudonym, refusalOf }: Re
   };
 }
 
-/** A path that nobody answers (recording "unknown: GET /api/foo"). */
-export const unknownEndpoint = (method: string, path: string): ServiceError =>
+/** The last route. */
+export function refuseUnknownEndpoint({ method }: Request, res: Response): void {
+  throw unknownEndpoint(method, contextOf(res).target.path);
+}
+
+/** Recording "unknown: GET /api/foo". */
+const unknownEndpoint = (method: string, path: string): ServiceError =>
   new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
 
-export function refuseUnknown(req: Request, res: Response): void {
-  throw unknownEndpoint(req.method, contextOf(res).target.path);
+/** A 405 states the methods that are allowed (RFC 9110 §15.5.6). */
+function methodRefused({ method }: Request, res: Response, allowed: readonly string[]): ServiceError {
+  res.setHeader('Allow', allowed.join(', '));
+  return new ServiceError('METHOD_REFUSED', { detail: method });
+}
+
+const READ = ['GET', 'HEAD'];
+
+/** The first match counts. Methods: api-facts §4.2, §5.7 and §6.5, recordings "sessions: …" and "empty handle: …". */
+const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
+  [/^\/api\/handles\/?$/, [...READ, 'POST', 'PUT', 'DELETE']],
+  [/^\/api\/sessions\/this$/, [...READ, 'POST', 'PUT', 'DELETE']],
+  [/^\/api\/sessions(\/|$)/, ['POST']],
+  [/^\/api\/site(\/|$)/, READ],
+  [/^\/api\/prefixes\/?$/, [...READ, 'POST', 'DELETE']],
+  [/^\/api\/prefixes\//, ['POST', 'DELETE']],
+  [/^\/api\/verifications(\/|$)/, ['POST']],
+  [/^\/hrls(\/|$)/, READ],
+];
+
+/** The methods of an endpoint, OPTIONS included; undefined when there is no endpoint at this path. */
+function methodsAt(path: string): readonly string[] | undefined {
+  const [, methods] = ENDPOINTS.find(([pattern]) => pattern.test(path)) ?? [];
+  return methods && [...methods, 'OPTIONS'];
+}
+
+/**
+ * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot
+ * segments, or decodes a path twice, would otherwise find a handle in it that was not fenced here, and that the
+ * deletion rules have not seen.
+ *
+ * @throws ServiceError BAD_PATH, UNKNOWN_ENDPOINT, METHOD_REFUSED
+ */
+export function assertEndpoint(req: Request, res: Response, path: string): void {
+  if (!isPlain(path)) {
+    throw new ServiceError('BAD_PATH', {
+      message:
+        'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
+    });
+  }
+  const methods = methodsAt(path);
+  if (methods === undefined) throw unknownEndpoint(req.method, path);
+  if (!methods.includes(req.method)) throw methodRefused(req, res, methods);
+}
+
+/** The characters of a path (RFC 3986 §3.3). */
+const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
+
+const MAX_ENCODING_LAYERS = 4;
+
+/** Whether it stays a plain path each time it is decoded once more. */
+function isPlain(path: string): boolean {
+  if (!PATH.test(path)) return false;
+  let text: string | undefined = path;
+  for (let layer = 0; layer < MAX_ENCODING_LAYERS; layer++) {
+    if (text === undefined || !hasPlainSegments(text)) return false;
+    const decoded = decodeOnce(text);
+    if (decoded === text) return true;
+    text = decoded;
+  }
+  return false;
+}
+
+/** An empty segment is allowed at the end. To some servers a segment ends at its `;`. */
+function hasPlainSegments(path: string): boolean {
+  if (/[\\\x00-\x1f\x7f]/.test(path)) return false;
+  const segments = path.split('/').slice(1);
+  if (segments.at(-1) === '') segments.pop();
+  return segments.every((segment) => !/^(\.{0,2})(;|$)/.test(segment));
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Undefined for bytes that are not UTF-8. Some servers read the overlong form `%c0%ae` as a dot. */
+function decodeOnce(text: string): string | undefined {
+  try {
+    return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
+      utf8.decode(Buffer.from(escaped.replaceAll('%', ''), 'hex')),
+    );
+  } catch {
+    return undefined;
+  }
 }

@@ -1,26 +1,23 @@
-// PUT and DELETE of a handle: read, fenced, forwarded as they are, invalidated here before they are acknowledged.
+// PUT and DELETE of a handle: fence, precondition, forward, settle by outcome, reply. Read it from the top.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
-import type { Selection } from '../handle/value.js';
-import { judgeWrite } from '../handle/write-outcome.js';
-import { type ConditionalDeps, isConditional, whileConditionHolds } from './conditional-write.js';
+import { type WriteResult, judgeWrite } from '../handle/write-outcome.js';
 import { contextOf } from '../http/context.js';
-import type { Forward } from './forward.js';
-import { handBack } from './relay-response.js';
-import { mintedHandle, readWhole, responseCodeOf } from './minted-handle.js';
-import { upstreamTarget } from './pass-through.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
-import { readHandle } from './resolve.js';
 import { rawHandleOf } from '../http/target.js';
+import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
+import { type Forward, upstreamTarget } from './forward.js';
+import { parseWriteResponse, readResponseBody, relayResponse } from './relay-response.js';
+import { readHandle } from './resolve.js';
 
 export interface WriteDeps {
   withBody: WithBody;
   fence: (handle: string) => Promise<Fence>;
-  forget: (handle: string) => Promise<void>;
+  invalidate: (handle: string) => Promise<void>;
   forward: Forward;
   conditional: ConditionalDeps;
 }
@@ -29,74 +26,73 @@ export function createWriteRoute(deps: WriteDeps): RequestHandler {
   return async function writeRoute(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
     context.result = 'write';
-    context.handle = readHandle(rawHandleOf(context.target.path) ?? '');
-    const isCreate = isCreateOnly(req);
-    context.target.query = queryToSend(req, context.target.query);
-    const { handle } = context;
+    const handle = readHandle(rawHandleOf(context.target.path) ?? '');
+    context.handle = handle;
+    const query = upstreamQuery(req, context.target.query);
+    context.target.query = query;
     const target = upstreamTarget(context);
-    const send = (body: Buffer) => async (): Promise<Answered> =>
-      forwardFenced(() => deps.forward(req, res, { target, body }), await deps.fence(handle));
-    const { answer, body } = await deps.withBody(req, (body) => {
-      if (!isConditional(req) || isCreate) return send(body)();
-      const selection = selectionOf(context.target.query);
-      return whileConditionHolds(deps.conditional, req, { handle, selection }, send(body));
-    });
-    if (isCreate && answer.statusCode === 409) {
-      answer.resume();
-      throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
-    }
-    if (isMinting(req, context.target.query)) await handBackMinted(answer, res, deps);
-    else await handBack(answer, res, { ...(body && { body }) });
+
+    // The body first: while it trickles in no handle is locked or fenced.
+    const relayed = await deps.withBody(req, (body) =>
+      runIfConditionHolds(deps.conditional, { req, handle, query }, async () => {
+        const fence = await deps.fence(handle);
+        return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
+      }),
+    );
+    await reply({ req, res, query }, relayed, deps);
   };
 }
 
-function queryToSend(req: Request, query: string): string {
-  if (req.method !== 'PUT') return query;
-  const explicit = withExplicitFlags(query);
-  if (!isCreateOnly(req)) return explicit;
-  // Also where the name is percent-encoded.
-  const others = explicit.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
-  return [...others, 'overwrite=false'].join('&');
-}
-
-/** `?index=various` says in the body which values are meant: the condition is about the whole record then. */
-function selectionOf(query: string): Selection {
-  const indexes = readParameters(query).getAll('index');
-  return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
-}
-
-/** An answer to a write, and its body where that was read to judge it. */
-interface Answered {
-  answer: IncomingMessage;
+/** A response of the upstream, and its body where that was read. */
+interface RelayedResponse {
+  response: IncomingMessage;
   body?: Buffer;
 }
 
+/** Forwards a write and settles it. While the fence is up no load that began before is stored. */
 export async function forwardFenced(
   forward: () => Promise<IncomingMessage>,
   fence: Fence,
-): Promise<Answered> {
+): Promise<RelayedResponse> {
   try {
-    const answer = await forward();
-    const status = answer.statusCode ?? 0;
-    // Of any other answer the status says all there is to know.
-    const body = status === 404 ? await readWhole(answer) : undefined;
-    await fence[judgeWrite({ status, responseCode: body && responseCodeOf(body) })]();
-    return { answer, ...(body && { body }) };
+    const response = await forward();
+    const status = response.statusCode ?? 0;
+    // The status of any other response is enough to judge it.
+    const body = status === 404 ? await readResponseBody(response) : undefined;
+    await settleWrite(fence, { status, responseCode: body && parseWriteResponse(body).responseCode });
+    return { response, ...(body && { body }) };
   } catch (failure) {
-    await fence[judgeWrite({ failure })]();
+    await settleWrite(fence, { failure });
     throw failure;
   }
 }
 
 /**
- * A flag without a value means true in the documentation, but false to the server, which compares
- * with "true" (recording "overwrite (empty) on existing"): what is meant is sent in so many words.
+ * Applies the outcome of a write and lowers its fence. Where the record changed, the entry is invalidated on every
+ * instance, and this ends when all have acknowledged it or lost their lease: only then may the caller get its reply.
  */
-export function withExplicitFlags(query: string): string {
-  return query
-    .split('&')
-    .map((part) => part.replace(/^(overwrite|mintNewSuffix)=?$/, '$1=true'))
-    .join('&');
+async function settleWrite(fence: Fence, result: WriteResult): Promise<void> {
+  await fence[judgeWrite(result)]();
+}
+
+async function reply(
+  { req, res, query }: { req: Request; res: Response; query: string },
+  { response, body }: RelayedResponse,
+  { invalidate }: Pick<WriteDeps, 'invalidate'>,
+): Promise<void> {
+  if (isCreateOnly(req) && response.statusCode === 409) {
+    response.resume();
+    throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
+  }
+  if (!isMinting(req, query)) {
+    await relayResponse(response, res, { ...(body && { body }) });
+    return;
+  }
+  const read = body ?? (await readResponseBody(response));
+  const { handle: minted } = parseWriteResponse(read);
+  // The minted name may be in the cache as not found.
+  if (minted !== undefined) await invalidate(minted);
+  await relayResponse(response, res, { body: read });
 }
 
 /** The server ignores the flag when there are indexes (api-facts: PUT parameters). */
@@ -106,10 +102,22 @@ function isMinting({ method }: Request, query: string): boolean {
   return method === 'PUT' && flag === 'true' && !parameters.has('index');
 }
 
-/** Somebody may have asked for the very name that was minted: it is not unknown any more. */
-async function handBackMinted(answer: IncomingMessage, res: Response, { forget }: WriteDeps): Promise<void> {
-  const body = await readWhole(answer);
-  const minted = mintedHandle(body);
-  if (minted !== undefined) await forget(minted);
-  await handBack(answer, res, { body });
+function upstreamQuery(req: Request, query: string): string {
+  if (req.method !== 'PUT') return query;
+  const explicit = withExplicitFlags(query);
+  if (!isCreateOnly(req)) return explicit;
+  // readParameters finds `overwrite` where its name is percent-encoded, too.
+  const others = explicit.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
+  return [...others, 'overwrite=false'].join('&');
+}
+
+/**
+ * A flag without a value means true in the documentation, but false to the server, which compares with "true"
+ * (recording "overwrite (empty) on existing").
+ */
+function withExplicitFlags(query: string): string {
+  return query
+    .split('&')
+    .map((part) => part.replace(/^(overwrite|mintNewSuffix)=?$/, '$1=true'))
+    .join('&');
 }
