@@ -1,24 +1,19 @@
-// Makes the redirects and pages, on the same cache and resolver as everything else.
+// Creates the redirects and pages, with the resolver and cache of the other interfaces.
 import type { Hit } from '../record/resolve.js';
-import { type Redirect, createRedirect } from '../redirect/redirect.js';
+import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Parts, reportUnexpected } from './parts.js';
+import { siteOf } from './site.js';
 
 export function makeRedirect(
   { config, logger, metrics, now }: Parts,
   { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => void },
-): Redirect {
-  const { title, logoUrl, footer, footerUrl } = config.page;
+): RedirectInterface {
   return createRedirect({
     resolve: (handle, options) => resolver.resolve(handle, options),
     keyOf: (handle) => resolver.keyOf(handle),
     allowedHosts: config.redirect.allowedHosts ?? undefined,
-    house: {
-      title,
-      logoUrl: logoUrl ?? undefined,
-      footer: footer ?? undefined,
-      footerUrl: footerUrl ?? undefined,
-    },
+    site: siteOf(config),
     clientMaxAgeMs: config.http.clientMaxAge,
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: (reason) => {

@@ -1,13 +1,13 @@
-// HTML as a tagged template: whatever is put in is escaped, unless it is HTML already.
+// HTML as a tagged template: every value is escaped unless it is HTML already.
 
 export class Html {
   constructor(readonly text: string) {}
 }
 
-export type Part = Html | string | number | undefined | readonly Part[];
+export type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
 
 /** @example html`<p>${'<b>'}</p>` // <p>&lt;b&gt;</p> */
-export function html(texts: TemplateStringsArray, ...parts: Part[]): Html {
+export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
   return new Html(texts.reduce((whole, text, at) => whole + write(parts[at - 1]) + text));
 }
 
@@ -15,7 +15,7 @@ export function html(texts: TemplateStringsArray, ...parts: Part[]): Html {
 export const escapeText = (text: string): string =>
   text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
 
-function write(part: Part): string {
+function write(part: HtmlPart): string {
   if (part === undefined) return '';
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(write).join('');

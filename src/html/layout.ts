@@ -1,65 +1,91 @@
-// The frame of every page: head, name and logo of the service, footer.
-import { type Html, html } from './html.js';
-import { scriptElement, styleElement } from './style.js';
+// The layout of every page, and the headers that restrict what a page may load.
+import { createHash } from 'node:crypto';
+import { Html, html } from './html.js';
+import { PAGE_SCRIPT, PAGE_STYLE } from './style.js';
 
-/** What an operator may say about the service. */
-export interface House {
+/** Name, logo and footer of the service, as the operator configured them. */
+export interface Site {
   title: string;
   logoUrl: string | undefined;
   footer: string | undefined;
   footerUrl: string | undefined;
 }
 
-export interface Page {
+/** A page of the public listener. */
+export interface SitePage {
   title: string;
   main: Html;
 }
 
-export function layOut({ title, main }: Page, house: House): string {
-  const { logoUrl } = house;
-  const page = html`<!doctype html>
+export interface HtmlDocument {
+  title: string;
+  icon: { href: string; type: string };
+  /** Style and script elements. */
+  resources: Html;
+  header: Html;
+  main: Html;
+  footer: Html | undefined;
+}
+
+export function renderDocument({ title, icon, resources, header, main, footer }: HtmlDocument): string {
+  const document = html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} – ${house.title}</title>
-        <link rel="icon" href="/favicon.ico" type="image/svg+xml" />
-        ${styleElement}
+        <title>${title}</title>
+        <link rel="icon" href="${icon.href}" type="${icon.type}" />
+        ${resources}
       </head>
       <body>
-        <header>
-          <a href="/"
-            >${logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`}${house.title}</a
-          >
-        </header>
+        <header>${header}</header>
         <main>${main}</main>
-        <footer>${footerOf(house)}</footer>
-        ${scriptElement}
+        <footer>${footer}</footer>
       </body>
     </html> `;
-  return page.text;
+  return document.text;
 }
 
-function footerOf({ footer, footerUrl }: House): Html | undefined {
-  if (footer === undefined) return undefined;
-  return html`<p>${footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`}</p>`;
+/** Inline, so that a page is one request. */
+const PAGE_RESOURCES = new Html(`<style>${PAGE_STYLE}</style><script type="module">${PAGE_SCRIPT}</script>`);
+
+export function renderPage({ title, main }: SitePage, site: Site): string {
+  const { logoUrl, footer, footerUrl } = site;
+  const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
+  const note = footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`;
+  return renderDocument({
+    title: `${title} – ${site.title}`,
+    icon: { href: '/favicon.ico', type: 'image/svg+xml' },
+    resources: PAGE_RESOURCES,
+    header: html`<a href="/">${logo}${site.title}</a>`,
+    main,
+    footer: footer === undefined ? undefined : html`<p>${note}</p>`,
+  });
 }
 
-/** The field in which a handle is looked up. */
-export const lookUpForm = (handle = ''): Html =>
-  html`<form action="/" method="get" role="search">
-    <label for="hdl">Handle</label>
-    <input
-      id="hdl"
-      name="hdl"
-      value="${handle}"
-      placeholder="21.T11998/abc"
-      autocomplete="off"
-      autocapitalize="off"
-      spellcheck="false"
-      required
-      maxlength="2048"
-    />
-    <button class="button main">Open</button>
-    <button class="button" name="noredirect" value="on">Show the record</button>
-  </form>`;
+/** A page loads only from `sources` (directives of a Content-Security-Policy) and is in no frame. */
+export const securityHeaders = (sources: Record<string, string>): Record<string, string> => ({
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    ...Object.entries(sources).map(([directive, source]) => `${directive} ${source}`),
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'Referrer-Policy': 'no-referrer',
+});
+
+/**
+ * Headers of the public pages: the inline style and script and the logo, nothing else. Browsers apply
+ * `form-action` to the redirects behind a form too, and the look-up form redirects to any site.
+ */
+export const pageSecurityHeaders = ({ logoUrl }: Site): Record<string, string> =>
+  securityHeaders({
+    'style-src': hashOf(PAGE_STYLE),
+    'script-src': hashOf(PAGE_SCRIPT),
+    'img-src': `'self' ${logoUrl === undefined ? '' : originOf(logoUrl)}`.trimEnd(),
+    'form-action': "'self' http: https: ftp: mailto:",
+  });
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+const originOf = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);

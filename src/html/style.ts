@@ -1,14 +1,48 @@
-// How the pages look and the one thing they do by script; and the policy that allows nothing else.
-import { createHash } from 'node:crypto';
-import { Html } from './html.js';
+// The palette and the style sheets of all pages, and the one script of the public pages.
 
-const STYLE = `
-:root{color-scheme:light dark;--back:#f4f6f8;--card:#fff;--text:#1b1f24;--quiet:#55606b;--line:#d5dbe1;--link:#0b57d0;--on-link:#fff;--warn:#fff3d1;--warn-line:#d9a400;--bad:#fdeceb;--bad-line:#c5362b}
-@media (prefers-color-scheme:dark){:root{--back:#0f1419;--card:#181f27;--text:#e6e9ee;--quiet:#a3adb8;--line:#323c47;--link:#8ab4f8;--on-link:#0f1419;--warn:#352b0d;--warn-line:#d9a400;--bad:#3a1a18;--bad-line:#f28b82}}
+/** Each colour in light and in dark. */
+const PALETTE = {
+  back: ['#f4f6f8', '#0f1419'],
+  card: ['#fff', '#181f27'],
+  text: ['#1b1f24', '#e6e9ee'],
+  quiet: ['#55606b', '#a3adb8'],
+  line: ['#d5dbe1', '#323c47'],
+  link: ['#0b57d0', '#8ab4f8'],
+  'on-link': ['#fff', '#0f1419'],
+  area: ['#0b57d022', '#8ab4f82b'],
+  notice: ['#fff3d1', '#352b0d'],
+  'notice-line': ['#d9a400', '#d9a400'],
+  alert: ['#fdeceb', '#3a1a18'],
+  'alert-line': ['#c5362b', '#f28b82'],
+  good: ['#176b2e', '#5fd07f'],
+  'good-back': ['#176b2e', '#14532d'],
+  'on-good': ['#fff', '#e6f6ea'],
+  warn: ['#8a4b00', '#f0b429'],
+  bad: ['#b3261e', '#ff8a80'],
+  'on-level': ['#fff', '#0f1419'],
+} as const;
+
+const coloursOf = (mode: 0 | 1): string =>
+  Object.entries(PALETTE)
+    .map(([name, colours]) => `--${name}:${colours[mode]}`)
+    .join(';');
+
+/** What every page begins with. */
+export const BASE_STYLE = `
+:root{color-scheme:light dark;${coloursOf(0)}}
+@media (prefers-color-scheme:dark){:root{${coloursOf(1)}}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--back);color:var(--text);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+body{margin:0;background:var(--back);color:var(--text);font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 a{color:var(--link)}
-a:focus-visible,button:focus-visible,input:focus-visible,summary:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+a:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+section{background:var(--card);border:1px solid var(--line);border-radius:.6rem}
+table{width:100%;border-collapse:collapse}
+footer{color:var(--quiet)}
+`;
+
+export const PAGE_STYLE = `${BASE_STYLE}
+body{font-size:1rem;line-height:1.5}
+button:focus-visible,input:focus-visible,summary:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 header,main,footer{max-width:62rem;margin:0 auto;padding:0 1rem}
 header{display:flex;align-items:center;gap:.75rem;padding-top:1rem}
 header a{display:flex;align-items:center;gap:.6rem;color:inherit;font-weight:600;text-decoration:none}
@@ -17,11 +51,11 @@ main{padding-bottom:1rem}
 h1{font-size:clamp(1.35rem,5vw,2rem);line-height:1.25;margin:1.25rem 0 .75rem;overflow-wrap:anywhere}
 h2{font-size:1.05rem;margin:0 0 .5rem}
 .kind{display:block;font-size:.8rem;font-weight:600;letter-spacing:.06em;text-transform:uppercase;color:var(--quiet)}
-section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:1rem 0}
+section{padding:1rem;margin:1rem 0}
 section p{margin:.25rem 0}
 .quiet{color:var(--quiet);font-size:.9rem}
-.note{border:1px solid var(--warn-line);border-left-width:.4rem;background:var(--warn);border-radius:.4rem;padding:.7rem .9rem;margin:1rem 0}
-.bad{border-color:var(--bad-line);background:var(--bad)}
+.note{border:1px solid var(--notice-line);border-left-width:.4rem;background:var(--notice);border-radius:.4rem;padding:.7rem .9rem;margin:1rem 0}
+.bad{border-color:var(--alert-line);background:var(--alert)}
 .actions{display:flex;flex-wrap:wrap;gap:.5rem;align-items:center;margin:.75rem 0}
 .button{display:inline-block;font:inherit;font-weight:500;padding:.45rem .9rem;border-radius:.4rem;border:1px solid var(--line);background:var(--card);color:var(--link);text-decoration:none;cursor:pointer}
 .button.main{background:var(--link);border-color:var(--link);color:var(--on-link)}
@@ -30,7 +64,6 @@ section p{margin:.25rem 0}
 form{display:flex;flex-wrap:wrap;gap:.5rem}
 form label{flex-basis:100%;font-weight:600}
 input{flex:1 1 16rem;min-width:0;font:inherit;padding:.5rem .7rem;border:1px solid var(--quiet);border-radius:.4rem;background:var(--card);color:var(--text)}
-table{width:100%;border-collapse:collapse}
 th,td{text-align:left;vertical-align:top;padding:.5rem .75rem .5rem 0;border-top:1px solid var(--line)}
 thead th{border-top:0;font-size:.8rem;color:var(--quiet)}
 td{white-space:nowrap}
@@ -43,7 +76,7 @@ summary{cursor:pointer}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:0}
 dt{color:var(--quiet)}
 dd{margin:0;overflow-wrap:anywhere}
-footer{color:var(--quiet);font-size:.9rem;padding-bottom:1.5rem}
+footer{font-size:.9rem;padding-bottom:1.5rem}
 @media (max-width:40rem){
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,tr,td{display:block;width:auto}
@@ -56,48 +89,25 @@ dd{margin-bottom:.4rem}
 }
 `;
 
-// Works over plain http too, where a browser gives pages no clipboard of their own.
-const SCRIPT = `
+/** Copy buttons. Browsers offer `navigator.clipboard` over https only, so plain HTTP needs execCommand. */
+export const PAGE_SCRIPT = `
 for (const button of document.querySelectorAll('button[data-copy]')) {
-  const said = document.getElementById('said');
-  const old = () => {
+  const status = document.getElementById('copy-status');
+  const copySelection = () => {
     getSelection().selectAllChildren(document.getElementById('handle'));
     if (!document.execCommand('copy')) throw new Error('not copied');
   };
   button.hidden = false;
   button.addEventListener('click', async () => {
     try {
-      await (navigator.clipboard ? navigator.clipboard.writeText(button.dataset.copy) : old());
-      said.textContent = 'Copied.';
+      await (navigator.clipboard ? navigator.clipboard.writeText(button.dataset.copy) : copySelection());
+      status.textContent = 'Copied.';
     } catch {
-      said.textContent = 'The browser did not allow copying.';
+      status.textContent = 'The browser did not allow copying.';
     }
   });
 }
 `;
 
-export const styleElement = new Html(`<style>${STYLE}</style>`);
-export const scriptElement = new Html(`<script>${SCRIPT}</script>`);
-
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-
-/**
- * Content-Security-Policy of all pages: this style, this script, the logo, nothing else. Browsers apply
- * `form-action` to the redirects behind a form too, and looking a handle up leads to anywhere.
- */
-export function contentSecurityPolicy(logoUrl: string | undefined): string {
-  return [
-    "default-src 'none'",
-    `style-src ${hashOf(STYLE)}`,
-    `script-src ${hashOf(SCRIPT)}`,
-    `img-src 'self' ${logoUrl === undefined ? '' : sourceOf(logoUrl)}`.trimEnd(),
-    "form-action 'self' http: https: ftp: mailto:",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ');
-}
-
-const sourceOf = (url: string): string => (url.startsWith('data:') ? 'data:' : new URL(url).origin);
-
-/** What stands at `/favicon.ico`: two links of a chain. */
+/** `/favicon.ico`: two links of a chain. */
 export const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" fill="none" stroke="#0b57d0" stroke-width="4" stroke-linecap="round"><path d="M13 19l6-6M14.500 9.500l3-3a6 6 0 0 1 8 8l-3 3M17.500 22.500l-3 3a6 6 0 0 1-8-8l3-3"/></svg>`;

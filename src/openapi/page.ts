@@ -1,15 +1,15 @@
-// The document as a page to read, with a form for every call that only reads.
+// Renders the document as a page, with a form for every GET.
 import { type Html, html } from '../html/html.js';
-import type { Page } from '../html/layout.js';
+import type { SitePage } from '../html/layout.js';
 import type { OpenApiDocument } from './document.js';
 import type { Method, Operation, Parameter, ResponseObject } from './parts.js';
 
 const METHODS: readonly Method[] = ['get', 'put', 'post', 'delete'];
-/** Whoever reads the admin listener's part is not on that listener, so it cannot be tried from here. */
+/** The admin listener has another address, so its calls cannot be tried here. */
 const isTriable = ({ tags }: Operation, method: Method): boolean =>
   method === 'get' && !tags.includes('Admin');
 
-export function documentPage({ info, tags, paths }: OpenApiDocument): Page {
+export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
@@ -20,25 +20,25 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): Page {
     title: 'API',
     main: html`<h1>API</h1>
       <p>
-        ${info.summary} Version ${info.version}. For programs the same is
+        ${info.summary} Version ${info.version}. The same for programs:
         <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).
       </p>
       ${tags.map(
         ({ name, description }) =>
           html`<h2>${name}</h2>
             <p class="quiet">${description}</p>
-            ${entries.filter(({ operation }) => operation.tags.includes(name)).map(show)}`,
+            ${entries.filter(({ operation }) => operation.tags.includes(name)).map(renderOperation)}`,
       )}`,
   };
 }
 
-interface Entry {
+interface PageOperation {
   path: string;
   method: Method;
   operation: Operation;
 }
 
-function show({ path, method, operation }: Entry): Html {
+function renderOperation({ path, method, operation }: PageOperation): Html {
   const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
   const examples = Object.entries(requestBody?.content ?? {});
   return html`<section id="${operationId}">
@@ -46,27 +46,27 @@ function show({ path, method, operation }: Entry): Html {
     <p>${summary}. ${description === undefined ? undefined : withCode(description)}</p>
     ${isTriable(operation, method) ? tryForm(operation) : undefined}
     <details>
-      <summary>Parameters and answers</summary>
-      ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(showParameter)}</dl>`}
+      <summary>Parameters and responses</summary>
+      ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(renderParameter)}</dl>`}
       ${examples.map(
         ([type, { example }]) =>
           html`<p>${requestBody?.description}, as <code>${type}</code>, such as</p>
             <pre>${JSON.stringify(example, undefined, 2)}</pre>`,
       )}
-      <dl>${Object.entries(responses).map(showResponse)}</dl>
+      <dl>${Object.entries(responses).map(renderResponse)}</dl>
     </details>
   </section>`;
 }
 
-/** What stands between backticks in the document is code. */
+/** Descriptions mark code with backticks. */
 const withCode = (words: string): Html =>
   html`${words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
 
-const showParameter = ({ name, in: place, description }: Parameter): Html =>
+const renderParameter = ({ name, in: place, description }: Parameter): Html =>
   html`<dt><code>${name}</code> (${place})</dt>
     <dd>${withCode(description)}</dd>`;
 
-const showResponse = ([status, { description }]: [string, ResponseObject]): Html =>
+const renderResponse = ([status, { description }]: [string, ResponseObject]): Html =>
   html`<dt>${status === 'default' ? 'other' : status}</dt>
     <dd>${withCode(description)}</dd>`;
 
@@ -101,14 +101,14 @@ function optionalFields(operationId: string, fields: readonly Parameter[]): Html
 }
 
 /**
- * Where a form leads: the path of the call it names, filled in. Never to another host, as nothing
- * that is filled in can begin an authority.
+ * The URL of the call that a form names, with its fields. It cannot be on another host: every field is
+ * percent-encoded.
  */
-export function triedTarget({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
-  const wanted = given.get('try');
-  const found = Object.entries(paths).find(([, item]) => item.get?.operationId === wanted);
-  if (found === undefined) return undefined;
-  const [template, { get }] = found;
+export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): string | undefined {
+  const operationId = given.get('try');
+  const entry = Object.entries(paths).find(([, item]) => item.get?.operationId === operationId);
+  if (entry === undefined) return undefined;
+  const [template, { get }] = entry;
   if (get === undefined || !isTriable(get, 'get')) return undefined;
   const path = template.replace(/\{(\w+)\}/g, (_all, name: string) =>
     encodeURIComponent(given.get(`path.${name}`) ?? ''),

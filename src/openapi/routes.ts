@@ -1,41 +1,35 @@
-// Serves the document, as JSON for programs and as a page for people.
+// Serves the document as JSON and as a page.
 import type { Request, RequestHandler, Response } from 'express';
+import type { Site } from '../html/layout.js';
+import { createPageSender } from '../html/send.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { type House, layOut } from '../html/layout.js';
-import { contentSecurityPolicy } from '../html/style.js';
-import { HTML_TYPE, sendText } from '../html/send-page.js';
 import type { OpenApiDocument } from './document.js';
-import { documentPage, triedTarget } from './page.js';
+import { documentPage, tryUrl } from './page.js';
 
 export interface OpenApiDeps {
   document: OpenApiDocument;
-  house: House;
+  site: Site;
   gzipMinBytes: number;
 }
 
-/** Long enough for one reading; after an update nobody reads the old one for long. */
-const CACHE_CONTROL = 'public, max-age=300';
+/** Short, because an update of the proxy may change the document. */
+const headers = { 'Cache-Control': 'public, max-age=300' };
 
-export function createOpenApiRoute({ document, house, gzipMinBytes }: OpenApiDeps): RequestHandler {
-  const json = JSON.stringify(document);
-  const page = layOut(documentPage(document), house);
-  const pageHeaders = {
-    'Content-Security-Policy': contentSecurityPolicy(house.logoUrl),
-    'Referrer-Policy': 'no-referrer',
-  };
+export function createOpenApiRoute({ document, site, gzipMinBytes }: OpenApiDeps): RequestHandler {
+  const text = JSON.stringify(document);
+  const page = documentPage(document);
+  const sender = createPageSender(site, gzipMinBytes);
   return async function openApiRoute(req: Request, res: Response): Promise<void> {
     const { path, query } = contextOf(res).target;
-    const tried = triedTarget(document, readParameters(query));
-    if (tried !== undefined) {
+    const url = tryUrl(document, readParameters(query));
+    if (url !== undefined) {
       res.setHeader('Cache-Control', 'no-store');
-      res.redirect(303, tried);
-      return;
+      res.redirect(303, url);
+    } else if (path.endsWith('.json')) {
+      await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
+    } else {
+      await sender.sendPage(req, res, { page, headers });
     }
-    const shown = path.endsWith('.json')
-      ? { contentType: 'application/json;charset=utf-8', text: json, headers: {} }
-      : { contentType: HTML_TYPE, text: page, headers: pageHeaders };
-    const headers = { ...shown.headers, 'Cache-Control': CACHE_CONTROL };
-    await sendText(req, res, { ...shown, headers, status: 200, variesByAccept: false, gzipMinBytes });
   };
 }

@@ -1,22 +1,21 @@
-// How much a client wants a media type (RFC 9110 §12.5.1).
+// The Accept header: quality of a media type (RFC 9110 section 12.5.1).
 
-interface Range {
+interface MediaRange {
   type: string;
   quality: number;
 }
 
 const MAX_RANGES = 100;
 
-/** An Accept header that was read once, to be asked about many media types. */
-export interface Wanted {
+export interface AcceptHeader {
   /** 0 to 1. */
   qualityOf: (mediaType: string) => number;
-  /** Of whatever the client wants most. */
+  /** The highest quality of all ranges. */
   highest: number;
 }
 
-/** Without the header everything is welcome. */
-export function readAccept(accept: string | undefined): Wanted {
+/** Without the header every type has quality 1. */
+export function readAccept(accept: string | undefined): AcceptHeader {
   if (accept === undefined || accept.trim() === '') return { qualityOf: () => 1, highest: 1 };
   const qualities = new Map<string, number>();
   for (const { type, quality } of accept.split(',', MAX_RANGES).map(readRange)) {
@@ -25,21 +24,21 @@ export function readAccept(accept: string | undefined): Wanted {
   return {
     qualityOf(mediaType) {
       const [family = ''] = mediaType.split('/');
-      // The most specific range decides.
+      // The most specific range takes precedence.
       return qualities.get(mediaType) ?? qualities.get(`${family}/*`) ?? qualities.get('*/*') ?? 0;
     },
     highest: Math.max(...qualities.values()),
   };
 }
 
-/** JSON instead of a page, for those who want it more: programs. A browser wants HTML most. */
+/** True for programs that prefer JSON; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {
   const { qualityOf } = readAccept(accept);
   const json = ['application/json', 'application/problem+json'].map(qualityOf);
   return Math.max(...json) > qualityOf('text/html');
 }
 
-function readRange(text: string): Range {
+function readRange(text: string): MediaRange {
   const [type = '', ...parameters] = text
     .toLowerCase()
     .split(';')

@@ -1,63 +1,121 @@
-// What went wrong, as a page for people or as problem JSON for programs, in the same words.
+// Errors of the redirects: a page for browsers, problem JSON (RFC 9457) for programs, with the same text.
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { html } from '../html/html.js';
+import type { SitePage } from '../html/layout.js';
+import type { PageSender } from '../html/send.js';
 import { contextOf, hasContext } from '../http/context.js';
+import { type ReportUnexpected, asServiceError, resultOfError } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { prefersJson } from './accept.js';
-import type { Followed } from './alias.js';
-import { asksForApi } from './query.js';
-import type { RoomDeps } from './deps.js';
-import { layOut } from '../html/layout.js';
-import { type Problem, problemJson, problemPage } from './plain-pages.js';
-import { HTML_TYPE, sendText } from '../html/send-page.js';
+import { lookUpForm } from './front-page.js';
+import { readShow } from './request.js';
 
-/** `asked` is what the caller named, `end` what it led to. */
-export function notFound(asked: string, end: Followed['end']): Problem {
-  const title = 'This handle does not exist';
-  const isAlias = end.handle !== asked;
-  const detail = isAlias
-    ? `${asked} is an alias of ${end.handle}, which does not exist.`
-    : `The Handle server knows no ${asked}.`;
+/** Problem details (RFC 9457 section 3). `type` is left out, so it is `about:blank`. */
+export interface Problem {
+  status: number;
+  title: string;
+  detail?: string;
+  handle?: string;
+  code?: string;
+  /** Clients of a Handle server read it in every JSON response, above all in a 404. */
+  responseCode: number;
+}
+
+export interface ProblemResponse {
+  problem: Problem;
+  /** Those of a cache entry; without them the response is not stored. */
+  headers?: Record<string, string>;
+  retryAfter?: string | undefined;
+}
+
+export async function sendProblem(
+  req: Request,
+  res: Response,
+  { problem, headers, retryAfter, sender }: ProblemResponse & { sender: PageSender },
+): Promise<void> {
+  const response = {
+    status: problem.status,
+    headers: {
+      ...(headers ?? { 'Cache-Control': 'no-store' }),
+      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+    },
+    variesByAccept: true,
+  };
+  if (!prefersJson(req.headers.accept)) {
+    await sender.sendPage(req, res, { ...response, page: problemPage(problem) });
+    return;
+  }
+  await sender.sendText(req, res, {
+    ...response,
+    contentType: 'application/problem+json',
+    text: JSON.stringify(problem),
+    headers: { ...sender.securityHeaders, ...response.headers },
+  });
+}
+
+function problemPage({ status, title, detail, handle }: Problem): SitePage {
+  const endsInSlash = handle?.endsWith('/') === true;
+  return {
+    title,
+    main: html`<h1><span class="kind">${status}</span>${title}</h1>
+      ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
+      ${endsInSlash ? html`<p>The handle ends with a slash. Try it without.</p>` : undefined}
+      <section>${lookUpForm(handle)}</section>`,
+  };
+}
+
+/** `handle` is the requested handle, `end` the last of its aliases. */
+export function notFoundProblem(handle: string, end: string): Problem {
+  const detail =
+    end === handle
+      ? `The Handle server has no handle ${handle}.`
+      : `${handle} is an alias of ${end}, which does not exist.`;
   const { handleNotFound, protocolError } = RESPONSE_CODE;
-  const responseCode = hasPrefix(asked) ? handleNotFound : protocolError;
-  return { status: 404, title, detail, responseCode, handle: asked };
+  const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
+  return { status: 404, title: 'This handle does not exist', detail, responseCode, handle };
 }
 
 /**
- * Whether the text can be a handle: every prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a
- * dot (`loc.music`). Anything else is a wrong path of somebody's API, such as `/foo/21.T11998/x`: a client
- * that reads code 100 there would take the handle for missing.
+ * Whether the text can be a handle: a prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a dot
+ * (`loc.music`). Everything else is a wrong API path, such as `/foo/21.T11998/x`: a client that read code 100
+ * there would take the handle for missing.
  */
 const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 const REFERRALS: readonly number[] = [RESPONSE_CODE.notResponsible, 302, 303];
 
-function codeIn({ responseCode }: Record<string, unknown>): number {
-  return typeof responseCode === 'number' ? responseCode : RESPONSE_CODE.error;
-}
+const codeOf = ({ responseCode }: Record<string, unknown>): number =>
+  typeof responseCode === 'number' ? responseCode : RESPONSE_CODE.error;
 
-/** The Handle server has an answer of its own that is no record. */
-export function refused(handle: string, { status, members, retryAfter }: Refused): Problem {
-  const responseCode = codeIn(members);
+export function refusedProblem(handle: string, { status, members, retryAfter }: Refused): ProblemResponse {
+  const responseCode = codeOf(members);
   if (REFERRALS.includes(responseCode)) {
-    const prefix = handle.split('/', 1)[0] ?? '';
-    return { status: 404, title: 'This prefix is not served here', detail: prefix, responseCode, handle };
+    const detail = handle.split('/', 1)[0] ?? '';
+    const title = 'This prefix is not served here';
+    return { problem: { status: 404, title, detail, responseCode, handle }, retryAfter: undefined };
   }
   const { message } = members;
-  return {
+  const problem = {
     status: status >= 400 ? status : 502,
-    title: 'The Handle server refuses to answer',
+    title: 'The Handle server refused the request',
     ...(typeof message === 'string' && { detail: message }),
     responseCode,
     handle,
-    ...(retryAfter !== undefined && { retryAfter }),
   };
+  return { problem, retryAfter };
 }
 
-/** The failures of all paths that are not of an API. */
-export function createRedirectErrorReply(deps: RoomDeps): ErrorRequestHandler {
+/** The error handler of all paths outside the APIs. */
+export function createRedirectErrorReply({
+  sender,
+  onUnexpected,
+}: {
+  sender: PageSender;
+  onUnexpected: ReportUnexpected;
+}): ErrorRequestHandler {
   return async function redirectErrorReply(
     error: unknown,
     req: Request,
@@ -68,61 +126,37 @@ export function createRedirectErrorReply(deps: RoomDeps): ErrorRequestHandler {
       next(error);
       return;
     }
-    const failure = asServiceError(error, deps);
+    const failure = asServiceError(fromBodyParser(error), onUnexpected);
     const context = contextOf(res);
-    if (res.headersSent || asksForApi(readParameters(context.target.query))) {
+    if (res.headersSent || readShow(readParameters(context.target.query)) === 'api') {
       next(failure);
       return;
     }
-    context.result = failure.status >= 500 ? 'error' : 'invalid';
-    await sendProblem(req, res, { problem: problemOf(failure, context.handle), deps });
+    context.result = resultOfError(failure.status);
+    await sendProblem(req, res, { ...problemOf(failure, context.handle), sender });
   };
 }
 
-function problemOf(failure: ServiceError, handle: string | undefined): Problem {
+function problemOf(failure: ServiceError, handle: string | undefined): ProblemResponse {
   const { upstreamAnswer: answer, message } = failure;
   const { title } = CATALOGUE[failure.code];
   const detail = message.replace(title, '').replace(/^: /, '');
-  const retryAfter = answer?.retryAfter ?? failure.retryAfterSeconds?.toString();
   return {
-    status: answer?.status ?? failure.status,
-    title,
-    ...(detail !== '' && { detail }),
-    code: failure.code,
-    responseCode: answer === undefined ? failure.responseCode : codeIn(answer.members),
-    ...(handle !== undefined && { handle }),
-    ...(retryAfter !== undefined && { retryAfter }),
+    problem: {
+      status: answer?.status ?? failure.status,
+      title,
+      ...(detail !== '' && { detail }),
+      code: failure.code,
+      responseCode: answer === undefined ? failure.responseCode : codeOf(answer.members),
+      ...(handle !== undefined && { handle }),
+    },
+    retryAfter: answer?.retryAfter ?? failure.retryAfterSeconds?.toString(),
   };
 }
 
-/** Sends a problem. Without headers of a cache entry nobody keeps it. */
-export async function sendProblem(
-  req: Request,
-  res: Response,
-  { problem, deps, headers }: { problem: Problem; deps: RoomDeps; headers?: Record<string, string> },
-): Promise<void> {
-  const { retryAfter, ...told } = problem;
-  const isJson = prefersJson(req.headers.accept);
-  await sendText(req, res, {
-    status: problem.status,
-    contentType: isJson ? 'application/problem+json' : HTML_TYPE,
-    text: isJson ? problemJson(told) : layOut(problemPage(problem), deps.house),
-    headers: {
-      ...deps.pageHeaders,
-      ...(headers ?? { 'Cache-Control': 'no-store' }),
-      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
-    },
-    variesByAccept: true,
-    gzipMinBytes: deps.gzipMinBytes,
-  });
-}
-
-/** The body parser has errors of its own kind, with a status. */
-function asServiceError(error: unknown, { onUnexpected }: RoomDeps): ServiceError {
-  if (error instanceof ServiceError) return error;
-  const status = (error as { status?: unknown }).status;
-  if (status === 413) return new ServiceError('BODY_TOO_LARGE', { cause: error });
-  if (typeof status === 'number' && status < 500) return new ServiceError('BAD_REQUEST', { cause: error });
-  onUnexpected(error);
-  return new ServiceError('INTERNAL', { cause: error });
+/** Errors of Express' body parser have a status. */
+function fromBodyParser(error: unknown): unknown {
+  const { status } = error as { status?: unknown };
+  if (error instanceof ServiceError || typeof status !== 'number' || status >= 500) return error;
+  return new ServiceError(status === 413 ? 'BODY_TOO_LARGE' : 'BAD_REQUEST', { cause: error });
 }

@@ -1,50 +1,50 @@
-// The page that shows a record: where it leads, its values, and how fresh this copy of it is.
+// The record page: redirect target, values, and state of the cache entry.
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import type { FromEntry, StaleReason } from '../resolver/resolution.js';
 import { type Html, html } from '../html/html.js';
-import { durationInWords, instant, ttlInWords } from './durations.js';
-import type { Page } from '../html/layout.js';
-import type { Target } from './target.js';
-import { viewOfTarget, warningOf } from './target-view.js';
-import { viewOfData } from './value-view.js';
+import type { SitePage } from '../html/layout.js';
+import type { FromEntry, StaleReason } from '../resolver/resolution.js';
+import type { RedirectUrl } from './redirect-url.js';
+import { type SelectedLocation, isLegacy } from './select-location.js';
+import type { ChosenValue, RedirectTarget } from './target.js';
+import { renderData } from './value-html.js';
 
-export interface Shown {
+export interface RecordView {
   handle: string;
-  /** Handles whose aliases led here. */
+  /** The aliases that were followed to this handle. */
   aliases: readonly string[];
-  /** The values that were asked for. */
+  /** The values selected by the request. */
   values: readonly HandleValue[];
-  target: Target;
+  target: RedirectTarget;
   resolution: FromEntry;
   authoritative: boolean;
   now: number;
 }
 
-export function recordPage(shown: Shown): Page {
+export function recordPage(view: RecordView): SitePage {
   return {
-    title: shown.handle,
-    main: html`<h1><span class="kind">Handle</span><bdi id="handle">${shown.handle}</bdi></h1>
-      ${aliasesOf(shown)} ${staleNote(shown)} ${warningOf(shown.target)} ${actions(shown)}
-      <section aria-labelledby="leads">
-        <h2 id="leads">Leads to</h2>
-        ${viewOfTarget(shown.target)}
+    title: view.handle,
+    main: html`<h1><span class="kind">Handle</span><bdi id="handle">${view.handle}</bdi></h1>
+      ${renderAliases(view)} ${staleNote(view)} ${refusedNote(view.target)} ${actions(view)}
+      <section aria-labelledby="target">
+        <h2 id="target">Redirects to</h2>
+        ${renderTarget(view.target)}
       </section>
       <section aria-labelledby="values">
         <h2 id="values">Values</h2>
-        ${valuesTable(shown.values)}
+        ${valuesTable(view.values)}
       </section>
-      <section aria-labelledby="copy">
-        <h2 id="copy">This copy</h2>
-        ${cacheState(shown)}
+      <section aria-labelledby="cache">
+        <h2 id="cache">Cache</h2>
+        ${cacheState(view)}
       </section>`,
   };
 }
 
-function aliasesOf({ aliases }: Shown): Html | undefined {
+function renderAliases({ aliases }: RecordView): Html | undefined {
   if (aliases.length === 0) return undefined;
   return html`<p>
-    Reached by the alias ${aliases.map((alias) => html`<bdi>${alias}</bdi> → `)} this handle.
+    Resolved from the alias ${aliases.map((alias) => html`<bdi>${alias}</bdi> → `)} this handle.
   </p>`;
 }
 
@@ -54,29 +54,78 @@ const STALE: Record<StaleReason, string> = {
   resting: 'The Handle server did not answer a moment ago.',
 };
 
-function staleNote({ resolution: { stale, entry }, now }: Shown): Html | undefined {
+function staleNote({ resolution: { stale, entry }, now }: RecordView): Html | undefined {
   if (stale === undefined) return undefined;
   return html`<p class="note" role="status">
-    <strong>${STALE[stale]}</strong> This is the record as it was ${durationInWords(now - entry.cachedAt)}
-    ago; it may have changed since.
+    <strong>${STALE[stale]}</strong> This is the record as it was ${formatDuration(now - entry.cachedAt)} ago;
+    it may have changed since.
   </p>`;
 }
 
-function actions({ handle, target }: Shown): Html {
+const REFUSED: Record<Extract<RedirectUrl, { ok: false }>['problem'], string> = {
+  scheme: 'only http, https, ftp and mailto URLs are allowed',
+  malformed: 'the URL is invalid',
+  'too-long': 'the URL is too long for a redirect',
+  host: 'its host is not one of the allowed hosts',
+};
+
+function refusedNote({ url }: RedirectTarget): Html | undefined {
+  if (url === undefined || url.ok) return undefined;
+  return html`<p class="note bad" role="alert">The redirect is refused: ${REFUSED[url.problem]}.</p>`;
+}
+
+function actions({ handle, target: { url } }: RecordView): Html {
   const path = handleToPath(handle);
-  const { address } = target;
   return html`<div class="actions">
-    ${address?.ok === true ? html`<a class="button main" href="${address.url}" rel="noreferrer nofollow">Open</a>` : undefined}
+    ${
+      url?.ok === true
+        ? html`<a class="button main" href="${url.url}" rel="noreferrer nofollow">Open</a>`
+        : undefined
+    }
     <button class="button" type="button" data-copy="${handle}" hidden>Copy handle</button>
     <a class="button" href="/api/handles/${path}?pretty">JSON</a>
-    <a class="button" href="/${path}?noredirect&amp;auth" rel="nofollow">Ask the authority now</a>
-    <span id="said" role="status" class="quiet"></span>
+    <a class="button" href="/${path}?noredirect&amp;auth" rel="nofollow">Reload from the Handle server</a>
+    <span id="copy-status" role="status" class="quiet"></span>
   </div>`;
 }
 
-// The roles are those of a table anyway; where a narrow screen lays it out as cards, they would be lost.
+function renderTarget({ chosen, url, status }: RedirectTarget): Html {
+  if (chosen === undefined || url === undefined) {
+    return html`<p>No value shown here is a URL or a 10320/loc, so the handle opens this page.</p>`;
+  }
+  const target = url.ok
+    ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi>${url.url}</bdi></a> (${status})`
+    : html`<code>${chosen.text}</code>`;
+  return html`<p>${target}</p>
+    <p class="quiet">${reasonOf(chosen)}</p>`;
+}
+
+const REASONS: Record<SelectedLocation['by'], string> = {
+  locatt: 'it has the requested attributes',
+  conneg: 'its media type is preferred by the Accept header',
+  country: 'it is for the requested country',
+  'no-country': 'it is not limited to a country',
+  weighted: 'it is the only one left with a weight',
+  only: 'it is the only one without content negotiation',
+};
+
+function reasonOf({ selected, index, type }: ChosenValue): string {
+  if (selected === undefined) return `It is the first ${type} value, at index ${index}.`;
+  const { location, by, isRandom, count } = selected;
+  if (isLegacy(location)) {
+    const reason = by === 'weighted' ? 'no location left has a weight' : REASONS[by];
+    return `The first ${type} value, at index ${index}: ${reason}.`;
+  }
+  if (count === 1) return `The only location of the ${type} value at index ${index}.`;
+  const id = location.attributes.get('id');
+  const name = id === undefined ? 'A location' : `Location ${id}`;
+  const reason = isRandom ? 'chosen at random by weight' : REASONS[by];
+  return `${name}, one of ${count} in the ${type} value at index ${index}: ${reason}.`;
+}
+
+// The roles are explicit because `display: block` on narrow screens removes those of a table.
 function valuesTable(values: readonly HandleValue[]): Html {
-  if (values.length === 0) return html`<p>The record shows no value that was asked for.</p>`;
+  if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
   const hasPermissions = values.some(({ permissions }) => permissions !== undefined);
   const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(hasPermissions ? ['Permissions'] : [])];
   return html`<table role="table">
@@ -86,20 +135,20 @@ function valuesTable(values: readonly HandleValue[]): Html {
       </tr>
     </thead>
     <tbody role="rowgroup">
-      ${values.map((value) => rowOf(value, hasPermissions))}
+      ${values.map((value) => valueRow(value, hasPermissions))}
     </tbody>
   </table>`;
 }
 
 const CLASSES: Readonly<Record<string, string>> = { Type: 'wide', Data: 'wide data' };
 
-function rowOf(value: HandleValue, hasPermissions: boolean): Html {
+function valueRow(value: HandleValue, hasPermissions: boolean): Html {
   const { index, type, ttl, timestamp, permissions } = value;
-  const cells: [string, Html | string | number][] = [
+  const cells: [name: string, cell: Html | string | number][] = [
     ['Index', index],
     ['Type', html`<bdi>${type}</bdi>`],
-    ['Data', html`<div>${viewOfData(value)}</div>`],
-    ['TTL', ttlInWords(ttl)],
+    ['Data', html`<div>${renderData(value)}</div>`],
+    ['TTL', formatTtl(ttl)],
     ['Changed', typeof timestamp === 'string' ? timestamp.replace('T', ' ').replace(/Z$/, '') : ''],
   ];
   if (hasPermissions) cells.push(['Permissions', permissions ?? '']);
@@ -110,28 +159,49 @@ function rowOf(value: HandleValue, hasPermissions: boolean): Html {
   </tr>`;
 }
 
-const FROM: Record<FromEntry['from'], string> = {
-  memory: 'kept in memory',
-  redis: 'kept by another instance',
-  upstream: 'just read from the Handle server',
+const SOURCE: Record<FromEntry['from'], string> = {
+  memory: 'memory',
+  redis: 'Redis',
+  upstream: 'Handle server, just now',
 };
 
-function cacheState({ resolution: { entry, from, stale }, authoritative, now }: Shown): Html {
-  const left = entry.staleAt - now;
-  const life =
-    left > 0
-      ? `${durationInWords(left)} more, until ${instant(entry.staleAt)}`
-      : entry.staleAt > 0
-        ? `over since ${instant(entry.staleAt)}`
-        : 'over: the record may have changed';
+function cacheState({ resolution: { entry, from, stale }, authoritative, now }: RecordView): Html {
   const source =
-    stale !== undefined ? 'an older copy' : authoritative ? 'asked of the authority' : FROM[from];
+    stale !== undefined ? 'stale entry' : authoritative ? 'Handle server, on request' : SOURCE[from];
   return html`<dl>
     <dt>Source</dt>
     <dd>${source}</dd>
     <dt>Age</dt>
-    <dd>${durationInWords(now - entry.cachedAt)}, read at ${instant(entry.cachedAt)}</dd>
-    <dt>Kept for</dt>
-    <dd>${life}</dd>
+    <dd>${formatDuration(now - entry.cachedAt)}, read at ${formatInstant(entry.cachedAt)}</dd>
+    <dt>Expires</dt>
+    <dd>${expiryOf(entry.staleAt, now)}</dd>
   </dl>`;
 }
+
+/** An invalidated entry has `staleAt` 0. */
+function expiryOf(staleAt: number, now: number): string {
+  if (staleAt > now) return `in ${formatDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
+  return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const;
+
+/** Coarse, so that a page stays the same for a minute and revalidates. `7_300_000` is `2 hours`. */
+function formatDuration(ms: number): string {
+  for (const [name, unitMs] of UNITS) {
+    const count = Math.floor(ms / unitMs);
+    if (count >= 2 || (count === 1 && name !== 'day')) return `${count} ${name}${count === 1 ? '' : 's'}`;
+  }
+  return 'less than a minute';
+}
+
+const formatInstant = (ms: number): string =>
+  `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+
+/** Seconds, or an absolute time. */
+const formatTtl = (ttl: HandleValue['ttl']): string =>
+  typeof ttl === 'number' ? `${ttl} s` : ttl === undefined ? '' : `until ${ttl}`;

@@ -1,25 +1,107 @@
-// Makes the room: the routes of what people type into a browser, and the replies to their failures.
-import type { ErrorRequestHandler, RequestHandler } from 'express';
-import type { RedirectDeps, RoomDeps } from './deps.js';
-import { createLocationReader } from './locations.js';
-import { contentSecurityPolicy } from '../html/style.js';
+// The routes for browsers: front page, handles, and the files of a site.
+import express, {
+  type ErrorRequestHandler,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
+import { ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
+import { type Site, renderPage } from '../html/layout.js';
+import { HTML_TYPE, createPageSender } from '../html/send.js';
+import { ICON } from '../html/style.js';
+import { contextOf } from '../http/context.js';
+import type { ReportUnexpected } from '../http/error-reply.js';
+import { readParameters } from '../http/query.js';
+import { readHandle } from '../record/resolve.js';
+import { frontPage } from './front-page.js';
+import { createLocationParser } from './locations.js';
 import { createRedirectErrorReply } from './problems.js';
-import { createRedirectRoutes } from './routes.js';
+import { handleInUrl } from './request.js';
+import { type RespondDeps, respondToHandle } from './respond.js';
 
-export interface Redirect {
+export interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {
+  /** Hosts that may be redirected to; undefined: any. */
+  allowedHosts: readonly string[] | undefined;
+  site: Site;
+  onUnexpected: ReportUnexpected;
+  random: () => number;
+}
+
+export interface RedirectInterface {
   routes: RequestHandler[];
   errorReply: ErrorRequestHandler;
 }
 
-export function createRedirect(deps: RedirectDeps): Redirect {
-  const { allowedHosts, random, house } = deps;
-  const room: RoomDeps = {
-    ...deps,
-    target: { allowedHosts, random, readLocations: createLocationReader() },
-    pageHeaders: {
-      'Content-Security-Policy': contentSecurityPolicy(house.logoUrl),
-      'Referrer-Policy': 'no-referrer',
-    },
+const MAX_FORM = '16kb';
+
+export function createRedirect(deps: RedirectDeps): RedirectInterface {
+  const { allowedHosts, random, site, gzipMinBytes, onUnexpected } = deps;
+  const sender = createPageSender(site, gzipMinBytes);
+  const target = { allowedHosts, random, parseLocations: createLocationParser() };
+  return {
+    routes: [
+      refuseOtherMethods,
+      express.text({ type: 'application/x-www-form-urlencoded', limit: MAX_FORM }),
+      createRoute({ ...deps, target, sender }, site),
+    ],
+    errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
-  return { routes: createRedirectRoutes(room), errorReply: createRedirectErrorReply(room) };
+}
+
+function refuseOtherMethods(req: Request, res: Response, next: NextFunction): void {
+  if (['GET', 'HEAD', 'POST'].includes(req.method)) {
+    next();
+    return;
+  }
+  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
+  throw new ServiceError('METHOD_REFUSED', { detail: `${req.method}; write through /api/handles` });
+}
+
+function createRoute(deps: RespondDeps, site: Site): RequestHandler {
+  const { sender, clientMaxAgeMs } = deps;
+  const front = { contentType: HTML_TYPE, text: renderPage(frontPage, site) };
+  const maxAge = Math.floor(clientMaxAgeMs / 1000);
+  const headers = { ...sender.securityHeaders, 'Cache-Control': `public, max-age=${maxAge}` };
+  return async function redirectRoute(req: Request, res: Response): Promise<void> {
+    const { path, query } = contextOf(res).target;
+    const parameters = readParameters([query, formOf(req)].filter((text) => text !== '').join('&'));
+    const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
+    const file = path === '/' && formHandle === '' ? front : FILES[path];
+    if (file !== undefined) await sender.sendText(req, res, { ...file, headers });
+    else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
+    else {
+      const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      await respondToHandle(req, res, { handle, parameters, deps });
+    }
+  };
+}
+
+const FILES: Readonly<Record<string, { contentType: string; text: string }>> = {
+  // As on HDLProxy (recording "page: /robots.txt").
+  '/robots.txt': { contentType: 'text/plain', text: 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n' },
+  '/favicon.ico': { contentType: 'image/svg+xml', text: ICON },
+};
+
+/** The body of a GET is ignored: its response may be stored for other clients. */
+const formOf = ({ method, body }: Request): string =>
+  method === 'POST' && typeof body === 'string' ? body : '';
+
+/** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */
+function redirectToHandle(res: Response, handle: string, parameters: URLSearchParams): void {
+  parameters.delete('hdl');
+  const query = parameters.size === 0 ? '' : `?${parameters.toString()}`;
+  res.setHeader('Cache-Control', 'no-store');
+  res
+    .status(302)
+    .setHeader('Location', `/${handleToPath(handle)}${query}`)
+    .end();
+}
+
+/** @throws ServiceError when a percent-encoded path is not a handle */
+function parseHandleInUrl(rawPath: string): string {
+  const handle = handleInUrl(readHandle(rawPath));
+  if (handle === '') throw new ServiceError('EMPTY_HANDLE');
+  return handle;
 }

@@ -1,130 +1,127 @@
-// Chooses one of several locations: explicit attributes, content negotiation, country, weight.
-import { type Wanted, readAccept } from './accept.js';
-import type { Location, Locations } from './locations.js';
+// Selects one location of a list for a request: locatt, content negotiation, country, weight. Pure.
+import { type AcceptHeader, readAccept } from './accept.js';
+import type { Location, LocationList } from './locations.js';
 
-export interface Wishes {
+/** What the selection depends on besides the list. */
+export interface RequestFacts {
   locationAttributes: readonly (readonly [name: string, value: string])[];
   country: string | undefined;
   accept: string | undefined;
-  /** From 0 up to, but not, 1. */
+  /** From 0 up to, but not including, 1. */
   random: () => number;
 }
 
-export interface Choice {
+export interface SelectedLocation {
   location: Location;
-  by: 'locatt' | 'conneg' | 'country' | 'elsewhere' | 'weighted' | 'only';
-  /** True when the same question may lead to another location next time. */
-  isDrawn: boolean;
+  /** The last selector that removed locations; `only` when none did. */
+  by: 'locatt' | 'conneg' | 'country' | 'no-country' | 'weighted' | 'only';
+  /** True when the same request may get another location next time. */
+  isRandom: boolean;
 }
 
-/** What a selector leaves, and how that is called. */
-interface Narrowed {
-  left: readonly Location[];
-  by: Choice['by'];
-}
+type Candidates = Pick<SelectedLocation, 'by'> & { locations: readonly Location[] };
+type Selector = (locations: readonly Location[], facts: RequestFacts) => Candidates;
 
-type Selector = (locations: readonly Location[], wishes: Wishes) => Narrowed;
-
-/** Those that are known; `address` and `score` need what only a map of the network can tell. */
+/** Those that `choose_by` may name, beside `weighted`. `address` and `score` are not supported. */
 const SELECTORS = new Map<string, Selector>([
-  ['locatt', withAttributes],
-  ['country', inCountry],
+  ['locatt', selectByAttributes],
+  ['country', selectByCountry],
 ]);
 
 /**
- * Each selector of the chain narrows the set and is skipped when it would leave nothing; whatever is
- * left at its end is drawn by weight (Technical Manual, chapter 12). A location for content negotiation
- * is no place for everybody: it is chosen by Accept or by its attributes, else only when there is no
- * other.
+ * Applies the selectors of the list in order and then draws by weight (Technical Manual, chapter 12). A selector
+ * that would leave no location is skipped. A location with `http_role="conneg"` is selected by Accept or by its
+ * attributes; otherwise only when the list has no other.
  */
-export function chooseLocation({ chooseBy, locations }: Locations, wishes: Wishes): Choice | undefined {
-  const chain = chooseBy.slice(0, chooseBy.includes('weighted') ? chooseBy.indexOf('weighted') : undefined);
+export function selectLocation(list: LocationList, facts: RequestFacts): SelectedLocation | undefined {
+  const { chooseBy, locations } = list;
+  const selectors = chooseBy.includes('weighted')
+    ? chooseBy.slice(0, chooseBy.indexOf('weighted'))
+    : chooseBy;
   const isNamed =
-    chain.includes('locatt') && withAttributes(locations, wishes).left.length < locations.length;
-  const negotiated = isNamed ? undefined : negotiate(locations, wishes.accept);
-  if (negotiated !== undefined) return { location: negotiated, by: 'conneg', isDrawn: false };
-  const plain = locations.filter((location) => !isConneg(location));
-  return walk(isNamed || plain.length === 0 ? locations : plain, { chain, wishes });
+    selectors.includes('locatt') && selectByAttributes(locations, facts).locations.length < locations.length;
+  const negotiated = isNamed ? undefined : negotiate(locations, facts.accept);
+  if (negotiated !== undefined) return { location: negotiated, by: 'conneg', isRandom: false };
+  const others = locations.filter((location) => !isNegotiated(location));
+  const candidates = isNamed || others.length === 0 ? locations : others;
+  const { locations: left, by } = applySelectors(candidates, selectors, facts);
+  const [first, ...more] = left;
+  if (first === undefined) return undefined;
+  if (more.length === 0) return { location: first, by, isRandom: false };
+  return selectByWeight([first, ...more], facts.random);
 }
 
-/** Whether a location is chosen by the Accept header. */
-export const isConneg = ({ attributes }: Location): boolean =>
+function applySelectors(
+  locations: readonly Location[],
+  names: readonly string[],
+  facts: RequestFacts,
+): Candidates {
+  let left: Candidates = { locations, by: 'only' };
+  for (const name of names) {
+    const selected = SELECTORS.get(name)?.(left.locations, facts) ?? left;
+    const count = selected.locations.length;
+    if (count > 0 && count < left.locations.length) left = selected;
+  }
+  return left;
+}
+
+/** Whether a location is selected by the Accept header. */
+export const isNegotiated = ({ attributes }: Location): boolean =>
   attributes.get('http_role')?.toLowerCase() === 'conneg';
 
-/** A plain URL value, which takes part beside the locations. */
-export const isPlainUrl = ({ attributes }: Location): boolean => attributes.get('mode') === 'legacy';
+/** A URL value, which takes part beside the locations. */
+export const isLegacy = ({ attributes }: Location): boolean => attributes.get('mode') === 'legacy';
 
-function walk(
-  candidates: readonly Location[],
-  { chain, wishes }: { chain: readonly string[]; wishes: Wishes },
-): Choice | undefined {
-  let kept: Narrowed = { left: candidates, by: 'only' };
-  for (const name of chain) {
-    const narrowed = SELECTORS.get(name)?.(kept.left, wishes) ?? kept;
-    if (narrowed.left.length > 0 && narrowed.left.length < kept.left.length) kept = narrowed;
-  }
-  const [location, ...others] = kept.left;
-  if (location === undefined) return undefined;
-  return others.length === 0 ? { location, by: kept.by, isDrawn: false } : weighted(kept.left, wishes.random);
+/** When all weights are 0, a URL value wins, and without one the locations are equally likely. */
+function selectByWeight(locations: [Location, ...Location[]], random: () => number): SelectedLocation {
+  const weighted = locations.filter(({ weight }) => weight > 0);
+  const legacy = locations.find(isLegacy);
+  if (weighted.length === 0 && legacy) return { location: legacy, by: 'weighted', isRandom: false };
+  const [first = locations[0], ...others] = weighted.length === 0 ? locations : weighted;
+  if (others.length === 0) return { location: first, by: 'weighted', isRandom: false };
+  const weightOf = ({ weight }: Location): number => (weighted.length === 0 ? 1 : weight);
+  let rest = random() * [first, ...others].reduce((sum, location) => sum + weightOf(location), 0);
+  const drawn = [first, ...others].find((location) => (rest -= weightOf(location)) < 0);
+  return { location: drawn ?? first, by: 'weighted', isRandom: true };
 }
 
-/** Without any weight all are equal, but for a plain URL: that is the place for who knows no locations. */
-function weighted(left: readonly Location[], random: () => number): Choice | undefined {
-  const likely = left.filter(({ weight }) => weight > 0);
-  const plainUrl = left.find(isPlainUrl);
-  if (likely.length === 0 && plainUrl) return { location: plainUrl, by: 'weighted', isDrawn: false };
-  const [first, ...others] = likely.length === 0 ? left : likely;
-  if (first === undefined) return undefined;
-  if (others.length === 0) return { location: first, by: 'weighted', isDrawn: false };
-  return { location: draw(first, others, random), by: 'weighted', isDrawn: true };
-}
-
-function draw(first: Location, others: readonly Location[], random: () => number): Location {
-  const tickets = [first, ...others].map(({ weight }) => weight);
-  const isEven = tickets.every((weight) => weight === 0);
-  const sum = isEven ? tickets.length : tickets.reduce((total, weight) => total + weight, 0);
-  let rest = random() * sum;
-  const drawn = [first, ...others].find(({ weight }) => (rest -= isEven ? 1 : weight) < 0);
-  return drawn ?? first;
-}
-
-/** Each attribute that is asked for narrows on its own. */
-function withAttributes(
+/** Each `locatt` narrows the list; one that matches no location is skipped. */
+function selectByAttributes(
   locations: readonly Location[],
-  { locationAttributes }: Pick<Wishes, 'locationAttributes'>,
-): Narrowed {
+  { locationAttributes }: RequestFacts,
+): Candidates {
   const left = locationAttributes.reduce((kept, [name, value]) => {
     const matching = kept.filter(({ attributes }) => attributes.get(name) === value);
     return matching.length === 0 ? kept : matching;
   }, locations);
-  return { left, by: 'locatt' };
+  return { locations: left, by: 'locatt' };
 }
 
-/** Where no location is for the caller's country, or nobody knows it, those of other countries fall away. */
-function inCountry(locations: readonly Location[], { country }: Pick<Wishes, 'country'>): Narrowed {
+/** Without a location for the country, or without a country, locations for a country are removed. */
+function selectByCountry(locations: readonly Location[], { country }: RequestFacts): Candidates {
   const countryOf = ({ attributes }: Location): string | undefined =>
     attributes.get('country')?.toLowerCase();
   const wanted = country?.toLowerCase();
   const matching = locations.filter((location) => wanted !== undefined && countryOf(location) === wanted);
-  if (matching.length > 0) return { left: matching, by: 'country' };
-  return { left: locations.filter((location) => countryOf(location) === undefined), by: 'elsewhere' };
+  if (matching.length > 0) return { locations: matching, by: 'country' };
+  return { locations: locations.filter((location) => countryOf(location) === undefined), by: 'no-country' };
 }
 
-/** The location whose media type is wanted most, when it is wanted more than a page. */
-function negotiate(locations: readonly Location[], accept: string | undefined): Location | undefined {
-  const wanted = readAccept(accept);
+/** The negotiated location with the best quality, when that is better than the quality of HTML. */
+function negotiate(locations: readonly Location[], header: string | undefined): Location | undefined {
+  const accept = readAccept(header);
   let best: Location | undefined;
-  let bestQuality = wanted.qualityOf('text/html');
-  for (const location of locations.filter(isConneg)) {
-    const quality = qualityOfLocation(location, wanted);
+  let bestQuality = accept.qualityOf('text/html');
+  for (const location of locations.filter(isNegotiated)) {
+    const quality = qualityOfLocation(location, accept);
     if (quality > bestQuality) [best, bestQuality] = [location, quality];
   }
   return best;
 }
 
-/** Without a media type of its own it serves whatever is asked for instead of a page. */
-function qualityOfLocation({ attributes }: Location, wanted: Wanted): number {
+/** A location without a media type has every type. */
+function qualityOfLocation({ attributes }: Location, accept: AcceptHeader): number {
   const type = attributes.get('media_type') ?? attributes.get('type');
-  if (type === undefined) return wanted.highest;
-  return wanted.qualityOf((type.split(';', 1)[0] ?? '').trim().toLowerCase());
+  if (type === undefined) return accept.highest;
+  return accept.qualityOf((type.split(';', 1)[0] ?? '').trim().toLowerCase());
 }

@@ -1,119 +1,120 @@
-// Where a record leads: to one of its locations, else to its URL value, else nowhere.
-import { type HandleValue, selects } from '../handle/value.js';
+// Finds the redirect target of a record: one of its locations, else its URL value, else none.
 import { ServiceError } from '../errors.js';
-import { type Address, append, toAddress } from './address.js';
-import type { Asked } from './query.js';
-import { type Choice, chooseLocation, isConneg } from './select-location.js';
-import type { Locations, ReadLocations } from './locations.js';
-import { upperAscii } from '../handle/handle.js';
-import { isOfType, textOf } from './values.js';
+import { type HandleValue, selects } from '../handle/value.js';
+import type { Location, LocationList, ParseLocations } from './locations.js';
+import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
+import type { RedirectQuery } from './request.js';
+import { type SelectedLocation, isNegotiated, selectLocation } from './select-location.js';
+import { isOfType, isUrlSubtype, textOf } from './values.js';
 
 export interface TargetDeps {
   allowedHosts: readonly string[] | undefined;
-  readLocations: ReadLocations;
+  parseLocations: ParseLocations;
   random: () => number;
 }
 
-export interface Question {
+export interface TargetRequest {
   handle: string;
   values: readonly HandleValue[];
-  asked: Asked;
+  query: RedirectQuery;
   accept: string | undefined;
 }
 
-/** What was chosen, and why: for the page, and for those who keep the answer. */
-export interface Chosen {
-  /** As it stands in the record, or with the text appended. */
-  value: string;
+/** The value that was chosen and the reason. */
+export interface ChosenValue {
+  /** The URL as in the record, with `urlappend`. */
+  text: string;
   index: number;
   type: string;
-  location?: Choice & { among: number };
+  /** The location, of `count` in the value. */
+  selected?: SelectedLocation & { count: number };
 }
 
-export interface Target {
+export interface RedirectTarget {
   /** Undefined when the record has neither a location nor a URL. */
-  chosen: Chosen | undefined;
-  /** Undefined when there is nothing to go to; not ok when it must not be gone to. */
-  address: Address | undefined;
+  chosen: ChosenValue | undefined;
+  /** Its URL, or the reason why it is not redirected to. */
+  url: RedirectUrl | undefined;
   status: number;
-  /** Drawn by lot: the same question may lead elsewhere next time. */
-  isDrawn: boolean;
+  /** True when the same request may get another target next time. */
+  isRandom: boolean;
   variesByAccept: boolean;
 }
 
-/**
- * The target of a record, of those values that were asked for.
- *
- * @throws ServiceError BAD_PARAMETER when `urlappend` leads to another host
- */
-export function findTarget(question: Question, deps: TargetDeps): Target {
-  const values = question.values.filter(selects(question.asked));
-  const found = locationsIn(values, question, deps.readLocations);
-  const chosen = choose(values, { found, question, random: deps.random });
-  const { location } = chosen ?? {};
+/** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
+export function findTarget(request: TargetRequest, deps: TargetDeps): RedirectTarget {
+  const values = request.values.filter(selects(request.query));
+  const locations = locationsIn(values, request.handle, deps.parseLocations);
+  const chosen = choose(values, { locations, request, random: deps.random });
   return {
     chosen,
-    address: chosen && toAddress(chosen.value, deps),
-    status: statusOf(location),
-    isDrawn: location?.isDrawn ?? false,
-    variesByAccept: found?.read.locations.some(isConneg) ?? false,
+    url: chosen && toRedirectUrl(chosen.text, deps),
+    status: statusOf(chosen?.selected?.location),
+    isRandom: chosen?.selected?.isRandom ?? false,
+    variesByAccept: locations?.list.locations.some(isNegotiated) ?? false,
   };
 }
 
-interface Found {
+interface LocationsValue {
   value: HandleValue;
-  read: Locations;
+  list: LocationList;
 }
 
-/** The first 10320/loc that can be read. One that cannot is passed over: HDLProxy answers 500. */
+/** The first valid 10320/loc value. Invalid ones are skipped; HDLProxy responds with 500. */
 function locationsIn(
   values: readonly HandleValue[],
-  { handle }: Question,
-  readLocations: ReadLocations,
-): Found | undefined {
+  handle: string,
+  parse: ParseLocations,
+): LocationsValue | undefined {
   for (const value of values.filter((each) => isOfType(each, '10320/LOC'))) {
-    const read = readLocations(textOf(value) ?? '', handle);
-    if (read !== undefined) return { value, read };
+    const list = parse(textOf(value) ?? '', handle);
+    if (list !== undefined) return { value, list };
   }
   return undefined;
 }
 
 function choose(
   values: readonly HandleValue[],
-  given: { found: Found | undefined; question: Question; random: () => number },
-): Chosen | undefined {
-  const { found, question, random } = given;
+  given: { locations: LocationsValue | undefined; request: TargetRequest; random: () => number },
+): ChosenValue | undefined {
+  const { locations, request, random } = given;
+  const { query, accept } = request;
   const url = urlIn(values);
-  if (found === undefined) return url && chosenOf(url, textOf(url) ?? '', question.asked);
-  // A plain URL beside locations has weight 0 (recording "action=showurls on loc").
-  const legacy = url && { href: textOf(url) ?? '', weight: 0, attributes: new Map([['mode', 'legacy']]) };
-  const locations = legacy ? [...found.read.locations, legacy] : found.read.locations;
-  const { locationAttributes, country } = question.asked;
-  const wishes = { locationAttributes, country, accept: question.accept, random };
-  const choice = chooseLocation({ ...found.read, locations }, wishes);
-  if (choice === undefined) return undefined;
-  const value = url !== undefined && choice.location === legacy ? url : found.value;
-  const location = { ...choice, among: found.read.locations.length };
-  return { ...chosenOf(value, choice.location.href, question.asked), location };
+  if (locations === undefined) return url && chosenValue(url, textOf(url) ?? '', query);
+  const { list, value } = locations;
+  const legacy = url && legacyLocation(textOf(url) ?? '');
+  const candidates = legacy ? { ...list, locations: [...list.locations, legacy] } : list;
+  const { locationAttributes, country } = query;
+  const selected = selectLocation(candidates, { locationAttributes, country, accept, random });
+  if (selected === undefined) return undefined;
+  const source = url !== undefined && selected.location === legacy ? url : value;
+  return {
+    ...chosenValue(source, selected.location.href, query),
+    selected: { ...selected, count: list.locations.length },
+  };
 }
+
+/** A URL value beside locations has weight 0 (recording "action=showurls on loc"). */
+const legacyLocation = (href: string): Location => ({
+  href,
+  weight: 0,
+  attributes: new Map([['mode', 'legacy']]),
+});
 
 /** The first value of type URL in the order of the record, else the first of a subtype. */
 function urlIn(values: readonly HandleValue[]): HandleValue | undefined {
   const usable = values.filter((value) => (textOf(value) ?? '').trim() !== '');
-  return (
-    usable.find((value) => isOfType(value, 'URL', '0.TYPE/URL')) ??
-    usable.find(({ type }) => upperAscii(type).startsWith('URL.'))
-  );
+  return usable.find((value) => isOfType(value, 'URL', '0.TYPE/URL')) ?? usable.find(isUrlSubtype);
 }
 
-function chosenOf({ index, type }: HandleValue, href: string, { urlAppend }: Asked): Chosen {
-  const value = append(href, urlAppend);
-  if (value !== undefined) return { value, index, type };
-  throw new ServiceError('BAD_PARAMETER', { detail: 'urlappend leads to another host' });
+function chosenValue({ index, type }: HandleValue, href: string, { urlAppend }: RedirectQuery): ChosenValue {
+  const text = appendToUrl(href, urlAppend);
+  if (text !== undefined) return { text, index, type };
+  throw new ServiceError('BAD_PARAMETER', { detail: 'urlappend changes the host of the URL' });
 }
 
-/** A location may ask for another kind of redirect. */
-function statusOf(location: Choice | undefined): number {
-  const asked = Number(location?.location.attributes.get('http_sc'));
-  return [301, 302, 303, 307, 308].includes(asked) ? asked : 302;
+/** `http_sc` of the location, when that is a redirect. */
+function statusOf(location: Location | undefined): number {
+  const status = Number(location?.attributes.get('http_sc'));
+  return [301, 302, 303, 307, 308].includes(status) ? status : 302;
 }

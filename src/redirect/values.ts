@@ -1,4 +1,4 @@
-// The values of an entry, read for what they say.
+// Reads the values of a cache entry.
 import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import { upperAscii } from '../handle/handle.js';
@@ -16,6 +16,9 @@ export function textOf({ data }: HandleValue): string | undefined {
   return format === 'string' && typeof value === 'string' ? value : undefined;
 }
 
-/** Types are compared without regard to case: ePIC data are full of `url` and `10320/LOC`. */
+/** Ignores ASCII case: ePIC records hold `url` and `10320/LOC`. */
 export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
   types.includes(upperAscii(type));
+
+/** `URL.` and its subtypes. */
+export const isUrlSubtype = ({ type }: HandleValue): boolean => upperAscii(type).startsWith('URL.');

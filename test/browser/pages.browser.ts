@@ -37,7 +37,7 @@ const shot = (name: string): { path?: string } =>
   shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 describeInBrowser('in a browser', (open) => {
-  test('a handle that is looked up leads to its object', async () => {
+  test('looking up a handle opens its target', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page, complaints, findings } = await open();
     await page.goto(proxy.url);
@@ -50,14 +50,14 @@ describeInBrowser('in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('an address that is typed leads to its object', async () => {
+  test('the URL of a handle opens its target', async () => {
     const { proxy, objectUrl } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/here`);
     expect(page.url()).toBe(objectUrl);
   });
 
-  test('the record page shows the values, where they lead, and can be copied from', async () => {
+  test('the record page shows values with links and copies the handle', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open({
       permissions: ['clipboard-read', 'clipboard-write'],
@@ -78,21 +78,21 @@ describeInBrowser('in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('the authority is asked by a button, and the record is there as JSON', async () => {
+  test('the record page reloads from the Handle server and links to the JSON', async () => {
     const { proxy, demo } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
     demo.put('21.T11998/DEMO', [textValue(1, 'DESC', 'changed at the server')]);
     await page.reload();
     expect(await page.getByText('changed at the server').count()).toBe(0);
-    await page.getByRole('link', { name: 'Ask the authority now' }).click();
+    await page.getByRole('link', { name: 'Reload from the Handle server' }).click();
     await page.getByText('changed at the server').waitFor();
     await page.getByRole('link', { name: 'JSON' }).click();
     await page.waitForURL(/\/api\/handles\/21\.T11998\/DEMO/);
     expect(await page.textContent('body')).toContain('changed at the server');
   });
 
-  test('a dark page is as readable as a light one', async () => {
+  test('the dark colours have enough contrast', async () => {
     const { proxy } = await startWorld();
     const { page, findings } = await open({ colorScheme: 'dark' });
     await page.goto(`${proxy.url}/21.T11998/located?noredirect`);
@@ -102,7 +102,7 @@ describeInBrowser('in a browser', (open) => {
     await page.screenshot(shot('record-dark'));
   });
 
-  test('a phone shows the whole record without scrolling sideways', async () => {
+  test('the record page fits a phone without horizontal scrolling', async () => {
     const { proxy, demo } = await startWorld();
     demo.put('21.T11998/wide', [
       textValue(1, 'URL', `https://example.org/${'long/'.repeat(80)}`),
@@ -118,7 +118,7 @@ describeInBrowser('in a browser', (open) => {
     await page.screenshot(shot('phone'));
   });
 
-  test('a handle that does not exist says so, and offers to look up another', async () => {
+  test('the page for an unknown handle has the look-up form', async () => {
     const { proxy } = await startWorld();
     const { page, complaints, findings } = await open();
     const answer = await page.goto(`${proxy.url}/21.T11998/nobody`);
@@ -131,7 +131,7 @@ describeInBrowser('in a browser', (open) => {
     await page.screenshot(shot('not-found'));
   });
 
-  test('a stale record says that it is one', async () => {
+  test('the page of a stale record has a warning', async () => {
     const { proxy, demo } = await startWorld();
     const { page, findings } = await open();
     const address = `${proxy.url}/21.T11998/short-lived?noredirect`;
@@ -146,7 +146,7 @@ describeInBrowser('in a browser', (open) => {
     await page.screenshot(shot('stale'));
   });
 
-  test('a script for a target is not followed, and does not run from the page', async () => {
+  test('a javascript: target is refused and does not run on the page', async () => {
     const { proxy, demo } = await startWorld();
     demo.put('21.T11998/script', [
       textValue(1, 'URL', 'javascript:document.title="run"'),
@@ -159,24 +159,24 @@ describeInBrowser('in a browser', (open) => {
     const { page, complaints, findings } = await open();
     const answer = await page.goto(`${proxy.url}/21.T11998/script`);
     expect(answer?.status()).toBe(200);
-    expect(await page.getByRole('alert').textContent()).toContain('not opened');
+    expect(await page.getByRole('alert').textContent()).toContain('refused');
     expect(await page.locator('a[href^="javascript"]').count()).toBe(0);
     expect(await page.title()).toContain('21.T11998/script');
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
   });
 
-  test('everything but copying works without JavaScript', async () => {
+  test('only copying needs JavaScript', async () => {
     const { proxy } = await startWorld();
     const { page } = await open({ javaScriptEnabled: false });
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
     expect(await page.getByRole('button', { name: 'Copy handle' }).isVisible()).toBe(false);
     expect(await page.getByRole('row').count()).toBe(6);
-    await page.getByRole('link', { name: 'Ask the authority now' }).click();
-    await page.getByText('asked of the authority').waitFor();
+    await page.getByRole('link', { name: 'Reload from the Handle server' }).click();
+    await page.getByText('Handle server, on request').waitFor();
   });
 
-  test('the name, logo and footer of the operator are shown', async () => {
+  test('pages show the configured title, logo and footer', async () => {
     const logo = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')}`;
     const { proxy } = await startWorld({
       PAGE_TITLE: 'Example PIDs',
@@ -193,7 +193,7 @@ describeInBrowser('in a browser', (open) => {
     expect(complaints).toEqual([]);
   });
 
-  test('the keyboard reaches every control, in the order in which they stand', async () => {
+  test('the keyboard reaches every control in visual order', async () => {
     const { proxy } = await startWorld();
     const { page } = await open();
     await page.goto(`${proxy.url}/21.T11998/DEMO?noredirect`);
@@ -202,6 +202,12 @@ describeInBrowser('in a browser', (open) => {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate<string>('document.activeElement.textContent.trim()'));
     }
-    expect(reached).toEqual(['Handle resolver', 'Open', 'Copy handle', 'JSON', 'Ask the authority now']);
+    expect(reached).toEqual([
+      'Handle resolver',
+      'Open',
+      'Copy handle',
+      'JSON',
+      'Reload from the Handle server',
+    ]);
   });
 });

@@ -3,12 +3,12 @@ import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { prefersJson, readAccept } from '../../src/redirect/accept.js';
-import { append, toAddress } from '../../src/redirect/address.js';
-import { readAsked } from '../../src/redirect/query.js';
-import { chooseLocation } from '../../src/redirect/select-location.js';
-import { handleInUrl } from '../../src/redirect/handle-in-url.js';
+import { appendToUrl, toRedirectUrl } from '../../src/redirect/redirect-url.js';
+import { readRedirectQuery } from '../../src/redirect/request.js';
+import { selectLocation } from '../../src/redirect/select-location.js';
+import { handleInUrl } from '../../src/redirect/request.js';
 import { escapeText, html } from '../../src/html/html.js';
-import { locationList } from '../../src/redirect/location-list.js';
+import { writeLocations } from '../../src/redirect/locations.js';
 import { parseLocations } from '../../src/redirect/locations.js';
 import { texts, values } from '../support/arbitraries.js';
 
@@ -67,7 +67,7 @@ describe('an address that is redirected to', () => {
   test.prop([addresses], { numRuns: 3000 })(
     'is a valid header and a valid URL, of an open scheme',
     (value) => {
-      const address = toAddress(value, anyHost);
+      const address = toRedirectUrl(value, anyHost);
       if (!address.ok) return;
       const { url } = address;
       expect(url).toMatch(/^(?:https?|ftp|mailto):[\x21-\x7e]*$/i);
@@ -75,12 +75,12 @@ describe('an address that is redirected to', () => {
       validateHeaderValue('Location', url);
       expect(URL.canParse(url)).toBe(true);
       expect(['http:', 'https:', 'ftp:', 'mailto:']).toContain(new URL(url).protocol);
-      expect(toAddress(url, anyHost)).toEqual(address);
+      expect(toRedirectUrl(url, anyHost)).toEqual(address);
     },
   );
 
   test.prop([addresses], { numRuns: 2000 })('is on an allowed host, where hosts are allowed', (value) => {
-    const address = toAddress(value, { allowedHosts: ['example.org', '*.example.org'] });
+    const address = toRedirectUrl(value, { allowedHosts: ['example.org', '*.example.org'] });
     if (!address.ok || address.url.toLowerCase().startsWith('mailto:')) return;
     expect(new URL(address.url).hostname).toMatch(/^(?:[^/]+\.)?example\.org\.?$/);
   });
@@ -88,10 +88,10 @@ describe('an address that is redirected to', () => {
   test.prop([addresses, jumble], { numRuns: 300 })(
     'stays on its host, whatever is appended',
     (value, text) => {
-      const base = toAddress(value, anyHost);
-      const whole = append(value, text);
+      const base = toRedirectUrl(value, anyHost);
+      const whole = appendToUrl(value, text);
       fc.pre(base.ok && whole !== undefined && !/^\s*mailto:/i.test(value));
-      const address = toAddress(whole, anyHost);
+      const address = toRedirectUrl(whole, anyHost);
       if (!address.ok) return;
       expect(new URL(address.url).origin).toBe(new URL(base.url).origin);
     },
@@ -155,9 +155,9 @@ describe('a list of locations', () => {
     'that is shown is XML which says the same',
     (places, others) => {
       const plain = others.filter(({ type }) => type !== '10320/loc');
-      const shown = locationList([located(write(places)), ...plain], {
+      const shown = writeLocations([located(write(places)), ...plain], {
         handle: 'h',
-        readLocations: parseLocations,
+        parse: parseLocations,
       });
       const urls = plain.filter(({ type }) => /^url(\.|$)/i.test(type));
       const again = parseLocations(shown, 'h');
@@ -184,12 +184,12 @@ describe('a list of locations', () => {
     'always has a choice, when it has any',
     (places, chooseBy, wish) => {
       const locations = parseLocations(write(places), 'h')?.locations ?? [];
-      const choice = chooseLocation({ chooseBy, locations }, wish);
+      const choice = selectLocation({ chooseBy, locations }, wish);
       expect(choice === undefined).toBe(locations.length === 0);
       if (choice === undefined) return;
       expect(locations).toContain(choice.location);
-      if (choice.isDrawn) expect(locations.length).toBeGreaterThan(1);
-      expect(chooseLocation({ chooseBy, locations }, wish)).toEqual(choice);
+      if (choice.isRandom) expect(locations.length).toBeGreaterThan(1);
+      expect(selectLocation({ chooseBy, locations }, wish)).toEqual(choice);
     },
   );
 });
@@ -215,7 +215,7 @@ describe('a request', () => {
 
   test.prop([noise])('may have any path, query and Accept', (text) => {
     expect(handleInUrl(text)).not.toMatch(/^\s|^\/$/);
-    readAsked(new URLSearchParams(text));
+    readRedirectQuery(new URLSearchParams(text));
     prefersJson(text);
     const { qualityOf, highest } = readAccept(text);
     for (const quality of [qualityOf('text/html'), highest]) {

@@ -40,7 +40,7 @@ test('noredirect shows the values at the end, and by which way they were reached
   const leads = await startLeads(records);
   const { status, text } = await leads.get('two?noredirect');
   expect(status).toBe(200);
-  expect(text).toMatch(/Reached by the alias <bdi>21\.T11998\/two<\/bdi> → <bdi>21\.T11998\/one<\/bdi> →/);
+  expect(text).toMatch(/Resolved from the alias <bdi>21\.T11998\/two<\/bdi> → <bdi>21\.T11998\/one<\/bdi> →/);
   expect(text).toContain('https://example.org/page');
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
-import { createLocationReader, parseLocations } from '../../src/redirect/locations.js';
+import { createLocationParser, parseLocations } from '../../src/redirect/locations.js';
 
 useNock();
 
@@ -115,14 +115,14 @@ test('a page shows values of any kind without taking harm', async () => {
 });
 
 test('what one record says is never taken for another', () => {
-  const read = createLocationReader();
+  const read = createLocationParser();
   const xml = (href: string): string => `<locations><location href="${href}" href_template="x"/></locations>`;
   expect(read(`b ${xml('https://a/')}`, 'a')).toBeUndefined();
   expect(read(xml('https://a/'), 'a b')?.locations[0]?.href).toBe('https://a/');
 });
 
 test('the memory for locations is bounded', () => {
-  const read = createLocationReader();
+  const read = createLocationParser();
   const xml = `<locations><location href="https://a/"/>${' '.repeat(100_000)}</locations>`;
   for (let number = 0; number < 200; number++)
     expect(read(xml, String(number))).toEqual(parseLocations(xml, String(number)));

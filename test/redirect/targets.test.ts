@@ -153,7 +153,7 @@ test('redirect.allowedHosts keeps redirects to hosts of the operator', async () 
   for (const name of ['itself', 'prefixed', 'suffixed', 'user', 'below-plain', 'encoded']) {
     expect(await leads.to(name), name).toEqual([200, undefined]);
   }
-  expect((await leads.get('user')).text).toContain('its host is not among those this service redirects to');
+  expect((await leads.get('user')).text).toContain('its host is not one of the allowed hosts');
   // Browsers read a backslash as a slash: it is sent in a form that names one host only.
   expect(await leads.to('slash')).toEqual([302, 'https://evil.org%5C@example.org/']);
 });

@@ -1,7 +1,7 @@
 // Locations drawn by weight: each as often as its weight says, and nobody else's lot is handed on.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { chooseLocation } from '../../src/redirect/select-location.js';
+import { selectLocation } from '../../src/redirect/select-location.js';
 import type { Location } from '../../src/redirect/locations.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -26,7 +26,7 @@ function draw(weights: number[], { random, times }: { random: () => number; time
   const counts = weights.map(() => 0);
   const wishes = { locationAttributes: [], country: undefined, accept: undefined, random };
   for (let count = 0; count < times; count++) {
-    const { href } = chooseLocation({ chooseBy: ['weighted'], locations }, wishes)!.location;
+    const { href } = selectLocation({ chooseBy: ['weighted'], locations }, wishes)!.location;
     counts[Number(href)]! += 1;
   }
   return counts;

@@ -1,0 +1,100 @@
+// Sends texts, pages and redirects, with the headers for caches and scripts.
+import type { Request, Response } from 'express';
+import { VARY } from '../http/cache-headers.js';
+import { exposeHeaders } from '../http/cors.js';
+import { type Representation, matchesEtag, represent } from '../http/representation.js';
+import { escapeText } from './html.js';
+import { type Site, type SitePage, pageSecurityHeaders, renderPage } from './layout.js';
+
+export const HTML_TYPE = 'text/html;charset=utf-8';
+
+export interface TextResponse {
+  /** 200 unless given. */
+  status?: number;
+  contentType: string;
+  text: string;
+  headers: Record<string, string>;
+  /** Whether another Accept gets another response. */
+  variesByAccept?: boolean;
+}
+
+export type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
+
+/** Sends with the settings of one site. */
+export interface PageSender {
+  sendText: (req: Request, res: Response, response: TextResponse) => Promise<void>;
+  /** Adds the security headers. */
+  sendPage: (req: Request, res: Response, response: PageResponse) => Promise<void>;
+  securityHeaders: Record<string, string>;
+}
+
+export function createPageSender(site: Site, gzipMinBytes: number): PageSender {
+  const securityHeaders = pageSecurityHeaders(site);
+  return {
+    sendText: (req, res, response) => sendText(req, res, { ...response, gzipMinBytes }),
+    sendPage: (req, res, { page, headers, ...response }) =>
+      sendText(req, res, {
+        ...response,
+        contentType: HTML_TYPE,
+        text: renderPage(page, site),
+        headers: { ...securityHeaders, ...headers },
+        gzipMinBytes,
+      }),
+    securityHeaders,
+  };
+}
+
+/** A 200 whose ETag the client has is a 304. */
+async function sendText(
+  req: Request,
+  res: Response,
+  response: TextResponse & { gzipMinBytes: number },
+): Promise<void> {
+  const { status = 200, contentType, text, headers, variesByAccept = false, gzipMinBytes } = response;
+  const content = { bytes: Buffer.from(text), contentType, hasEtag: status === 200 };
+  const acceptEncoding = req.headers['accept-encoding']?.toString();
+  const made = await represent(content, { acceptEncoding, gzipMinBytes });
+  setHeaders(res, [...Object.entries(headers).flat(), ...made.common, 'X-Content-Type-Options', 'nosniff']);
+  if (variesByAccept) res.setHeader('Vary', varyOf(variesByAccept));
+  const isNotModified = made.etag !== undefined && matchesEtag(req.headers['if-none-match'], made.etag);
+  if (!isNotModified) setHeaders(res, made.ofBody);
+  exposeHeaders(res);
+  if (isNotModified) res.status(304).end();
+  else res.status(status).end(made.body);
+}
+
+export interface RedirectResponse {
+  status: number;
+  url: string;
+  /** Headers that change with time. */
+  headers: Record<string, string>;
+  expires: string;
+  variesByAccept: boolean;
+}
+
+/** Sends a redirect and returns its representation. The body is a link, as RFC 9110 section 15.4 advises. */
+export function sendRedirect(
+  res: Response,
+  { status, url, headers, expires, variesByAccept }: RedirectResponse,
+): Representation {
+  const link = escapeText(url);
+  const body = Buffer.from(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
+  const made: Representation = {
+    encoding: 'identity',
+    isWorthGzip: false,
+    body,
+    etag: undefined,
+    common: ['Vary', varyOf(variesByAccept), 'Location', url, 'Expires', expires],
+    ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
+  };
+  setHeaders(res, [...Object.entries(headers).flat(), ...made.common, ...made.ofBody]);
+  exposeHeaders(res);
+  res.status(status).end(body);
+  return made;
+}
+
+const varyOf = (variesByAccept: boolean): string => (variesByAccept ? `Accept, ${VARY}` : VARY);
+
+function setHeaders(res: Response, headers: readonly string[]): void {
+  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
+}

@@ -1,0 +1,53 @@
+// Follows HS_ALIAS values from handle to handle.
+import { ServiceError } from '../errors.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import { isOfType, textOf, valuesOf } from './values.js';
+
+/** HDLProxy's limit. */
+const MAX_ALIASES = 20;
+
+export interface ResolvedHandle<Result extends Resolution = Resolution> {
+  handle: string;
+  resolution: Result;
+}
+
+export interface AliasChain {
+  /** The last handle: a record, a refusal, or a handle that does not exist. */
+  end: ResolvedHandle;
+  /** The aliases before it, in order. */
+  aliases: string[];
+  /** The resolution that expires first. A response made from several records expires with it. */
+  earliest: FromEntry | undefined;
+}
+
+/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases */
+export async function followAliases(
+  first: ResolvedHandle,
+  { resolve, keyOf }: { resolve: (handle: string) => Promise<Resolution>; keyOf: (handle: string) => string },
+): Promise<AliasChain> {
+  const aliases: string[] = [];
+  const seen = new Set([keyOf(first.handle)]);
+  let end = first;
+  let earliest = earlier(undefined, first.resolution);
+  for (let next = aliasIn(end); next !== undefined; next = aliasIn(end)) {
+    aliases.push(end.handle);
+    if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
+    seen.add(keyOf(next));
+    end = { handle: next, resolution: await resolve(next) };
+    earliest = earlier(earliest, end.resolution);
+  }
+  return { end, aliases, earliest };
+}
+
+function aliasIn({ resolution }: ResolvedHandle): string | undefined {
+  if (resolution.kind !== 'entry') return undefined;
+  const alias = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS'));
+  const text = alias && textOf(alias)?.trim();
+  // Lone surrogates become U+FFFD, as in the request to the Handle server.
+  return text === undefined || text === '' ? undefined : Buffer.from(text).toString();
+}
+
+function earlier(known: FromEntry | undefined, resolution: Resolution): FromEntry | undefined {
+  if (resolution.kind !== 'entry') return known;
+  return known === undefined || resolution.entry.staleAt < known.entry.staleAt ? resolution : known;
+}

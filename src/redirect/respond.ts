@@ -1,0 +1,165 @@
+// Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
+import type { Request, Response } from 'express';
+import { handleToPath } from '../handle/handle.js';
+import { type HandleValue, selects } from '../handle/value.js';
+import { type PageSender, sendRedirect } from '../html/send.js';
+import { bodyOfEntry, render } from '../http/body.js';
+import { cacheHeaders } from '../http/cache-headers.js';
+import { contextOf } from '../http/context.js';
+import { type ResolveDeps, answerRecord, resultOf } from '../record/resolve.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import { prefersJson } from './accept.js';
+import { type AliasChain, type ResolvedHandle, followAliases } from './aliases.js';
+import { writeLocations } from './locations.js';
+import { notFoundProblem, refusedProblem, sendProblem } from './problems.js';
+import { recordPage } from './record-page.js';
+import { escapeUnsafe } from './redirect-url.js';
+import { type RedirectQuery, readRedirectQuery } from './request.js';
+import { type RedirectTarget, type TargetDeps, findTarget } from './target.js';
+import { valuesOf } from './values.js';
+
+export interface RespondDeps extends Omit<ResolveDeps, 'passThrough'> {
+  /** The cache key of a handle: all spellings of a handle have the same key. */
+  keyOf: (handle: string) => string;
+  target: TargetDeps;
+  sender: PageSender;
+}
+
+/** A request and the record for the response, after all aliases. */
+interface ResolvedRequest {
+  req: Request;
+  res: Response;
+  deps: RespondDeps;
+  query: RedirectQuery;
+  handle: string;
+  aliases: readonly string[];
+  resolution: FromEntry;
+  values: HandleValue[];
+  /** Of the response. When several records were read, it expires with the first of them. */
+  headers: Record<string, string>;
+  expires: string;
+}
+
+export async function respondToHandle(
+  req: Request,
+  res: Response,
+  { handle, parameters, deps }: { handle: string; parameters: URLSearchParams; deps: RespondDeps },
+): Promise<void> {
+  contextOf(res).handle = handle;
+  const query = readRedirectQuery(parameters);
+  if (query.show === 'api') {
+    await answerRecord(req, res, { handle, question: query, deps });
+    return;
+  }
+  const first = { handle, resolution: await deps.resolve(handle, query) };
+  contextOf(res).result = resultOf(first.resolution, query);
+  const chain = await resolveAliases(first, query, deps);
+  const { handle: end, resolution } = chain.end;
+  if (resolution.kind === 'refused') {
+    await sendProblem(req, res, { ...refusedProblem(end, resolution.refused), sender: deps.sender });
+    return;
+  }
+  if (resolution.stale !== undefined) deps.onStale(resolution.stale);
+  const { headers, expires } = lifetimeOf(chain.earliest ?? resolution, query, deps);
+  if (resolution.entry.kind === 'not-found') {
+    await sendProblem(req, res, { problem: notFoundProblem(handle, end), headers, sender: deps.sender });
+    return;
+  }
+  const values = valuesOf(resolution.entry);
+  const { aliases } = chain;
+  await respond({ req, res, deps, query, handle: end, aliases, resolution, values, headers, expires });
+}
+
+async function resolveAliases(
+  first: ResolvedHandle,
+  query: RedirectQuery,
+  deps: RespondDeps,
+): Promise<AliasChain> {
+  if (!query.followAliases) return { end: first, aliases: [], earliest: undefined };
+  const resolve = (handle: string): Promise<Resolution> => deps.resolve(handle, query);
+  return followAliases(first, { resolve, keyOf: deps.keyOf });
+}
+
+/** `Expires` is the end of the TTL (RFC 9111 section 5.3); HDLProxy starts a new TTL with each response. */
+function lifetimeOf(
+  resolution: FromEntry,
+  { authoritative }: RedirectQuery,
+  { now, clientMaxAgeMs }: RespondDeps,
+): Pick<ResolvedRequest, 'headers' | 'expires'> {
+  const isExpired = authoritative || resolution.stale !== undefined;
+  return {
+    headers: cacheHeaders({ resolution, authoritative, now: now(), clientMaxAgeMs }),
+    expires: new Date(isExpired ? now() : resolution.entry.staleAt).toUTCString(),
+  };
+}
+
+async function respond(request: ResolvedRequest): Promise<void> {
+  const { req, query, aliases, handle, values, deps } = request;
+  if (query.show === 'locations') {
+    await sendLocations(request);
+    return;
+  }
+  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') {
+    redirectToAlias(request);
+    return;
+  }
+  const { accept } = req.headers;
+  const target = findTarget({ handle, values, query, accept }, deps.target);
+  if (query.show === 'redirect' && target.url?.ok === true) redirect(request, target, target.url.url);
+  else if (prefersJson(accept)) await sendRecord(request);
+  else await sendRecordPage(request, target);
+}
+
+/** A permanent redirect to the URL of the last handle on this proxy. */
+function redirectToAlias({ res, handle, headers, expires }: ResolvedRequest): void {
+  const { query } = contextOf(res).target;
+  const path = `/${handleToPath(handle)}`;
+  // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
+  const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
+  sendRedirect(res, { status: 301, url, headers, expires, variesByAccept: false });
+}
+
+function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
+  const { req, res, deps, handle, resolution, expires } = request;
+  const { isRandom, variesByAccept } = target;
+  const headers = { ...request.headers };
+  // The client may store a random choice; a shared cache would give it to every client.
+  if (isRandom) headers['Cache-Control'] = (headers['Cache-Control'] ?? '').replace('public', 'private');
+  // RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308.
+  const status = req.httpVersion === '1.0' && target.status > 302 ? 302 : target.status;
+  const made = sendRedirect(res, { status, url, headers, expires, variesByAccept });
+  if (isPlainHit(request) && dependsOnEntryOnly(target))
+    deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made });
+}
+
+const isPlainHit = ({ req, res, resolution }: ResolvedRequest): boolean =>
+  req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
+
+const dependsOnEntryOnly = ({ isRandom, variesByAccept, status }: RedirectTarget): boolean =>
+  !isRandom && !variesByAccept && status <= 302;
+
+async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
+  const { req, res, deps, query, handle, aliases, resolution } = request;
+  const { authoritative } = query;
+  const values = request.values.filter(selects(query));
+  const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now: deps.now() });
+  // Browsers revalidate a page; the response is usually a 304.
+  const headers = { ...request.headers, 'Cache-Control': 'no-cache' };
+  await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
+}
+
+async function sendRecord({ req, res, deps, query, handle, resolution, headers }: ResolvedRequest) {
+  const { status, json } = bodyOfEntry(resolution.entry, handle, query);
+  const { contentType, bytes } = render(json, contextOf(res).format);
+  const text = bytes.toString();
+  await deps.sender.sendText(req, res, { status, contentType, text, headers, variesByAccept: true });
+}
+
+async function sendLocations({ req, res, deps, query, handle, values, headers }: ResolvedRequest) {
+  const text = writeLocations(values.filter(selects(query)), { handle, parse: deps.target.parseLocations });
+  await deps.sender.sendText(req, res, {
+    contentType: 'text/xml;charset=utf-8',
+    text,
+    headers: { ...headers, ...deps.sender.securityHeaders },
+  });
+}
