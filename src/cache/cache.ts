@@ -1,12 +1,12 @@
 // The cache of a process as one thing: memory, Redis behind it, and its coherence with every other process.
-import { type Applied, createApply } from './coherence/apply-message.js';
+import { type MessageApplier, createMessageApplier } from './coherence/apply-message.js';
 import type { Clock } from './clock.js';
 import type { Coherence } from './coherence/hub.js';
 import type { Message } from './coherence/message.js';
 import type { Entry } from './entry.js';
 import { type RedisOptions, createInstance } from './instance.js';
 import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
-import { type Kept, MemoryStore } from './memory/memory-store.js';
+import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands } from './redis/commands.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
@@ -42,7 +42,7 @@ export interface Cache {
   /** Applies what the primary has delivered to this worker. */
   apply: (message: Message) => void;
   /** What each tier holds of a key; counts as no use. */
-  inspect: (key: string) => Promise<Inspected>;
+  inspect: (key: string) => Promise<Inspection>;
   /** Whether Redis is there, away, or not used. */
   redisState: () => 'up' | 'away' | 'unused';
   /** The connection to Redis, where one is configured. */
@@ -50,15 +50,15 @@ export interface Cache {
   close: () => Promise<void>;
 }
 
-export interface Inspected {
-  memory: Kept | undefined;
+export interface Inspection {
+  memory: InspectedEntry | undefined;
   redis: Entry | undefined;
 }
 
 export function createCache(deps: CacheDeps): Cache {
   const { now, bounds, onEvict, fenceLifeMs } = deps;
   const memory = new MemoryStore({ bounds, now, onEvict });
-  const applied = createApply({ ...deps, memory });
+  const applied = createMessageApplier({ ...deps, memory });
   const { coherence, commands, close } = connect(deps, applied);
   const redis =
     commands && new RedisStore({ commands, bans: applied.bans, isLinked: () => coherence.isLinked(), now });
@@ -89,7 +89,7 @@ interface Connected {
 }
 
 /** A worker has commands of its own, and everything else in the primary. */
-function connect(deps: CacheDeps, { apply }: Applied): Connected {
+function connect(deps: CacheDeps, { apply }: MessageApplier): Connected {
   const { worker, onRedisState } = deps;
   let wasUp: boolean | undefined;
   const onState = (): void => {
@@ -116,7 +116,7 @@ function connectWorker({ redis, clock }: CacheDeps, worker: WorkerCoherence, onS
 
 function connectAlone(
   { redis, now, clock }: CacheDeps,
-  apply: Applied['apply'],
+  apply: MessageApplier['apply'],
   onState: () => void,
 ): Connected {
   const { hub, commands, close } = createInstance({

@@ -50,13 +50,17 @@ const CHECKSUM_AT = 5;
 const CHECKED_FROM = 9;
 
 /** What was true in Redis when an entry was asked for: the server run, and the number of the newest ban. */
-export interface Origin {
+export interface LoadOrigin {
   run: string;
   ban: number;
 }
 
 /** Writes an entry, together with its key and its origin, as one buffer. */
-export function encodeEntry(key: string, entry: Entry, { run, ban }: Origin = { run: '', ban: 0 }): Buffer {
+export function encodeEntry(
+  key: string,
+  entry: Entry,
+  { run, ban }: LoadOrigin = { run: '', ban: 0 },
+): Buffer {
   const parts = [Buffer.from(key), Buffer.from(entry.message), toBuffer(entry.values)] as const;
   const header = Buffer.alloc(HEADER_BYTES);
   header.write(MAGIC, 0, 'latin1');
@@ -98,7 +102,7 @@ export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
 }
 
 /** The origin of a stored entry. */
-export const originOf = (buffer: Buffer): Origin => ({
+export const originOf = (buffer: Buffer): LoadOrigin => ({
   run: buffer.toString('latin1', RUN_AT, RUN_AT + RUN_LENGTH),
   ban: buffer.readDoubleBE(BAN_AT),
 });

@@ -6,7 +6,7 @@ import type { Entry } from './entry.js';
 export type Awaitable<T> = T | Promise<T>;
 
 /** The entry of a key, and the right to store a load that begins now. */
-export interface Looked<Ticket> {
+export interface Lookup<Ticket> {
   entry: Entry | undefined;
   ticket: Ticket;
 }
@@ -31,7 +31,7 @@ export interface Fence extends Record<WriteOutcome, () => Promise<void>> {
  * answers with what was invalidated.
  */
 export interface Store<Ticket> {
-  get(key: string): Awaitable<Looked<Ticket>>;
+  get(key: string): Awaitable<Lookup<Ticket>>;
   /** Whether `set` would store with this ticket now, as far as this process knows. */
   accepts(key: string, ticket: Ticket): boolean;
   /** Stores the entry if the ticket is still good. */

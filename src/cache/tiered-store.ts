@@ -4,7 +4,7 @@ import type { Coherence } from './coherence/hub.js';
 import type { Entry } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore, RedisTicket } from './redis/store.js';
-import type { Fence, Looked, Store } from './store.js';
+import type { Fence, Lookup, Store } from './store.js';
 
 export interface TieredTicket {
   memory: number;
@@ -23,7 +23,7 @@ export interface TieredStoreDeps {
 }
 
 /** `unknown`: in memory, and perhaps in Redis. */
-type Kept = 'stored' | 'refused' | 'unknown';
+type StoreResult = 'stored' | 'refused' | 'unknown';
 
 /** Redis decides last: what it refuses to keep does not stay in memory either. */
 export class TieredStore implements Store<TieredTicket> {
@@ -34,7 +34,7 @@ export class TieredStore implements Store<TieredTicket> {
     this.#deps = deps;
   }
 
-  async get(key: string): Promise<Looked<TieredTicket>> {
+  async get(key: string): Promise<Lookup<TieredTicket>> {
     const { memory: tier, redis } = this.#deps;
     const { entry, ticket: memory } = tier.get(key);
     if (redis === undefined) return { entry, ticket: { memory, redis: undefined } };
@@ -67,7 +67,7 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /** Redis first where it knows of a write in flight: a process that has just started may not. */
-  async #keep(how: 'set' | 'replace', key: string, entry: Entry, ticket: TieredTicket): Promise<Kept> {
+  async #keep(how: 'set' | 'replace', key: string, entry: Entry, ticket: TieredTicket): Promise<StoreResult> {
     const keepInMemory = (): boolean =>
       this.#deps.memory[how](key, this.#bounded(entry, ticket), ticket.memory);
     if (ticket.redis?.isFenced)
@@ -83,7 +83,7 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /** Without Redis memory is all there is. What Redis refuses does not stay in memory. */
-  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<Kept> {
+  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<StoreResult> {
     const { memory, redis } = this.#deps;
     if (redis === undefined) return 'stored';
     const isStored = await redis.set(key, entry, ticket.redis);

@@ -1,6 +1,6 @@
 // The text before every key of Redis where `redis.keyPrefix` says nothing.
 import { hostname } from 'node:os';
-import { databaseOf } from '../cache/redis/connections.js';
+import { databaseNumber } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/loopback.js';
 import type { Config } from '../config/schema.js';
@@ -14,6 +14,6 @@ export function defaultKeyPrefix(
   const { origin, hostname: host } = new URL(upstreamUrl);
   // On each machine it is another server.
   const upstream = isLoopback(host) ? `${origin} of ${machine}` : origin;
-  const database = databaseOf({ url: url ?? undefined, cluster: cluster ?? undefined });
+  const database = databaseNumber({ url: url ?? undefined, cluster: cluster ?? undefined });
   return `hrp:${shortHash(upstream)}:${database}:`;
 }

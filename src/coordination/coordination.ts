@@ -2,11 +2,16 @@
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { type Count, createCounter } from './counters.js';
 import { type KeyLock, type TakeTurn, createKeyLock } from './key-lock.js';
-import { LeftNames, type TellPeers, type Unclaimed, createUnclaimed } from './unclaimed-names.js';
+import {
+  LocalUnclaimedNames,
+  type PublishToWorkers,
+  type UnclaimedNames,
+  createUnclaimedNames,
+} from './unclaimed-names.js';
 
 /** Of one of several workers: the queues are in the primary. */
 export interface WorkerCoordination {
-  tell: TellPeers;
+  tell: PublishToWorkers;
   takeTurn: TakeTurn;
 }
 
@@ -25,13 +30,13 @@ export interface Coordination {
   /** Lets one work at a time touch a key, over all instances. */
   lock: KeyLock;
   /** Minted names whose response was lost. */
-  unclaimed: Unclaimed;
+  unclaimed: UnclaimedNames;
   /** Applies what another worker did with a minted name. */
   receive: (line: string) => void;
 }
 
 export function createCoordination({ shared, worker, lockWaitMs, now }: CoordinationDeps): Coordination {
-  const left = new LeftNames(now);
+  const left = new LocalUnclaimedNames(now);
   const withRedis = shared && { shared };
   const lock = createKeyLock({
     waitMs: lockWaitMs,
@@ -41,7 +46,7 @@ export function createCoordination({ shared, worker, lockWaitMs, now }: Coordina
   return {
     count: createCounter({ now, ...withRedis }),
     lock,
-    unclaimed: createUnclaimed({ left, lock, ...(worker && { tell: worker.tell }), ...withRedis }),
+    unclaimed: createUnclaimedNames({ left, lock, ...(worker && { tell: worker.tell }), ...withRedis }),
     receive(line) {
       left.receive(line);
     },

@@ -3,14 +3,14 @@ import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { COUNT } from './scripts.js';
 
-export interface Counted {
+export interface WindowCount {
   count: number;
   /** Until the window ends. */
   leftMs: number;
 }
 
 /** Counts one more of `name`; beyond `limit` nobody else is asked. */
-export type Count = (name: string, limit: number) => Counted | Promise<Counted>;
+export type Count = (name: string, limit: number) => WindowCount | Promise<WindowCount>;
 
 export interface CounterDeps {
   now: () => number;
@@ -19,12 +19,12 @@ export interface CounterDeps {
 
 const WINDOW_MS = 60_000;
 /** A flood from more addresses than this makes the oldest count from nothing again. */
-const MOST_NAMES = 100_000;
+const MAX_NAMES = 100_000;
 
 export function createCounter({ now, shared }: CounterDeps): Count {
-  const windows = new LRUCache<string, { count: number; endsAt: number }>({ max: MOST_NAMES });
+  const windows = new LRUCache<string, { count: number; endsAt: number }>({ max: MAX_NAMES });
 
-  function countHere(name: string): Counted {
+  function countHere(name: string): WindowCount {
     const at = now();
     let window = windows.get(name);
     if (window === undefined || window.endsAt <= at) {

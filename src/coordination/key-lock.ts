@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from '../cache/deadline.js';
-import { LockQueue, type Place } from './lock-queue.js';
+import { LockQueue, type QueueEntry } from './lock-queue.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from './scripts.js';
 
 /** What a work knows when its turn has come. */
-export interface Held {
+export interface LockGrant {
   /** Nobody else has held the key since (ms, by `performance.now()` of this process). */
   freeSince: number;
 }
@@ -18,15 +18,18 @@ export interface Held {
  *
  * @throws ServiceError BUSY when the queue is full or the turn does not come in time; else what the work throws
  */
-export type KeyLock = <T>(key: string, work: (held: Held) => Promise<T>, holder?: string) => Promise<T>;
+export type KeyLock = <T>(key: string, work: (held: LockGrant) => Promise<T>, holder?: string) => Promise<T>;
 
 /** A turn that has come. */
-export interface Turn extends Held {
+export interface LockTurn extends LockGrant {
   end: () => void;
 }
 
 /** Waits for a turn; undefined when the queue is full or the turn does not come in time. */
-export type TakeTurn = (key: string, wish: { waitMs: number; holder: string }) => Promise<Turn | undefined>;
+export type TakeTurn = (
+  key: string,
+  wish: { waitMs: number; holder: string },
+) => Promise<LockTurn | undefined>;
 
 export interface KeyLockOptions {
   /** How long a caller waits for its turn (ms). */
@@ -50,8 +53,8 @@ const TRACE_MS = 30_000;
  * only, and two instances that change one handle at the same moment may cross.
  */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
-  const { waitMs, shared, takeTurn = createTurns() } = options;
-  const takeShared = shared === undefined ? undefined : createSharedLock(shared);
+  const { waitMs, shared, takeTurn = createLocalQueue() } = options;
+  const takeShared = shared === undefined ? undefined : createSharedLocks(shared);
 
   return async function withKey(key, work, holder = '') {
     const deadline = performance.now() + waitMs;
@@ -92,10 +95,10 @@ export async function lockAfterRead<S, T>(
 }
 
 /** The queue of this process. */
-function createTurns(): TakeTurn {
+function createLocalQueue(): TakeTurn {
   const queue = new LockQueue();
   return async function takeTurn(key, { waitMs, holder }) {
-    let place: Place = { holder, grant: () => undefined };
+    let place: QueueEntry = { holder, grant: () => undefined };
     const begun = new Promise<number>((resolve) => {
       const grant = (freeMs: number): void => {
         resolve(performance.now() - freeMs);
@@ -121,16 +124,16 @@ const busy = (): ServiceError =>
     retryAfterMs: 1000,
   });
 
-interface Lease extends Held {
+interface SharedLock extends LockGrant {
   release: () => Promise<void>;
 }
 
 /** Takes the lock over all instances. */
-function createSharedLock(link: NonNullable<KeyLockOptions['shared']>) {
+function createSharedLocks(link: NonNullable<KeyLockOptions['shared']>) {
   const instance = randomUUID();
-  return async function takeShared(key: string, deadline: number): Promise<Lease> {
+  return async function takeShared(key: string, deadline: number): Promise<SharedLock> {
     const [lock, wanted, trace] = ['lock', 'wanted', 'held'].map((part) =>
-      redisName(link.keyPrefix, key, part),
+      lockKeyName(link.keyPrefix, key, part),
     );
     const names = [lock ?? '', wanted ?? '', trace ?? ''] as const;
     const token = randomUUID();
@@ -141,7 +144,7 @@ function createSharedLock(link: NonNullable<KeyLockOptions['shared']>) {
       )) as number | undefined;
       // Undefined: Redis is away, and the queue of this machine is all there is.
       if (freeMs === undefined) return { freeSince: -Infinity, release: () => Promise.resolve() };
-      if (freeMs === -1) await pause(deadline);
+      if (freeMs === -1) await waitBeforeRetry(deadline);
     }
     const freeSince = performance.now() - freeMs;
     const [lockName, , traceName] = names;
@@ -158,12 +161,12 @@ function createSharedLock(link: NonNullable<KeyLockOptions['shared']>) {
   };
 }
 
-async function pause(deadline: number): Promise<void> {
+async function waitBeforeRetry(deadline: number): Promise<void> {
   if (performance.now() >= deadline) throw busy();
   await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())));
 }
 
 /** Braces name the part that decides the slot in a Redis Cluster, so all names of one key live together. */
-function redisName(keyPrefix: string, key: string, part: string): string {
+function lockKeyName(keyPrefix: string, key: string, part: string): string {
   return `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}:${part}`;
 }

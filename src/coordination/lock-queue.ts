@@ -1,6 +1,6 @@
 // The queue for a lock: one turn at a time for each key, shared fairly among those who wait.
 
-export interface Place {
+export interface QueueEntry {
   /** Whose place it is. A holder with many places gets one turn, then the others get theirs. */
   holder: string;
   /** Called when the turn has come, with the time for which nobody else had one (ms). */
@@ -8,14 +8,14 @@ export interface Place {
 }
 
 /** `round`: how many turns its holder gets before this one, counted on from the current turn. */
-interface Waiting<P> {
+interface QueuedEntry<P> {
   place: P;
   round: number;
 }
 
 /** The bounds are far above what a client has under way for one handle, and keep a queue from filling memory. */
-const MAX_PLACES_OF_HOLDER = 128;
-const MAX_PLACES = 1024;
+const MAX_ENTRIES_OF_HOLDER = 128;
+const MAX_ENTRIES = 1024;
 
 /** Maximum number of release times; a read that began before the oldest of them counts as outdated. */
 const MAX_RELEASES = 4096;
@@ -24,9 +24,9 @@ const MAX_RELEASES = 4096;
  * Fair queueing by rounds: a new place goes behind the places of its own round, and so before those
  * that a holder with many places has in later rounds.
  */
-export class LockQueue<P extends Place = Place> {
+export class LockQueue<P extends QueueEntry = QueueEntry> {
   /** The first of each has the turn. */
-  readonly #queues = new Map<string, Waiting<P>[]>();
+  readonly #queues = new Map<string, QueuedEntry<P>[]>();
   /** When a key was released, oldest first. */
   readonly #releases = new Map<string, number>();
   #releasedBefore = performance.now();
@@ -40,7 +40,7 @@ export class LockQueue<P extends Place = Place> {
       return true;
     }
     const own = queue.filter(({ place: { holder } }) => holder === place.holder);
-    if (own.length >= MAX_PLACES_OF_HOLDER || queue.length >= MAX_PLACES) return false;
+    if (own.length >= MAX_ENTRIES_OF_HOLDER || queue.length >= MAX_ENTRIES) return false;
     const last = own.at(-1);
     const round = last === undefined ? (queue[0]?.round ?? 0) : last.round + 1;
     const behind = queue.findIndex((other) => other.round > round);

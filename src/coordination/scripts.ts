@@ -44,6 +44,6 @@ redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;
 
 /** ARGV: a name, how long it is kept in ms. */
-export const LEAVE = `
+export const STORE_UNCLAIMED = `
 redis.call('RPUSH', KEYS[1], ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;

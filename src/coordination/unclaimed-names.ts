@@ -2,33 +2,33 @@
 import { LRUCache } from 'lru-cache';
 import type { KeyLock } from './key-lock.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { LEAVE } from './scripts.js';
+import { STORE_UNCLAIMED } from './scripts.js';
 
 /** Tells all other workers a line; done when every one of them has received it. */
-export type TellPeers = (line: string) => Promise<void>;
+export type PublishToWorkers = (line: string) => Promise<void>;
 
 /** `ask` is one word that stands for all of what was asked for. */
-export interface Unclaimed {
+export interface UnclaimedNames {
   leave: (ask: string, name: string) => Promise<void>;
   /** A name that was left, and to nobody else again; undefined when there is none. */
   claim: (ask: string) => Promise<string | undefined>;
 }
 
 export interface UnclaimedDeps {
-  left: LeftNames;
+  left: LocalUnclaimedNames;
   lock: KeyLock;
   /** The other workers of this machine, when there are any. */
-  tell?: TellPeers;
+  tell?: PublishToWorkers;
   shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
 /** Programs that try again do so within minutes; one that was started again may take longer. */
 const LIFE_MS = 3_600_000;
-const MOST_ASKS = 10_000;
+const MAX_REQUESTS = 10_000;
 
 /** What is left in this process; all workers of a machine hold the same. */
-export class LeftNames {
-  readonly #names = new LRUCache<string, { names: string[]; until: number }>({ max: MOST_ASKS });
+export class LocalUnclaimedNames {
+  readonly #names = new LRUCache<string, { names: string[]; until: number }>({ max: MAX_REQUESTS });
 
   constructor(private readonly now: () => number) {}
 
@@ -57,7 +57,7 @@ export class LeftNames {
 }
 
 /** In Redis where it is there, else in all workers of this machine. */
-export function createUnclaimed({ left, lock, tell, shared }: UnclaimedDeps): Unclaimed {
+export function createUnclaimedNames({ left, lock, tell, shared }: UnclaimedDeps): UnclaimedNames {
   const run: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const placeOf = (ask: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${ask}`;
@@ -76,7 +76,9 @@ export function createUnclaimed({ left, lock, tell, shared }: UnclaimedDeps): Un
 
   return {
     async leave(ask, name) {
-      const isShared = await run('leave', (redis) => redis.eval(LEAVE, 1, placeOf(ask), name, LIFE_MS));
+      const isShared = await run('leave', (redis) =>
+        redis.eval(STORE_UNCLAIMED, 1, placeOf(ask), name, LIFE_MS),
+      );
       if (isShared !== undefined) return;
       left.keep(ask, name);
       await tell?.(`left ${ask} ${name}`);

@@ -9,7 +9,7 @@ import {
   makeEntry,
 } from '../cache/policy.js';
 import type { Resting } from '../cache/failure-cache.js';
-import type { Looked, Store } from '../cache/store.js';
+import type { Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Load } from './single-flight.js';
@@ -71,7 +71,7 @@ export class Loader<Ticket> {
     return undefined;
   }
 
-  async #askUpstream(task: Task, kept: Looked<Ticket>): Promise<Resolution> {
+  async #askUpstream(task: Task, kept: Lookup<Ticket>): Promise<Resolution> {
     const askedAt = this.#deps.now();
     const outcome = await this.#outcomeOf(task);
     if (outcome.isFromMirror && kept.entry && this.#isBetter(kept.entry, askedAt)) {
@@ -128,7 +128,7 @@ export class Loader<Ticket> {
     else await store.forget(key);
   }
 
-  async #drop({ key, authoritative }: Task, { entry: kept }: Looked<Ticket>): Promise<void> {
+  async #drop({ key, authoritative }: Task, { entry: kept }: Lookup<Ticket>): Promise<void> {
     if (authoritative || kept !== undefined) await this.#deps.store.forget(key);
   }
 }

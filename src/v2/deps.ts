@@ -1,7 +1,7 @@
 // Settings and dependencies of ePIC v2, and the request of a caller with a login.
 import type { Request, Response } from 'express';
 import type { LockedWork } from '../coordination/key-lock.js';
-import type { Unclaimed } from '../coordination/unclaimed-names.js';
+import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -33,7 +33,7 @@ export interface V2Deps {
   /** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
   lock: <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
   /** Minted names whose response was lost, for the same POST sent again. */
-  unclaimed: Unclaimed;
+  unclaimed: UnclaimedNames;
   mayDelete: (handle: string) => boolean;
   reverseLookup?: ReverseLookup;
   onStale: (reason: StaleReason) => void;

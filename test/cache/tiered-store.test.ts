@@ -1,6 +1,6 @@
 // Memory before Redis: what Redis gives while a change is published does not come back to memory.
 import { describe, expect, test } from 'vitest';
-import { createApply } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -25,7 +25,7 @@ function open(options: { isStored?: boolean | undefined; isFenced?: boolean; isA
   let clockError = 0;
   const memory = new MemoryStore({ bounds, now });
   const nothing = (): void => undefined;
-  const { apply } = createApply({ memory, now, onInvalidated: nothing, onBanned: nothing });
+  const { apply } = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
   const published = gate();
   const changes: Change[] = [];
   const far = { entry: entryOf('old') as Entry | undefined };

@@ -1,15 +1,15 @@
 // The queue for a lock: fair among holders, bounded, and with a memory of when a key was released.
 import { describe, expect, test } from 'vitest';
-import { LockQueue, type Place } from '../../src/coordination/lock-queue.js';
+import { LockQueue, type QueueEntry } from '../../src/coordination/lock-queue.js';
 
 /** A queue for one key, and who has got the turn so far. */
 function startQueue() {
   const queue = new LockQueue();
   const turns: string[] = [];
-  let current: Place | undefined;
+  let current: QueueEntry | undefined;
   const freeMs: number[] = [];
-  const enter = (holder: string, key = 'KEY'): Place | undefined => {
-    const place: Place = {
+  const enter = (holder: string, key = 'KEY'): QueueEntry | undefined => {
+    const place: QueueEntry = {
       holder,
       grant: (free) => {
         current = place;
@@ -19,7 +19,7 @@ function startQueue() {
     };
     return queue.enter(key, place) ? place : undefined;
   };
-  const leave = (place: Place | undefined): void => {
+  const leave = (place: QueueEntry | undefined): void => {
     queue.leave('KEY', (other) => other === place);
   };
   const endTurn = (): void => {

@@ -145,7 +145,7 @@ describeScripts('the scripts of bans and members', (world) => {
     const [one, frozen] = [world.scripts.members('one'), world.scripts.members('frozen')];
     for (const each of [one, frozen]) await each.renew();
     const before = (await one.others()).ends;
-    one.leaseIsOver('frozen', before.get('frozen') ?? '');
+    one.markLeaseEnded('frozen', before.get('frozen') ?? '');
     expect([...(await one.others()).ends.keys()]).toEqual([]);
     await world.client.zadd(`${PREFIX}members`, Date.now() + 60_000, 'frozen');
     expect([...(await one.others()).ends.keys()]).toEqual(['frozen']);

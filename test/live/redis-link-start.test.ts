@@ -1,6 +1,6 @@
 // A Redis that is there is found at once: ioredis asks it whether it is ready, and that comes before SUBSCRIBE.
 import { expect, onTestFinished, test } from 'vitest';
-import { late } from '../../src/cache/redis/errors.js';
+import { timeoutError } from '../../src/cache/redis/errors.js';
 import { openLinked } from '../support/instances.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';
 
@@ -12,7 +12,7 @@ async function startLink(url: string): Promise<string[]> {
   const onTrouble = (reason: string): number => reasons.push(reason);
   const instance = await openLinked({ url, redis: { commandTimeoutMs: 10_000, onTrouble } });
   await instance.close();
-  return reasons.filter((reason) => reason !== late().message);
+  return reasons.filter((reason) => reason !== timeoutError().message);
 }
 
 describeWithRedis('the link to a Redis that is there', () => {

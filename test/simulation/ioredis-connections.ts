@@ -1,6 +1,6 @@
 // The connections of one process to the simulated Redis, as `openRedis` makes them of ioredis.
 import type { Redis } from 'ioredis';
-import type { RedisConnections, RedisPlace } from '../../src/cache/redis/connections.js';
+import type { RedisConnections, RedisAddress } from '../../src/cache/redis/connections.js';
 import { IoredisClient, type IoredisDeps } from './ioredis-client.js';
 
 /** Like `openRedis`: no command is waited for less than this. */
@@ -8,7 +8,7 @@ const MIN_COMMAND_TIMEOUT_MS = 500;
 
 export function openSimulated(
   deps: Omit<IoredisDeps, 'commandTimeoutMs'>,
-  { commandTimeoutMs }: RedisPlace,
+  { commandTimeoutMs }: RedisAddress,
 ): RedisConnections {
   const all = { ...deps, commandTimeoutMs: Math.max(MIN_COMMAND_TIMEOUT_MS, 2 * commandTimeoutMs) };
   const client = new IoredisClient(all, 'commands');
@@ -19,8 +19,8 @@ export function openSimulated(
     clientOf: () => commands,
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
     database: 0,
-    openMessages: () => new IoredisClient(all, 'messages') as unknown as Redis,
-    lookAgain() {
+    openMessageConnection: () => new IoredisClient(all, 'messages') as unknown as Redis,
+    rediscover() {
       if (client.status === 'connect' || client.status === 'ready') client.disconnect(true);
     },
   };

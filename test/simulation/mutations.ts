@@ -58,7 +58,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'a writer without Redis acknowledges at once': {
     row: 5,
-    apply: () => replace(RedisLink, 'returned', () => () => Promise.resolve(false)),
+    apply: () => replace(RedisLink, 'waitForReturn', () => () => Promise.resolve(false)),
   },
   'a process trusts Redis before its first lease': {
     row: 6,
@@ -133,7 +133,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'numbers are read before joining': { isRare: true, apply: readNumbersFirst },
   'fences of lapsed members are left': {
     isRare: true,
-    apply: () => replace(Receiver, 'endFences', () => () => Promise.resolve([])),
+    apply: () => replace(Receiver, 'softenFencedKeys', () => () => Promise.resolve([])),
   },
   'entries under a fence live on': {
     isRare: true,

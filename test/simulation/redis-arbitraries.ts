@@ -189,7 +189,7 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   script(scripts.RENEW_LOCK, HOLDER_KEYS, id, life, life),
   script(scripts.UNLOCK, HOLDER_KEYS, id, life),
   script(scripts.COUNT, ['count'], life),
-  script(scripts.LEAVE, ['list'], writer, life),
+  script(scripts.STORE_UNCLAIMED, ['list'], writer, life),
   fc.constantFrom<Step[]>(
     FULL_STATE,
     ['HSET', '{e}state', 'run', 'run-1', 'seq', '5', 'floor', '5'],

@@ -48,9 +48,9 @@ export const withScripts =
 export const believeGaps = (): (() => void) =>
   replace(
     GroupNumbers,
-    'isNext',
+    'advance',
     (original) =>
-      function isNext(this: GroupNumbers, group, seq) {
+      function advance(this: GroupNumbers, group, seq) {
         original.call(this, group, seq);
         return true;
       },
@@ -159,7 +159,7 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
         'leftMs',
         () =>
           function leftMs(this: Lease) {
-            const { monotonic } = this.moment();
+            const { monotonic } = this.now();
             const end = endsAt.get(this) ?? -Infinity;
             return end === -Infinity || isOver(monotonic, end) ? 0 : Math.max(1, end - monotonic);
           },

@@ -1,5 +1,5 @@
 // Instances of the cache without a server around them: memory, the hub, and the link to a real Redis.
-import { createApply } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';
@@ -43,7 +43,7 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
   const { now } = clock;
   const memory = new MemoryStore({ bounds, now });
   const nothing = (): void => undefined;
-  const applied = createApply({ memory, now, onInvalidated: nothing, onBanned: nothing });
+  const applied = createMessageApplier({ memory, now, onInvalidated: nothing, onBanned: nothing });
   const delivered: Message[] = [];
   const instance = createInstance({
     clock,

@@ -8,7 +8,7 @@ import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { createChannels } from '../../src/cache/link/subscriptions.js';
 import { publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
-import { Members, type Renewed } from '../../src/cache/link/members.js';
+import { Members, type Renewal } from '../../src/cache/link/members.js';
 import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
 import { type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 import { NOW } from './store-contract.js';
@@ -35,8 +35,8 @@ export interface ScriptClient {
   members: (
     id: string,
     clock?: Pick<Clock, 'monotonic'>,
-  ) => Pick<Members, 'others' | 'leaseIsOver' | 'expel' | 'leave'> & {
-    renew: (how?: Partial<Parameters<Members['renew']>[0]>) => Promise<Renewed>;
+  ) => Pick<Members, 'others' | 'markLeaseEnded' | 'expel' | 'leave'> & {
+    renew: (how?: Partial<Parameters<Members['renew']>[0]>) => Promise<Renewal>;
   };
 }
 
@@ -74,8 +74,8 @@ export function createScriptClient(client: Redis): ScriptClient {
         renew: (how) => members.renew({ joins: true, removes: false, ...how }),
         others: () => members.others(),
         expel: (ids) => members.expel(ids),
-        leaseIsOver: (other, end) => {
-          members.leaseIsOver(other, end);
+        markLeaseEnded: (other, end) => {
+          members.markLeaseEnded(other, end);
         },
         leave: () => members.leave(),
       };

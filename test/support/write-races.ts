@@ -1,6 +1,6 @@
 // Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
 import fc from 'fast-check';
-import { createApply } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
 import { type Coherence, Hub } from '../../src/cache/coherence/hub.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -70,7 +70,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     bounds: { maxBytes: 1_000_000, found: { maxEntries: 1000 }, notFound: { maxEntries: 10 } },
     now: () => now,
   });
-  const { apply } = createApply({
+  const { apply } = createMessageApplier({
     memory,
     now: () => now,
     onInvalidated: (key) => {

@@ -37,7 +37,7 @@ function start() {
 
 test('makes stale what other instances keep, also when nothing is kept here', async () => {
   const { memory, changes, resolver, key } = start();
-  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
   await resolver.resolve(HANDLE, { authoritative: true });
   expect(changes).toEqual([{ kind: 'soften', key }]);
 });
@@ -45,7 +45,7 @@ test('makes stale what other instances keep, also when nothing is kept here', as
 test('takes the copies of others, where the same record is kept here', async () => {
   const { memory, changes, resolver, key } = start();
   memory.set(key, { ...entryOf('same'), values: toBytes('[1]') }, memory.get(key).ticket);
-  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
   await resolver.resolve(HANDLE, { authoritative: true });
   expect(changes).toEqual([{ kind: 'replaced', key }]);
 });
@@ -53,7 +53,7 @@ test('takes the copies of others, where the same record is kept here', async () 
 test('takes away what is kept here and says something else', async () => {
   const { memory, changes, resolver, key } = start();
   memory.set(key, entryOf('other'), memory.get(key).ticket);
-  memory.raise(key, 'elsewhere/1', NOW + 1000);
+  memory.raiseFence(key, 'elsewhere/1', NOW + 1000);
   await resolver.resolve(HANDLE, { authoritative: true });
   expect(changes).toEqual([{ kind: 'forget', key }]);
 });

@@ -1,31 +1,36 @@
-// Applies changes that were published, here or elsewhere, to the cache of this process.
+// Applies messages to the memory of this process, and keeps the bans that apply to entries in Redis.
 import type { MemoryStore } from '../memory/memory-store.js';
 import { Bans, type NumberedBan } from './bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './message.js';
 
-export interface ApplyDeps {
+export interface MessageApplierDeps {
   memory: MemoryStore;
   now: () => number;
-  /** No load of the key is to be joined any more. */
+  /** Called when new readers of the key must not join a load in flight. */
   onInvalidated: (key: string) => void;
-  /** The same for all keys that begin so. */
+  /** The same for all keys with the prefix. */
   onBanned: (prefix: string) => void;
 }
 
-export interface Applied {
+export interface MessageApplier {
   apply: (message: Message) => void;
-  /** The bans of Redis; undefined while they have not been read. */
+  /** The bans that Redis lists; undefined until they have been read. */
   bans: () => Bans | undefined;
 }
 
-/** More bans than can arrive while those of Redis are read. */
+/** More bans than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
 
-export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps): Applied {
+export function createMessageApplier({
+  memory,
+  now,
+  onInvalidated,
+  onBanned,
+}: MessageApplierDeps): MessageApplier {
   let bans = new Bans();
-  /** Since the bans of Redis were read. */
+  /** Bans that were received since the list was last read, by number. */
   const arrived = new Map<number, NumberedBan>();
-  /** Of the list in Redis; undefined while it has not been read. */
+  /** The floor of the list in Redis; undefined until it has been read. */
   let floor: number | undefined;
   const ban = (prefix: string, isSoft: boolean): void => {
     memory.ban({ prefix, isSoft });
@@ -35,17 +40,17 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
     memory.distrust(group);
     onBanned('');
   };
-  /** Only what arrives while the bans are read counts: the oldest need not be kept. */
-  const note = (message: NumberedBan): void => {
+  /** Only bans that arrive while the list is read matter, so the oldest may be dropped. */
+  const recordArrival = (message: NumberedBan): void => {
     const [oldest] = arrived.keys();
     if (oldest !== undefined && arrived.size >= MAX_ARRIVED) arrived.delete(oldest);
     arrived.set(message.number, message);
   };
-  const takeOver = (known: KnownBans): void => {
-    // Bans up to the floor are not listed any more: one of them may have been missed.
+  const adoptBans = (known: KnownBans): void => {
+    // Bans up to the floor are not listed: this process may have missed one of them.
     if (known.floor !== floor) distrust();
-    // Another server, whose clock may be behind: its numbers are not older ones.
-    if (known.run !== bans.run) bans = bansOf(known, arrived);
+    // Another server run: its numbers cannot be compared with the known ones.
+    if (known.run !== bans.run) bans = bansAfter(known, arrived);
     arrived.clear();
     floor = known.floor;
     bans.raiseFloor(floor);
@@ -55,12 +60,12 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
   function apply(message: Message): void {
     switch (message.kind) {
       case 'bans':
-        takeOver(message);
+        adoptBans(message);
         break;
       case 'ban':
-        // The same ban may arrive from Redis and from the process that made it.
+        // The same ban may arrive from Redis and from the process that published it.
         if (!bans.has(message.number)) ban(message.prefix, message.isSoft);
-        note(message);
+        recordArrival(message);
         bans.add(message);
         break;
       case 'distrust':
@@ -75,8 +80,8 @@ export function createApply({ memory, now, onInvalidated, onBanned }: ApplyDeps)
   return { apply, bans: () => (floor === undefined ? undefined : bans) };
 }
 
-/** Of those that arrived, some may be newer than what was read: their numbers follow. Others are of the server before. */
-function bansOf({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBan>): Bans {
+/** Received bans that are newer than the list: their numbers follow on it. The others belong to the previous run. */
+function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBan>): Bans {
   const bans = new Bans(run);
   for (let ban = arrived.get(seq + 1); ban !== undefined; ban = arrived.get(ban.number + 1)) bans.add(ban);
   return bans;
@@ -85,19 +90,19 @@ function bansOf({ run, seq }: KnownBans, arrived: ReadonlyMap<number, NumberedBa
 function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {
   switch (change.kind) {
     case 'raise':
-      memory.raise(change.key, change.fence, now + change.lifeMs);
+      memory.raiseFence(change.key, change.fence, now + change.lifeMs);
       break;
     case 'unknown':
-      // Raised again, as a process may have started since.
-      memory.raise(change.key, change.fence, now + change.lifeMs);
+      // Raised again for a process that has started since.
+      memory.raiseFence(change.key, change.fence, now + change.lifeMs);
       memory.soften(change.key);
       break;
     case 'changed':
-      memory.lower(change.key, change.fence);
+      memory.lowerFence(change.key, change.fence);
       memory.forget(change.key);
       break;
     case 'unchanged':
-      memory.lower(change.key, change.fence);
+      memory.lowerFence(change.key, change.fence);
       break;
     case 'soften':
       memory.soften(change.key);

@@ -1,27 +1,27 @@
 // Bans: purges of many keys at once, applied to an entry when it is used (Varnish's lazy bans).
 import { type Times, asStale } from '../entry.js';
 
-/** All keys that begin with `prefix`; every key when it is empty. */
+/** Bans every key that begins with `prefix`; an empty prefix bans all keys. */
 export interface Ban {
   prefix: string;
-  /** The entry stays, as a stale one. */
+  /** A soft ban makes entries stale; a hard one deletes them. */
   isSoft: boolean;
 }
 
-/** `number` grows from ban to ban. */
+/** A later ban has a higher number. */
 export interface NumberedBan extends Ban {
   number: number;
 }
 
-/** Each load and each use of an older entry looks through the bans that are newer than itself. */
+/** Bounded, because each load and each use of an older entry is checked against all newer bans. */
 export const MAX_BANS = 200;
 
-/** When there are too many, the oldest becomes a floor: an older entry counts as banned, whatever its key. */
+/** Above the maximum, the oldest ban becomes a floor: every entry from before it counts as banned, whatever its key. */
 export class Bans {
-  /** The oldest first. */
+  /** Oldest first. */
   #bans: NumberedBan[] = [];
   #floor = { hard: 0, soft: 0 };
-  /** The server run that has given the numbers. */
+  /** The server run that the numbers belong to. */
   readonly run: string;
 
   constructor(run = '') {
@@ -37,7 +37,7 @@ export class Bans {
     return this.#bans.some((known) => known.number === number);
   }
 
-  /** False: it is known, or a newer one does all that it does. */
+  /** False: the ban is known, or a newer one covers it. */
   add(ban: NumberedBan): boolean {
     if (this.#isCovered(ban)) return false;
     this.#bans = [...this.#bans.filter((known) => !covers(ban, known)), ban];
@@ -48,13 +48,13 @@ export class Bans {
     return true;
   }
 
-  /** Bans up to this number are not known one by one: they ban every key. */
+  /** Treats every key as banned up to this number: those bans are not listed any more. */
   raiseFloor(number: number): void {
     this.#floor.hard = Math.max(this.#floor.hard, number);
   }
 
-  /** Whether a ban of the key is newer than the number. */
-  isSince(key: string, number: number): boolean {
+  /** Whether the key has a ban with a higher number. */
+  isBannedSince(key: string, number: number): boolean {
     if (number < this.#floor.hard || number < this.#floor.soft) return true;
     for (let at = this.#bans.length - 1; at >= 0; at--) {
       const ban = this.#bans[at];
@@ -64,17 +64,17 @@ export class Bans {
     return false;
   }
 
-  /** Applies the bans newer than `number` to an entry; undefined when one of them deletes it. */
+  /** Applies the bans above `number` to an entry; undefined when one of them deletes it. */
   apply<T extends Times>(key: string, entry: T, number: number): T | undefined {
     if (number < this.#floor.hard) return undefined;
     if (number >= this.latest) return entry;
-    let left = number < this.#floor.soft ? asStale(entry) : entry;
+    let allowed = number < this.#floor.soft ? asStale(entry) : entry;
     for (const ban of this.#bans) {
       if (ban.number <= number || !key.startsWith(ban.prefix)) continue;
       if (!ban.isSoft) return undefined;
-      left = asStale(left);
+      allowed = asStale(allowed);
     }
-    return left;
+    return allowed;
   }
 
   #isCovered(ban: NumberedBan): boolean {
@@ -83,6 +83,6 @@ export class Bans {
   }
 }
 
-/** Whether `ban` does all that the older one does. */
+/** Whether `ban` makes the older one redundant. */
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
   ban.number > older.number && older.prefix.startsWith(ban.prefix) && (!ban.isSoft || older.isSoft);

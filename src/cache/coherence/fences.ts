@@ -1,9 +1,9 @@
-// Keys that are being written: what is known of them may be over at any moment.
+// Fences: keys with a write in flight. While one is raised, no load of its key is stored.
 import { memberOf } from './message.js';
 
 /**
- * Fences by key and writer. A fence has a life, because a writer that is killed can lower nothing:
- * after it the write is over, one way or the other, and what was known before is not to be believed.
+ * Fences by key and writer. A fence expires, because a writer that is killed cannot lower it. Its write may have changed
+ * the record by then, so an entry from before counts as stale.
  */
 export class Fences {
   readonly #writers = new Map<string, Map<string, number>>();
@@ -11,7 +11,7 @@ export class Fences {
   /** `until` in ms since epoch. */
   raise(key: string, writer: string, until: number): void {
     const writers = this.#writers.get(key) ?? new Map<string, number>();
-    // Anew at the end: the first key is then the one that was fenced longest ago.
+    // Insert it again at the end: the map is ordered by when a key was last fenced.
     this.#writers.delete(key);
     this.#writers.set(key, writers.set(writer, until));
   }
@@ -26,22 +26,22 @@ export class Fences {
     return this.#writers.has(key);
   }
 
-  /** Takes away the fences that have run out; true when a writer never said how its write ended. */
-  takeRunOut(key: string, now: number): boolean {
-    const over = [...(this.#writers.get(key) ?? [])].filter(([, until]) => until <= now);
-    for (const [writer] of over) this.lower(key, writer);
-    return over.length > 0;
+  /** Removes expired fences of the key; true when there were any. */
+  removeExpired(key: string, now: number): boolean {
+    const expired = [...(this.#writers.get(key) ?? [])].filter(([, until]) => until <= now);
+    for (const [writer] of expired) this.lower(key, writer);
+    return expired.length > 0;
   }
 
-  /** The key that was fenced longest ago, when a fence of it has run out. */
-  firstRunOut(now: number): string | undefined {
+  /** The key that was fenced longest ago, if one of its fences has expired. */
+  firstExpiredKey(now: number): string | undefined {
     for (const [key, writers] of this.#writers) {
       return [...writers.values()].some((until) => until <= now) ? key : undefined;
     }
     return undefined;
   }
 
-  /** Keys with a fence that was raised by the member, or by any. */
+  /** Keys with a fence that this member has raised; keys with any fence when no member is given. */
   keysOf(member?: string): string[] {
     const isOf = (writer: string): boolean => member === undefined || memberOf(writer) === member;
     return [...this.#writers].filter(([, writers]) => [...writers.keys()].some(isOf)).map(([key]) => key);

@@ -1,6 +1,10 @@
-// Keys by group. The keys of a group in Redis share a hash tag, so that one script may touch all of them.
+// Key groups, and the number of the last message of each: a gap in the numbers shows that messages were missed.
 
+/** The keys of a group share a hash tag in Redis, so that one script may touch all of them. */
 export const GROUPS = 1024;
+
+/** Bans concern keys of every group, so they have numbers of their own. */
+export type Group = number | 'bans';
 
 /** FNV-1a over UTF-16 units, 32 bits: spreads keys evenly, and is the same in every process. */
 export function hashOf(key: string): number {
@@ -11,31 +15,29 @@ export function hashOf(key: string): number {
 
 export const groupOf = (key: string): number => hashOf(key) % GROUPS;
 
-export type Group = number | 'bans';
-
-/** Numbers of two server runs say nothing of each other. */
+/** Numbers of two server runs cannot be compared. */
 export interface GroupNumber {
   run: string;
   seq: number;
 }
 
+const NOTHING: GroupNumber = { run: '', seq: -Infinity };
+
 export class GroupNumbers {
   readonly #known = new Map<Group, GroupNumber>();
 
-  /** False: messages before this one were missed. What was read from the state already is no news. */
-  isNext(group: Group, seq: number): boolean {
+  /** Records the number of a message. False: messages before it were missed. An older number is already known. */
+  advance(group: Group, seq: number): boolean {
     const known = this.#known.get(group) ?? NOTHING;
     if (seq <= known.seq) return true;
     this.#known.set(group, { run: known.run, seq });
     return seq === known.seq + 1;
   }
 
-  /** Takes over what was read from the state of a group. False: it is another one than the known one. */
-  isSame(group: Group, { run, seq }: GroupNumber): boolean {
+  /** Adopts the number that Redis holds. False: it differs from the known one, so messages were missed. */
+  adopt(group: Group, { run, seq }: GroupNumber): boolean {
     const known = this.#known.get(group);
     this.#known.set(group, { run, seq });
     return known?.run === run && known.seq === seq;
   }
 }
-
-const NOTHING: GroupNumber = { run: '', seq: -Infinity };

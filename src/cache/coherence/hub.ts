@@ -1,13 +1,46 @@
-// Publishes changes: to the processes of this machine, and through Redis to the other instances.
+// Publishes changes to the processes of this machine and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, RENEW_EVERY_MS } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
-/** What becomes of a write that cannot be published. */
+/** What the cache of a process needs of coherence, whether its hub is in this process or in the primary. */
+export interface Coherence {
+  /**
+   * Publishes a change to every process that caches. Settles when no instance answers with invalidated entries any more.
+   * The name of a fence is unique in its process.
+   *
+   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
+   */
+  publish: (change: Change) => Promise<void>;
+  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
+  trustedSince: () => number;
+  /** Whether this process receives the changes of other instances. */
+  isLinked: () => boolean;
+}
+
+export interface Published {
+  /** The message number; it identifies a ban. */
+  seq: number;
+  /** True: no other member answers with invalidated entries any more. False: that cannot be confirmed. */
+  acknowledged: Promise<boolean>;
+}
+
+/** An instance as one of the members that share a Redis. */
+export interface Membership {
+  readonly id: string;
+  /** Remaining time of the lease (ms); 0 when messages may have been missed. */
+  leaseLeftMs: () => number;
+  /** Undefined: Redis has not confirmed the publication. */
+  publish: (change: Change) => Promise<Published | undefined>;
+  /** True: Redis is back, and the pending invalidations are published. False: `afterRenewalMs` have passed since the last renewal. */
+  waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
+}
+
+/** Whether a write that cannot be published waits until it is safe (`wait`) or answers 503 (`refuse`). */
 export type WritesWithout = 'wait' | 'refuse';
 
-/** Applies a message in every process of this machine; what an instance elsewhere published comes `from` none. */
+/** Applies a message in every process of this machine. `from`: the worker that published it; none for other instances. */
 export type Deliver = (message: Message, from?: number) => Promise<void>;
 
 export interface HubDeps {
@@ -22,17 +55,17 @@ export interface Remote {
   member: Membership;
   pending: PendingInvalidations;
   writesWithout: WritesWithout;
-  /** How old an answer may be while the lease is over (ms). */
+  /** Maximum age of a fresh entry while there is no lease (ms). */
   lostMaxAgeMs: number;
 }
 
-/** Maximum step of the clock of Redis. */
+/** Maximum step of the Redis clock. */
 const MAX_REDIS_CLOCK_STEP_MS = 1000;
 
 /**
  * After this time since its last renewal was sent, the membership of an instance has ended: Redis runs a renewal within
- * the length of a lease, or not at all. Every other instance has learnt that with its own renewal, or has lost its lease,
- * and has made stale the entries under the fences of this one.
+ * the length of a lease, or not at all. Every other instance has learnt of that with its own renewal, or has lost its lease,
+ * and has made the entries under the fences of this one stale.
  */
 const UNKNOWN_TO_OTHERS_MS =
   MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) + LEASE_WAIT_MS + RENEW_EVERY_MS;
@@ -54,7 +87,7 @@ export class Hub implements Coherence {
     return this.#deps.now() - (this.#deps.remote?.lostMaxAgeMs ?? 0);
   }
 
-  /** `from`: the process that publishes it. Redis first, so that nothing it gave before is copied into memory after. */
+  /** `from`: the worker that publishes. Redis comes first, so that no older Redis entry is copied into memory afterwards. */
   async publish(change: Change, from = 0): Promise<void> {
     const { remote } = this.#deps;
     const deliver = (message: Message): Promise<void> => this.#deps.deliver(message, from);
@@ -63,13 +96,13 @@ export class Hub implements Coherence {
       await deliver(named);
       return;
     }
-    // Memory needs the fence only for a writer that dies: nobody waits for that.
+    // Memory needs the fence only in case the writer dies, so the write does not wait for it.
     if (named.kind === 'raise') void deliver(named);
     const published = await remote.member.publish(named);
     if (published === undefined) await this.#publishWithoutRedis(named, { remote, deliver });
     else if (named.kind !== 'raise') {
-      const told = named.kind === 'ban' ? { ...named, number: published.seq } : named;
-      const [isConfirmed] = await Promise.all([published.acknowledged, deliver(told)]);
+      const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
+      const [isConfirmed] = await Promise.all([published.acknowledged, deliver(numbered)]);
       if (!isConfirmed) await this.#publishAgain(named, remote);
     }
   }
@@ -80,7 +113,7 @@ export class Hub implements Coherence {
   ): Promise<void> {
     if (change.kind === 'raise') {
       if (remote.writesWithout !== 'refuse') return;
-      // The write will not be sent: nothing else lowers its fence.
+      // The write will not be sent, so nothing else lowers its fence.
       const { key, fence } = change;
       await deliver({ kind: 'unchanged', key, fence });
       throw notConfirmed();
@@ -91,10 +124,10 @@ export class Hub implements Coherence {
     else await this.#publishAgain(change, remote);
   }
 
-  /** When Redis is back it has been reported already; this time the acknowledgements are waited for. */
+  /** Reported when Redis is back, without a barrier; then published once more to wait for the acknowledgements. */
   async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
     pending.add(change);
-    while (await member.returned(UNKNOWN_TO_OTHERS_MS)) {
+    while (await member.waitForReturn(UNKNOWN_TO_OTHERS_MS)) {
       const published = await member.publish(change);
       if (await published?.acknowledged) return;
       pending.add(change);
@@ -103,39 +136,8 @@ export class Hub implements Coherence {
   }
 }
 
-/** The name of a fence tells what member has raised it. */
+/** Puts the member that raises a fence into its name. */
 const withMember = (change: Change, prefix: string): Change =>
   'fence' in change ? { ...change, fence: `${prefix}.${change.fence}` } : change;
 
 const notConfirmed = (): ServiceError => new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
-
-export interface Coherence {
-  /**
-   * Publishes a change to every process that caches. Settles when no instance answers with what it invalidates. The name
-   * of a fence is unique in its process.
-   *
-   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
-   */
-  publish: (change: Change) => Promise<void>;
-  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
-  trustedSince: () => number;
-  /** Whether the changes of other instances are received. */
-  isLinked: () => boolean;
-}
-
-export interface Published {
-  /** Its number; a ban is known by it. */
-  seq: number;
-  /** True: no other member answers with what the change invalidates. False: that cannot be known. */
-  acknowledged: Promise<boolean>;
-}
-
-export interface Membership {
-  readonly id: string;
-  /** 0: changes may be missed. */
-  leaseLeftMs: () => number;
-  /** Undefined: Redis could not be told. */
-  publish: (change: Change) => Promise<Published | undefined>;
-  /** True: Redis is back, and pending changes were reported. False: `afterRenewalMs` have passed since the last renewal. */
-  returned: (afterRenewalMs: number) => Promise<boolean>;
-}

@@ -1,17 +1,16 @@
-// A lease on the cache: while it runs, every change is received before it is acknowledged.
+// A lease on the cache: while it runs, this process has received every change that another one has acknowledged.
 import type { Clock } from '../clock.js';
 
 /** Length of a lease, from the moment when it was requested. */
 export const LEASE_MS = 2000;
 /** A larger shift between wall clock and monotonic clock means that the machine was paused. */
 const MAX_CLOCK_SHIFT_MS = 250;
-/** No two monotonic clocks run at the same rate. */
+/** Monotonic clocks of two machines run at rates that differ by less than this factor. */
 export const MAX_DRIFT = 1.1;
-/** How long other instances wait for the end of a lease. */
+/** Time that other instances wait for the end of a lease. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
 /** Longer than a lease, so that an instance is listed as long as it has one. */
 export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
-/** How often it is renewed. */
 export const RENEW_EVERY_MS = 500;
 
 /** A moment on both clocks. */
@@ -23,21 +22,21 @@ export interface Moment {
 export class Lease {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   #endsAt = -Infinity;
-  /** Wall clock minus monotonic clock when it was asked for. */
+  /** Wall clock minus monotonic clock when the lease was requested. */
   #shift = 0;
 
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
     this.#clock = clock;
   }
 
-  moment(): Moment {
+  now(): Moment {
     return { monotonic: this.#clock.monotonic(), now: this.#clock.now() };
   }
 
-  /** `askedAt`: everything published before it has been received. */
-  renew(askedAt: Moment, lifeMs = LEASE_MS): void {
-    this.#endsAt = askedAt.monotonic + lifeMs;
-    this.#shift = askedAt.now - askedAt.monotonic;
+  /** `requestedAt`: everything published before it has been received. */
+  renew(requestedAt: Moment, lifeMs = LEASE_MS): void {
+    this.#endsAt = requestedAt.monotonic + lifeMs;
+    this.#shift = requestedAt.now - requestedAt.monotonic;
   }
 
   end(): void {

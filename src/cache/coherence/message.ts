@@ -1,13 +1,13 @@
-// What processes publish about keys, and what the memory of a process is told.
+// The messages of coherence: changes of keys and bans, and their text form on a Redis channel.
 import type { NumberedBan } from './bans.js';
 
-/** What a write or an operator does to a key. `fence` names a raised fence: `<member>/<number>`. */
+/** A change of one key, by a write or an operator. `fence` names a raised fence: `<member>/<number>`. */
 export type KeyChange =
   | { kind: 'raise' | 'unknown'; key: string; fence: string; lifeMs: number }
   | { kind: 'changed' | 'unchanged'; key: string; fence: string }
   | { kind: 'forget' | 'soften' | 'replaced'; key: string };
 
-/** All keys that begin with `prefix`. `number` is given by Redis; 0 without Redis. */
+/** A change of all keys that begin with `prefix`. Redis assigns the `number`; it is 0 without Redis. */
 export interface BanChange {
   kind: 'ban';
   prefix: string;
@@ -17,30 +17,31 @@ export interface BanChange {
 
 export type Change = KeyChange | BanChange;
 
-/** Bans that are known in Redis, and the number up to which every key is banned. */
+/** The bans that Redis lists. */
 export interface KnownBans {
   kind: 'bans';
-  /** The server run that has given the numbers: those of another are not to be compared with them. */
+  /** The server run that the numbers belong to: numbers of two runs cannot be compared. */
   run: string;
-  /** The number of the newest. */
+  /** The number of the newest ban. */
   seq: number;
+  /** Up to this number every key counts as banned. */
   floor: number;
   bans: NumberedBan[];
 }
 
-/** `distrust`: messages about a group, or about any, may have been missed. */
+/** `distrust`: messages of the group, or of any group, may have been missed. */
 export type Message = Change | KnownBans | { kind: 'distrust'; group?: number };
 
 /** A change as it arrives from Redis. */
-export interface Received {
+export interface ReceivedMessage {
   seq: number;
   member: string;
-  /** To be acknowledged to the member; '' when it waits for nobody. */
+  /** Id for the acknowledgement; '' when the member expects none. */
   call: string;
   change: Change;
 }
 
-/** A raised fence, and a write that was refused, leave entries and loads in flight as good as before. */
+/** A raised fence and a refused write do not make an entry wrong. */
 export const isInvalidation = (change: Change): boolean =>
   change.kind !== 'raise' && change.kind !== 'unchanged';
 
@@ -49,13 +50,13 @@ export const memberOf = (fence: string): string => fence.slice(0, fence.indexOf(
 
 const NONE = '-';
 
-/** All but the number, which the script puts in front. The key is last, as it may contain anything. */
+/** The message without its number, which the script puts in front. The key is last, as it may contain any character. */
 export function formatChange(change: Change, { member, call }: { member: string; call: string }): string {
-  const [second, third, key] = fieldsOf(change);
+  const [second, third, key] = fieldsToFormat(change);
   return `${member} ${call || NONE} ${change.kind} ${second} ${third} ${key}`;
 }
 
-function fieldsOf(change: Change): [second: string, third: number, key: string] {
+function fieldsToFormat(change: Change): [second: string, third: number, key: string] {
   switch (change.kind) {
     case 'raise':
     case 'unknown':
@@ -70,11 +71,11 @@ function fieldsOf(change: Change): [second: string, third: number, key: string] 
   }
 }
 
-/** Numbers are microseconds of this century: a longer one would hide every gap after it. */
+/** A number has at most 16 digits (microseconds of this century): a larger one would hide every gap after it. */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
-/** Undefined: what another release may publish and this one does not know. */
-export function parseMessage(line: string): Received | undefined {
+/** Undefined: the kind is not known, as another release may have published it. */
+export function parseMessage(line: string): ReceivedMessage | undefined {
   const match = LINE.exec(line);
   if (match === null) return undefined;
   const [seq, member, call, kind, second, third, key] = match.slice(1) as [
@@ -86,7 +87,7 @@ export function parseMessage(line: string): Received | undefined {
   return change && { seq: number, member, call: call === NONE ? '' : call, change };
 }
 
-interface Fields {
+interface MessageFields {
   kind: string;
   second: string;
   lifeMs: number;
@@ -94,7 +95,7 @@ interface Fields {
   number: number;
 }
 
-function changeOf({ kind, second, lifeMs, key, number }: Fields): Change | undefined {
+function changeOf({ kind, second, lifeMs, key, number }: MessageFields): Change | undefined {
   switch (kind) {
     case 'raise':
     case 'unknown':

@@ -1,7 +1,7 @@
-// What was changed while Redis was away: reported before this instance counts as back.
+// Invalidations that could not be published while Redis was away. An instance publishes them before its lease is back.
 import type { BanChange, Change } from './message.js';
 
-type Pending = { kind: 'forget' | 'soften'; key: string } | BanChange;
+type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
 const MAX_KEYS = 100_000;
 
@@ -18,7 +18,7 @@ export class PendingInvalidations {
     return this.#keys.size + this.#bans.length;
   }
 
-  /** When there are too many keys, every key is forgotten instead, which costs loads. */
+  /** Above the maximum, one ban of every key replaces them, which costs loads. */
   add(change: Change): void {
     if (change.kind === 'ban') {
       this.#bans.push(change);
@@ -31,14 +31,14 @@ export class PendingInvalidations {
     this.addAll();
   }
 
-  /** Whatever Redis holds is not to be used. */
+  /** Adds a ban of every key: nothing that Redis holds may be used. */
   addAll(): void {
     this.#bans = [{ kind: 'ban', prefix: '', isSoft: false, number: 0 }];
   }
 
-  /** So many of them; to be added again when they cannot be published. */
-  take(count: number): Pending[] {
-    const taken: Pending[] = this.#bans.splice(0, count);
+  /** Removes and returns up to `count`; the caller adds those again that it cannot publish. */
+  take(count: number): PendingInvalidation[] {
+    const taken: PendingInvalidation[] = this.#bans.splice(0, count);
     for (const [key, kind] of this.#keys) {
       if (taken.length >= count) break;
       this.#keys.delete(key);

@@ -17,7 +17,7 @@ export class Acknowledgements {
     this.#calls.delete(call);
   }
 
-  received(member: string, calls: readonly string[]): void {
+  receive(member: string, calls: readonly string[]): void {
     for (const name of calls) {
       const call = this.#calls.get(name);
       call?.from.add(member);
@@ -32,7 +32,7 @@ export class Acknowledgements {
   }
 
   /** Settles when all members have acknowledged. */
-  fromAll(call: string, members: readonly string[]): Promise<void> {
+  waitForAll(call: string, members: readonly string[]): Promise<void> {
     return new Promise((resolve) => {
       const check = (): void => {
         if (this.missing(call, members).length === 0) resolve();
@@ -48,7 +48,7 @@ export class Acknowledgements {
  * All that is acknowledged in one turn of the event loop is one message to each member. One that is lost makes the
  * member wait for the lease.
  */
-export function createAcknowledge(
+export function createAcknowledger(
   id: string,
   publish: (member: string, text: string) => void,
 ): (member: string, call: string) => void {

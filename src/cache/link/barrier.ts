@@ -2,11 +2,11 @@
 import type { Acknowledgements } from './acknowledgements.js';
 import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
-import type { Members, Others } from './members.js';
+import type { Members, OtherMembers } from './members.js';
 
 export interface BarrierDeps {
   clock: Pick<Clock, 'after'>;
-  members: Pick<Members, 'others' | 'leaseIsOver' | 'expel'>;
+  members: Pick<Members, 'others' | 'markLeaseEnded' | 'expel'>;
   acknowledgements: Acknowledgements;
 }
 
@@ -28,7 +28,7 @@ export async function awaitAcknowledgements(
   }
   const ids = [...before.ends.keys()];
   const listIsComplete = wait(clock, before.incompleteForMs);
-  await Promise.race([acknowledgements.fromAll(call, ids), leaseIsOver.done]);
+  await Promise.race([acknowledgements.waitForAll(call, ids), leaseIsOver.done]);
   leaseIsOver.cancel();
   await listIsComplete.done;
   const missing = acknowledgements.missing(call, ids);
@@ -36,11 +36,11 @@ export async function awaitAcknowledgements(
   const after = await members.others().catch(() => undefined);
   const isRenewed = (member: string): boolean => after?.ends.get(member) !== before.ends.get(member);
   for (const [member, end] of before.ends)
-    if (missing.includes(member) && !isRenewed(member)) members.leaseIsOver(member, end);
+    if (missing.includes(member) && !isRenewed(member)) members.markLeaseEnded(member, end);
   return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
 }
 
-const NOBODY: Others = { ends: new Map(), incompleteForMs: 0 };
+const NOBODY: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 
 /** Its end is negative. */
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;

@@ -1,5 +1,5 @@
 // The link of an instance to the others on one Redis: messages, lease, membership. See coherence/README.md.
-import { Acknowledgements, createAcknowledge } from './acknowledgements.js';
+import { Acknowledgements, createAcknowledger } from './acknowledgements.js';
 import { type Clock, oneAtATime } from '../clock.js';
 import { LEASE_MS, Lease, MEMBERSHIP_MS, RENEW_EVERY_MS } from '../coherence/lease.js';
 import type { Membership, Published } from '../coherence/hub.js';
@@ -7,9 +7,9 @@ import type { Change, Message } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { untilDeadline } from '../deadline.js';
 import { readBans, readNumbers } from '../redis/group-states.js';
-import { late } from '../redis/errors.js';
+import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';
-import { Members, type Renewed } from './members.js';
+import { Members, type Renewal } from './members.js';
 import { Publisher } from './publisher.js';
 import { Receiver } from './receiver.js';
 import { Subscriptions } from './subscriptions.js';
@@ -65,7 +65,7 @@ export class RedisLink implements Membership {
       deliver,
       channels: () => this.#subscriptions.channels,
     });
-    const acknowledge = createAcknowledge(this.id, (member, text) => {
+    const acknowledge = createAcknowledger(this.id, (member, text) => {
       const { publish, ofMember } = this.#subscriptions.channels;
       commands.command(publish, ofMember(member), text).catch(() => undefined);
     });
@@ -87,7 +87,7 @@ export class RedisLink implements Membership {
       },
       onAcknowledgement: (text) => {
         const [member = '', ...calls] = text.split(' ');
-        acknowledgements.received(member, calls);
+        acknowledgements.receive(member, calls);
       },
     });
     this.#schedule();
@@ -106,10 +106,10 @@ export class RedisLink implements Membership {
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
-      commands.failed(error);
+      commands.reportFailure(error);
       if (++this.#failures % MAX_FAILURES === 0) {
         this.#subscriptions.close();
-        commands.lookAgain();
+        commands.rediscover();
       }
     } finally {
       this.#deps.onRenewed();
@@ -124,7 +124,7 @@ export class RedisLink implements Membership {
     return isLeased() ? published : undefined;
   }
 
-  returned(afterRenewalMs: number): Promise<boolean> {
+  waitForReturn(afterRenewalMs: number): Promise<boolean> {
     const { clock } = this.#deps;
     return new Promise((resolve) => {
       let cancel = (): void => undefined;
@@ -174,7 +174,7 @@ export class RedisLink implements Membership {
     }
     const reading = Promise.all([readNumbers(commands), readBans(commands)]);
     const [numbers, bans] = await this.#inTime(reading);
-    const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.isSame(group, seq));
+    const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
     if (groups.length > MAX_DISTRUSTED) await deliver({ kind: 'distrust' });
     else await Promise.all(groups.map((group) => deliver({ kind: 'distrust', group })));
@@ -185,7 +185,7 @@ export class RedisLink implements Membership {
   async #renew(): Promise<void> {
     // Until it is reported, no renewal counts as a return.
     await this.#publisher.report(this.#deps.pending);
-    const asked = this.#lease.moment();
+    const asked = this.#lease.now();
     const removes = this.#lease.leftMs() > 0 && asked.monotonic - this.#steadySince > MEMBERSHIP_MS;
     const asking = [this.#subscriptions.ping(), this.#members.renew({ joins: false, removes })] as const;
     const [, renewed] = await this.#inTime(Promise.all(asking));
@@ -208,25 +208,25 @@ export class RedisLink implements Membership {
   }
 
   /** The writer of a fence whose membership has ended cannot lower it. */
-  async #endFencesOf({ lapsed }: Renewed): Promise<void> {
+  async #endFencesOf({ lapsed }: Renewal): Promise<void> {
     this.#receiver.dropExpiredFences();
     for (const member of lapsed) {
       if (this.#lapsed.has(member)) continue;
       this.#lapsed.add(member);
       // In Redis as well: by all that know of it, as each of them may be the only one.
-      for (const key of await this.#receiver.endFences(member))
+      for (const key of await this.#receiver.softenFencedKeys(member))
         this.#deps.pending.add({ kind: 'soften', key });
     }
     for (const member of this.#lapsed) if (!lapsed.includes(member)) this.#lapsed.delete(member);
   }
 
   /** After a lease that has ended: members whose membership has ended too may have changes to report. */
-  async #isBack({ lapsed, listAgeMs }: Renewed): Promise<boolean> {
+  async #isBack({ lapsed, listAgeMs }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
     const now = this.#deps.clock.monotonic();
     if (this.#returningSince === undefined) {
       this.#returningSince = now;
-      await this.#receiver.endFences();
+      await this.#receiver.softenFencedKeys();
     }
     // A list that was begun with one master of a cluster lacks those that were members; other masters kept their entries.
     const isIncomplete = this.#deps.commands.isCluster && listAgeMs < MEMBERSHIP_MS;
@@ -238,6 +238,6 @@ export class RedisLink implements Membership {
   }
 
   #inTime<T>(promise: Promise<T>): Promise<T> {
-    return untilDeadline(promise, LEASE_MS, late, this.#deps.clock);
+    return untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
   }
 }

@@ -4,7 +4,7 @@ import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
 import type { LinkCommands } from '../redis/commands.js';
 
-export interface Renewed {
+export interface Renewal {
   /**
    * What this member was before. One that is absent has been expelled or removed, and stays so unless it joins. `late`: the
    * renewal came too late, and nothing was done.
@@ -20,7 +20,7 @@ export interface Renewed {
 }
 
 /** The other members that may have a lease. */
-export interface Others {
+export interface OtherMembers {
   /** The end of the membership of each. */
   ends: Map<string, string>;
   /** For so long there may be members with a lease that are not listed (ms). */
@@ -60,18 +60,18 @@ export class Members {
     return this.#renewedAt;
   }
 
-  async renew(how: { joins: boolean; removes: boolean }): Promise<Renewed> {
+  async renew(how: { joins: boolean; removes: boolean }): Promise<Renewal> {
     // Before the first reply the clock of Redis is not known: that renewal only gives it.
     if (this.#redisClock === undefined) await this.#renew(how);
     return this.#renew(how);
   }
 
-  async #renew({ joins, removes }: { joins: boolean; removes: boolean }): Promise<Renewed> {
+  async #renew({ joins, removes }: { joins: boolean; removes: boolean }): Promise<Renewal> {
     this.#renewedAt = this.#clock.monotonic();
     const flags = [joins ? 1 : 0, removes ? 1 : 0];
     const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, this.#redisTime(), LEASE_MS];
     const reply = (await this.#commands.script(RENEW, [this.#name], args)) as [
-      ...[Renewed['was'], number, string[], string[]],
+      ...[Renewal['was'], number, string[], string[]],
       ...[string, number, string],
     ];
     const [was, count, lapsed, removed, score, listAgeMs, now] = reply;
@@ -88,7 +88,7 @@ export class Members {
     return Math.floor(now + (this.#clock.monotonic() - at) / MAX_DRIFT);
   }
 
-  async others(): Promise<Others> {
+  async others(): Promise<OtherMembers> {
     const mark = this.#mark;
     const reply = (await this.#commands.command('ZRANGE', this.#name, 0, -1, 'WITHSCORES')) as string[];
     const ends = new Map<string, string>();
@@ -106,7 +106,7 @@ export class Members {
   }
 
   /** The lease of the member is over: nobody waits for it until it renews. */
-  leaseIsOver(member: string, end: string): void {
+  markLeaseEnded(member: string, end: string): void {
     this.#over.set(member, end);
   }
 

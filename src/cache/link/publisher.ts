@@ -8,7 +8,7 @@ import { untilDeadline } from '../deadline.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
 import type { Channels } from './subscriptions.js';
 import { publishChange } from '../redis/group-states.js';
-import { late } from '../redis/errors.js';
+import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';
 import type { Members } from './members.js';
 
@@ -48,7 +48,7 @@ export class Publisher {
       return { seq, acknowledged: isAwaited ? this.#confirm(change, call) : Promise.resolve(true) };
     } catch (error) {
       this.#deps.acknowledgements.end(call);
-      this.#deps.commands.failed(error);
+      this.#deps.commands.reportFailure(error);
       return undefined;
     }
   }
@@ -96,7 +96,12 @@ export class Publisher {
   #send(change: Change, call: string): Promise<number> {
     const { commands, channels, clock, id } = this.#deps;
     const publication = { change, member: id, call, now: clock.now() };
-    return untilDeadline(publishChange(commands, channels(), publication), PUBLISH_TIMEOUT_MS, late, clock);
+    return untilDeadline(
+      publishChange(commands, channels(), publication),
+      PUBLISH_TIMEOUT_MS,
+      timeoutError,
+      clock,
+    );
   }
 
   async #awaitAcknowledgements(call: string): Promise<string[] | undefined> {

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { type Group, GroupNumbers, groupOf } from '../coherence/groups.js';
-import { type Change, type Message, type Received, parseMessage } from '../coherence/message.js';
+import { type Change, type Message, type ReceivedMessage, parseMessage } from '../coherence/message.js';
 
 export interface ReceiverDeps {
   /** This member. */
@@ -32,14 +32,14 @@ export class Receiver {
     if (received === undefined) return;
     const { change, seq } = received;
     const group: Group = change.kind === 'ban' ? 'bans' : groupOf(change.key);
-    if (!this.numbers.isNext(group, seq)) this.#missed(group);
+    if (!this.numbers.advance(group, seq)) this.#missed(group);
     this.#noteFence(change);
     // What this member publishes it applies itself.
     if (received.member !== this.#deps.id) void this.#apply(received);
   }
 
   /** Makes stale what is kept under the fences of a member, or of all; gives the keys. */
-  async endFences(member?: string): Promise<string[]> {
+  async softenFencedKeys(member?: string): Promise<string[]> {
     const keys = this.#fences.keysOf(member);
     await Promise.all(keys.map((key) => this.#deps.deliver({ kind: 'soften', key })));
     return keys;
@@ -48,11 +48,15 @@ export class Receiver {
   /** Drops the fences that have expired: each process does the rest with its own copy. */
   dropExpiredFences(): void {
     const now = this.#deps.clock.now();
-    for (let key = this.#fences.firstRunOut(now); key !== undefined; key = this.#fences.firstRunOut(now))
-      this.#fences.takeRunOut(key, now);
+    for (
+      let key = this.#fences.firstExpiredKey(now);
+      key !== undefined;
+      key = this.#fences.firstExpiredKey(now)
+    )
+      this.#fences.removeExpired(key, now);
   }
 
-  async #apply({ change, member, call }: Received): Promise<void> {
+  async #apply({ change, member, call }: ReceivedMessage): Promise<void> {
     await this.#deps.deliver(change);
     // Raised too late: its writer may have been given up already.
     if (change.kind === 'raise' && this.#deps.isLapsed(member))

@@ -1,10 +1,9 @@
-// Remembers in which order keys were invalidated, in bounded space.
+// The order in which keys were invalidated, in bounded space: it shows whether a load is older than an invalidation.
 import { LRUCache } from 'lru-cache';
 
 /**
- * Tells whether a key was invalidated since a given moment. Moments are numbers that count invalidations.
- * When a key falls out of the bounded list, its moment becomes the floor: every older ticket, of any
- * key, is refused from then on, which costs a load.
+ * A moment is a number that counts invalidations. When a key is evicted from the log, its moment becomes the floor: older
+ * tickets of every key are refused from then on, which costs loads.
  */
 export class InvalidationLog {
   #moment = 0;
@@ -20,7 +19,7 @@ export class InvalidationLog {
     });
   }
 
-  /** The present moment: a ticket for what is loaded from here on. */
+  /** The current moment: the ticket of a load that begins now. */
   now(): number {
     return this.#moment;
   }
@@ -29,12 +28,12 @@ export class InvalidationLog {
     this.#moments.set(key, ++this.#moment);
   }
 
-  /** Begins a new moment: what is ticketed from here on is newer. */
-  next(): number {
+  /** Begins a new moment: later tickets are newer. */
+  advance(): number {
     return ++this.#moment;
   }
 
-  isSince(key: string, moment: number): boolean {
+  isInvalidatedSince(key: string, moment: number): boolean {
     return this.#floor > moment || (this.#moments.get(key) ?? 0) > moment;
   }
 }

@@ -1,7 +1,7 @@
-// Which entries memory keeps: of each kind those that were used last, as many as there is room for.
+// The LRU index: keys to rows, one bounded list for records and one for not-found answers, and the approximate-LRU clock.
 import { LRUCache } from 'lru-cache';
-import { MOST_BYTES } from './block-store.js';
-import type { Slots } from './row-store.js';
+import { MAX_BYTES } from './block-store.js';
+import type { RowStore } from './row-store.js';
 
 export interface MemoryBounds {
   maxBytes: number;
@@ -17,31 +17,31 @@ export interface MemoryUsage {
   bytes: number;
 }
 
-/** Places in the slots by key. */
+/** Rows by key. */
 type List = LRUCache<string, number>;
 
-// A flood of unknown names may use this part of the memory, and no more.
+/** Not-found answers may use this part of the memory at most. */
 const NOT_FOUND_SHARE = 1 / 8;
 
 /**
- * What key and list take of the V8 heap beside the characters of the key: 100 bytes live, and the room of a list that
- * has just grown.
+ * V8 heap for a key and its place in the list, beside the characters of the key: 100 bytes, and as much again for a list
+ * that has just grown.
  */
 const OVERHEAD_BYTES = 200;
 
-export interface ListsOptions {
-  slots: Slots;
+export interface LruIndexOptions {
+  rows: RowStore;
   bounds: MemoryBounds;
   onEvict: (list: ListName) => void;
 }
 
-/** Design decision 5: a flood of unknown names cannot push out records, so each kind has its own list. */
-export class Lists {
-  readonly #options: ListsOptions;
+/** Each kind has its own list, so that a flood of unknown names cannot evict records. */
+export class LruIndex {
+  readonly #options: LruIndexOptions;
   #found: List;
   #notFound: List;
 
-  constructor(options: ListsOptions) {
+  constructor(options: LruIndexOptions) {
     this.#options = options;
     this.#found = this.#newList('found');
     this.#notFound = this.#newList('notFound');
@@ -56,13 +56,13 @@ export class Lists {
     return this.#found.peek(key) ?? this.#notFound.peek(key);
   }
 
-  /** False when the entry is larger than all that its list may take; the place is given up then. */
+  /** False when the entry is larger than its whole list; its row is freed then. */
   set(key: string, at: number, name: ListName): boolean {
     const [home, other] = name === 'found' ? [this.#found, this.#notFound] : [this.#notFound, this.#found];
     other.delete(key);
     home.set(key, at);
     const isKept = home.peek(key) === at;
-    if (!isKept) this.#options.slots.drop(at);
+    if (!isKept) this.#options.rows.drop(at);
     if (home.size > this.#options.bounds[name].maxEntries) home.pop();
     return isKept;
   }
@@ -72,9 +72,9 @@ export class Lists {
     this.#notFound.delete(key);
   }
 
-  /** At once: to empty the lists would be to visit each entry. */
+  /** Replaces the lists: emptying them would visit each entry. */
   clear(): void {
-    this.#options.slots.clear();
+    this.#options.rows.clear();
     this.#found = this.#newList('found');
     this.#notFound = this.#newList('notFound');
   }
@@ -91,44 +91,43 @@ export class Lists {
   }
 
   bytesOf(key: string, at: number): number {
-    return key.length + this.#options.slots.bytes(at) + OVERHEAD_BYTES;
+    return key.length + this.#options.rows.bytes(at) + OVERHEAD_BYTES;
   }
 
   #newList(name: ListName): List {
-    const { slots, bounds, onEvict } = this.#options;
+    const { rows, bounds, onEvict } = this.#options;
     const share = name === 'found' ? 1 - NOT_FOUND_SHARE : NOT_FOUND_SHARE;
     return new LRUCache<string, number>({
-      // `max` would take room for all entries at once: 60 MB for a million, before the first is there.
-      maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MOST_BYTES) * share)),
+      // `max` would allocate for all entries at once: 60 MB for a million.
+      maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
       sizeCalculation: (at, key) => this.bytesOf(key, at),
       dispose: (at, _key, reason) => {
-        slots.drop(at);
+        rows.drop(at);
         if (reason === 'evict') onEvict(name);
       },
     });
   }
 }
 
-/**
- * What is used again in the same era keeps its place in the list, and so need not be looked up there. A new
- * era begins when so many parts of the entries have been stored: where nothing is stored nothing is evicted,
- * and the order matters to nobody.
- */
-const ERAS_PER_TURNOVER = 64;
+/** The clock advances once this part of the entries has been replaced. */
+const TICKS_PER_TURNOVER = 64;
 
-export class Eras {
+/**
+ * An approximate-LRU clock. An entry that is used again in the same tick keeps its place in the list, which saves a look-up.
+ * It ticks with stores, because only a store evicts, and only then does the order matter.
+ */
+export class TouchClock {
   #now = 0;
-  /** In this era. */
-  #stored = 0;
+  #storedThisTick = 0;
 
   get now(): number {
     return this.#now;
   }
 
-  /** One more is stored beside so many. */
-  stored(entries: number): void {
-    if (++this.#stored * ERAS_PER_TURNOVER < entries) return;
-    this.#stored = 0;
+  /** `entries`: the size of the list that stores one more. */
+  countStore(entries: number): void {
+    if (++this.#storedThisTick * TICKS_PER_TURNOVER < entries) return;
+    this.#storedThisTick = 0;
     this.#now++;
   }
 }

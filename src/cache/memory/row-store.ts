@@ -1,7 +1,7 @@
-// Entries as rows of numbers outside the V8 heap, the texts of their records in slabs.
+// Entries as rows of numbers outside the V8 heap, with their texts in the block store: garbage collection visits neither.
 import { type Bytes, fromBuffer, toBuffer } from '../../handle/bytes.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
-import { BLOCK_BYTES, Slabs } from './block-store.js';
+import { BLOCK_BYTES, BlockStore } from './block-store.js';
 
 /** The place of an entry, for who asks for the same key again and again. */
 export interface Held {
@@ -10,9 +10,9 @@ export interface Held {
   stamp: number;
 }
 
-/** What is looked at with each use comes first and together. */
+/** The fields that each use reads come first, in one cache line. */
 const STAMP = 0;
-const ERA = 1;
+const TICK = 1;
 const SINCE = 2;
 const HITS = 3;
 const CACHED_AT = 4;
@@ -21,34 +21,34 @@ const DELETE_AT = 6;
 const KIND = 7;
 const MESSAGE_LENGTH = 8;
 const VALUES_LENGTH = 9;
-/** Where the message and the values are; in a row that is free, the next free row. */
+/** First block of the message and the values; in a free row, the next free row. */
 const TEXT_AT = 10;
 const FIELDS = 11;
 
-const ROWS_A_PAGE_LOG2 = 12;
-const ROWS_A_PAGE = 1 << ROWS_A_PAGE_LOG2;
+const ROWS_PER_PAGE_LOG2 = 12;
+const ROWS_PER_PAGE = 1 << ROWS_PER_PAGE_LOG2;
 const NONE = -1;
 
-/** The row, and of each block its link. */
+/** Bytes of a row, and of a block with its link. */
 const ROW_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 const BLOCK_AND_LINK_BYTES = BLOCK_BYTES + Int32Array.BYTES_PER_ELEMENT;
 
-const rowOf = (at: number): number => (at & (ROWS_A_PAGE - 1)) * FIELDS;
+const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
 
-/** A row is a place, which serves one entry after the other; V8 has nothing to collect there, however many there are. */
-export class Slots {
+/** Rows are numbered, and reused when their entry is dropped. */
+export class RowStore {
   #pages: Float64Array[] = [];
-  #texts = new Slabs();
+  #texts = new BlockStore();
   #free = NONE;
   /** The first row that was never used. */
-  #fresh = 0;
+  #unused = 0;
   #stamp = 0;
 
-  /** `since`: the moment from which on bans have still to be applied. */
-  add(entry: Entry, { since, era }: { since: number; era: number }): number {
+  /** `since`: bans up to this moment are applied already. */
+  add(entry: Entry, { since, tick }: { since: number; tick: number }): number {
     const at = this.#takeRow();
     const message = wide(entry.message);
-    this.#write(at, ERA, era);
+    this.#write(at, TICK, tick);
     this.#write(at, SINCE, since);
     this.#write(at, HITS, 0);
     this.#write(at, CACHED_AT, entry.cachedAt);
@@ -57,24 +57,24 @@ export class Slots {
     this.#write(at, KIND, KINDS.indexOf(entry.kind));
     this.#write(at, MESSAGE_LENGTH, message.length);
     this.#write(at, VALUES_LENGTH, entry.values.length);
-    this.#write(at, TEXT_AT, this.#texts.keep((message + entry.values) as Bytes));
+    this.#write(at, TEXT_AT, this.#texts.write((message + entry.values) as Bytes));
     this.#write(at, STAMP, ++this.#stamp);
     return at;
   }
 
   drop(at: number): void {
-    this.#texts.drop(this.#read(at, TEXT_AT));
+    this.#texts.free(this.#read(at, TEXT_AT));
     this.#write(at, STAMP, 0);
     this.#write(at, TEXT_AT, this.#free);
     this.#free = at;
   }
 
-  /** Drops all at once; no place is good any more, nor is a stamp given twice. */
+  /** Drops all entries. The stamp goes on, so that no row of a new entry matches an old stamp. */
   clear(): void {
     this.#pages = [];
-    this.#texts = new Slabs();
+    this.#texts = new BlockStore();
     this.#free = NONE;
-    this.#fresh = 0;
+    this.#unused = 0;
   }
 
   entry(at: number): Entry {
@@ -105,19 +105,19 @@ export class Slots {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
-  /** It is the entry that was held, used before in this era and checked since that moment: counts the use. */
-  useAsItWas({ at, stamp }: Held, { era, checkedFrom }: { era: number; checkedFrom: number }): boolean {
-    const page = this.#pages[at >> ROWS_A_PAGE_LOG2];
+  /** It is the entry that was held, used before in this tick and checked since that moment: counts the use. */
+  useAsItWas({ at, stamp }: Held, { tick, checkedFrom }: { tick: number; checkedFrom: number }): boolean {
+    const page = this.#pages[at >> ROWS_PER_PAGE_LOG2];
     const row = rowOf(at);
-    if (page?.[row + STAMP] !== stamp || page[row + ERA] !== era) return false;
+    if (page?.[row + STAMP] !== stamp || page[row + TICK] !== tick) return false;
     if ((page[row + SINCE] ?? 0) < checkedFrom) return false;
     page[row + HITS] = (page[row + HITS] ?? 0) + 1;
     return true;
   }
 
-  used(at: number, era: number): void {
+  used(at: number, tick: number): void {
     this.#write(at, HITS, this.#read(at, HITS) + 1);
-    this.#write(at, ERA, era);
+    this.#write(at, TICK, tick);
   }
 
   hits(at: number): number {
@@ -132,7 +132,7 @@ export class Slots {
     this.#write(at, SINCE, since);
   }
 
-  /** What the place takes here. */
+  /** Bytes of the row and its blocks. */
   bytes(at: number): number {
     const length = this.#read(at, MESSAGE_LENGTH) + this.#read(at, VALUES_LENGTH);
     return ROW_BYTES + Math.ceil(length / BLOCK_BYTES) * BLOCK_AND_LINK_BYTES;
@@ -144,24 +144,24 @@ export class Slots {
       this.#free = this.#read(at, TEXT_AT);
       return at;
     }
-    if (this.#fresh === this.#pages.length * ROWS_A_PAGE)
-      this.#pages.push(new Float64Array(ROWS_A_PAGE * FIELDS));
-    return this.#fresh++;
+    if (this.#unused === this.#pages.length * ROWS_PER_PAGE)
+      this.#pages.push(new Float64Array(ROWS_PER_PAGE * FIELDS));
+    return this.#unused++;
   }
 
-  /** A place from before all was dropped may be beyond the end: no entry has the stamp 0. */
+  /** A row number from before `clear` may be beyond the end: it reads 0, which is no entry's stamp. */
   #read(at: number, field: number): number {
-    return this.#pages[at >> ROWS_A_PAGE_LOG2]?.[rowOf(at) + field] ?? 0;
+    return this.#pages[at >> ROWS_PER_PAGE_LOG2]?.[rowOf(at) + field] ?? 0;
   }
 
   #write(at: number, field: number, value: number): void {
-    const page = this.#pages[at >> ROWS_A_PAGE_LOG2];
+    const page = this.#pages[at >> ROWS_PER_PAGE_LOG2];
     if (page !== undefined) page[rowOf(at) + field] = value;
   }
 }
 
 const NO_BYTES = '' as Bytes;
 
-/** Two bytes a character: a message may hold anything that JSON can. */
+/** Two bytes per character: a message may contain any character that JSON can. */
 const wide = (text: string): Bytes => (text === '' ? NO_BYTES : fromBuffer(Buffer.from(text, 'utf16le')));
 const narrow = (bytes: Bytes): string => (bytes === '' ? bytes : toBuffer(bytes).toString('utf16le'));

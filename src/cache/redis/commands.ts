@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, oneAtATime } from '../clock.js';
 import { untilDeadline } from '../deadline.js';
-import { type RedisConnections, type RedisMaster, type RedisPlace, openRedis } from './connections.js';
-import { Complaints, isAboutThisCommand, isAnswer, late } from './errors.js';
+import { type RedisConnections, type RedisMaster, type RedisAddress, openRedis } from './connections.js';
+import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
 import { type Subscription, type SubscriptionEvents, openSubscription } from './message-connection.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 import { ServerRuns } from './server-runs.js';
 
-export interface RedisCommandsOptions extends RedisPlace, NamespaceOptions {
+export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
   onError?: (command: string) => void;
   /** Called with each reason once, until Redis is there again. */
@@ -21,7 +21,7 @@ export interface RedisCommandsOptions extends RedisPlace, NamespaceOptions {
   onState?: (isUp: boolean) => void;
   clock?: Clock | undefined;
   /** Opens the connections; ioredis does where nothing is given. */
-  open?: ((place: RedisPlace) => RedisConnections) | undefined;
+  open?: ((place: RedisAddress) => RedisConnections) | undefined;
 }
 
 export type Argument = string | number | Buffer;
@@ -35,7 +35,7 @@ export class RedisCommands {
   readonly connections: RedisConnections;
   readonly #options: RedisCommandsOptions;
   readonly #namespace: RedisNamespace;
-  readonly #complaints: Complaints;
+  readonly #complaints: TroubleReporter;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
   #cancelCheck: () => void = () => undefined;
@@ -47,7 +47,7 @@ export class RedisCommands {
     const { clock = systemClock, open = openRedis } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#complaints = new Complaints(options.onTrouble);
+    this.#complaints = new TroubleReporter(options.onTrouble);
     this.connections = open(options);
     this.redis = this.connections.commands;
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
@@ -109,7 +109,7 @@ export class RedisCommands {
       return await this.attempt(command(this.redis), this.#options.commandTimeoutMs);
     } catch (error) {
       this.#options.onError?.(name);
-      if (!isAboutThisCommand(error)) this.#setUp(false);
+      if (!concernsOneCommand(error)) this.#setUp(false);
       return undefined;
     }
   }
@@ -121,7 +121,7 @@ export class RedisCommands {
    * @throws Error when it fails or is late
    */
   attempt<T>(command: Promise<T>, timeoutMs: number): Promise<T> {
-    return untilDeadline(command, timeoutMs, late, this.#clock);
+    return untilDeadline(command, timeoutMs, timeoutError, this.#clock);
   }
 
   /** Runs a script, which Redis keeps by its digest. @throws Error */
@@ -138,7 +138,7 @@ export class RedisCommands {
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
-      if (!this.#isUp) this.#complaints.tell(error);
+      if (!this.#isUp) this.#complaints.report(error);
     });
     connection.on('close', () => {
       if (connection !== this.redis) return;
@@ -151,9 +151,9 @@ export class RedisCommands {
   }
 
   /** Why messages cannot be received. */
-  failed(error: unknown): void {
+  reportFailure(error: unknown): void {
     this.#options.onError?.('heartbeat');
-    if (isAnswer(error)) this.#complaints.tell(error);
+    if (isErrorReply(error)) this.#complaints.report(error);
   }
 
   async close(): Promise<void> {
@@ -172,14 +172,14 @@ export class RedisCommands {
 
   readonly #check = oneAtATime(async () => {
     try {
-      if (this.redis.status !== 'ready') throw late();
+      if (this.redis.status !== 'ready') throw timeoutError();
       await this.attempt(this.#probe(), Math.max(this.#options.commandTimeoutMs, CHECK_EVERY_MS));
       this.#failedChecks = 0;
       this.#setUp(true);
     } catch (error) {
-      this.failed(error);
+      this.reportFailure(error);
       this.#setUp(false);
-      if (++this.#failedChecks % MAX_FAILED_CHECKS === 0 || this.redis.status === 'end') this.lookAgain();
+      if (++this.#failedChecks % MAX_FAILED_CHECKS === 0 || this.redis.status === 'end') this.rediscover();
     }
   });
 
@@ -196,8 +196,8 @@ export class RedisCommands {
   }
 
   /** Looks for the masters anew. */
-  lookAgain(): void {
-    if (!this.#isClosed) this.connections.lookAgain();
+  rediscover(): void {
+    if (!this.#isClosed) this.connections.rediscover();
   }
 }
 
@@ -221,6 +221,6 @@ export type LinkCommands = Pick<
   | 'script'
   | 'command'
   | 'openSubscription'
-  | 'failed'
-  | 'lookAgain'
+  | 'reportFailure'
+  | 'rediscover'
 >;

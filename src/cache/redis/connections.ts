@@ -1,7 +1,7 @@
 // Opens what leads to Redis: one server, the master that Sentinels name, or a cluster.
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 
-export interface RedisPlace {
+export interface RedisAddress {
   /** How long a command is waited for. */
   commandTimeoutMs: number;
   /** One server; with Sentinels what is needed to log in to the master; not used for a cluster. */
@@ -26,9 +26,9 @@ export interface RedisConnections {
   /** Number of the database. PUBLISH does not keep databases apart. */
   database: number;
   /** A new connection to a master, for messages. */
-  openMessages: (master: RedisMaster) => Redis;
+  openMessageConnection: (master: RedisMaster) => Redis;
   /** Takes nothing for granted any more: looks for the masters anew. */
-  lookAgain: () => void;
+  rediscover: () => void;
 }
 
 export interface RedisMaster {
@@ -56,7 +56,7 @@ const settings = {
   reconnectOnError: ({ message }: Error): boolean => message.startsWith('READONLY'),
 } satisfies RedisOptions;
 
-export function openRedis(place: RedisPlace): RedisConnections {
+export function openRedis(place: RedisAddress): RedisConnections {
   // For what nobody waits for any more; but ioredis sends one automatic pipeline at a time, and what comes
   // after a stuck one waits with it.
   const commandTimeout = Math.max(500, 2 * place.commandTimeoutMs);
@@ -64,27 +64,27 @@ export function openRedis(place: RedisPlace): RedisConnections {
   const options = {
     ...settings,
     commandTimeout,
-    ...(place.sentinels ? bySentinels(place) : ofUrl(place.url ?? '', place.ca)),
+    ...(place.sentinels ? sentinelOptions(place) : parseAddress(place.url ?? '', place.ca)),
   };
   const commands = new Redis({ ...options, enableAutoPipelining: true });
   return {
     commands,
     isCluster: false,
     clientOf: () => commands,
-    database: databaseOf(place),
+    database: databaseNumber(place),
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
-    openMessages: () => new Redis({ ...options, retryStrategy: never }),
-    lookAgain() {
+    openMessageConnection: () => new Redis({ ...options, retryStrategy: never }),
+    rediscover() {
       // Disconnected while it looks for the master, ioredis would end for good.
       if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
-      beginAgain(commands);
+      reconnectIfEnded(commands);
     },
   };
 }
 
-function bySentinels({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisPlace): RedisOptions {
-  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : ofUrl(url, ca);
-  const guards = sentinels.map((address) => ofUrl(address, ca));
+function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }: RedisAddress): RedisOptions {
+  const { username, password, db, tls } = url === undefined ? ({} as RedisOptions) : parseAddress(url, ca);
+  const guards = sentinels.map((address) => parseAddress(address, ca));
   const [first] = guards;
   return withoutUndefined({
     sentinels: guards.map(({ host, port = 26_379 }) => withoutUndefined({ host, port })),
@@ -105,10 +105,10 @@ function bySentinels({ url, ca, sentinels = [], sentinelName = 'mymaster' }: Red
 }
 
 function openCluster(
-  { ca }: RedisPlace,
+  { ca }: RedisAddress,
   { addresses, commandTimeout }: { addresses: readonly string[]; commandTimeout: number },
 ): RedisConnections {
-  const starts = addresses.map((address) => ofUrl(address, ca));
+  const starts = addresses.map((address) => parseAddress(address, ca));
   const { username, password, tls } = starts[0] ?? {};
   const login = withoutUndefined({ username, password, tls });
   const { retryStrategy, enableOfflineQueue, ...ofNode } = settings;
@@ -140,21 +140,21 @@ function openCluster(
     clientOf: (slot) => clients.get(cluster.slots[slot]?.[0] ?? ''),
     database: 0,
     masters: () => mastersOf(cluster),
-    openMessages({ client: { options } }) {
+    openMessageConnection({ client: { options } }) {
       const { host, port = 6379 } = options;
       return new Redis(
         withoutUndefined({ ...settings, ...login, commandTimeout, host, port, retryStrategy: never }),
       );
     },
-    lookAgain() {
+    rediscover() {
       cluster.refreshSlotsCache();
-      beginAgain(cluster);
+      reconnectIfEnded(cluster);
     },
   };
 }
 
 /** The end of ioredis is not ours: a failover in the middle of its search for the master ends it too. */
-function beginAgain(connection: Redis | Cluster): void {
+function reconnectIfEnded(connection: Redis | Cluster): void {
   if (connection.status !== 'end') return;
   connection.connect().catch(() => undefined);
 }
@@ -174,11 +174,11 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 /** Of a cluster there is one only. */
-export const databaseOf = ({ url, cluster }: Pick<RedisPlace, 'url' | 'cluster'>): number =>
-  cluster === undefined && url !== undefined ? (ofUrl(url, undefined).db ?? 0) : 0;
+export const databaseNumber = ({ url, cluster }: Pick<RedisAddress, 'url' | 'cluster'>): number =>
+  cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
 
 /** The parts of an address, as ioredis wants them. */
-function ofUrl(address: string, ca: string | undefined): RedisOptions {
+function parseAddress(address: string, ca: string | undefined): RedisOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));
   const unescaped = (text: string): string | undefined =>

@@ -3,19 +3,19 @@
 const MOST_REASON_LENGTH = 200;
 
 /** Redis is there, but full, or holds something else under this key, or takes no writes. */
-export const isAboutThisCommand = (error: unknown): boolean =>
+export const concernsOneCommand = (error: unknown): boolean =>
   error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
 
 /** Redis itself said no, such as NOPERM or CLUSTERDOWN. */
-export const isAnswer = (error: unknown): error is Error =>
+export const isErrorReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
-export const late = (): Error => new Error('Redis did not answer in time');
+export const timeoutError = (): Error => new Error('Redis did not answer in time');
 
 const MOST_REASONS = 10;
 
 /** Reports why Redis cannot be used: each reason once until it is back. */
-export class Complaints {
+export class TroubleReporter {
   readonly #onTrouble: ((reason: string) => void) | undefined;
   readonly #reasons = new Set<string>();
 
@@ -23,7 +23,7 @@ export class Complaints {
     this.#onTrouble = onTrouble;
   }
 
-  tell(error: unknown): void {
+  report(error: unknown): void {
     const reason = reasonOf(error);
     if (this.#reasons.size >= MOST_REASONS || this.#reasons.has(reason)) return;
     this.#reasons.add(reason);

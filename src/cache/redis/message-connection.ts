@@ -26,7 +26,7 @@ export async function openSubscription(
   { master, prefix }: { master: RedisMaster; prefix: string },
   { onMessage, onLost, watch }: SubscriptionEvents,
 ): Promise<Subscription> {
-  const connection = connections.openMessages(master);
+  const connection = connections.openMessageConnection(master);
   watch(connection);
   connection.on(connections.isCluster ? 'smessage' : 'message', onMessage);
   try {

@@ -2,20 +2,20 @@
 import type { Bans } from '../coherence/bans.js';
 import {
   type Entry,
-  type Origin,
+  type LoadOrigin,
   RUN_LENGTH,
   decodeEntry,
   encodeEntry,
   originOf,
   withoutSkew,
 } from '../entry.js';
-import type { Looked } from '../store.js';
+import type { Lookup } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, groupNames } from './namespace.js';
 
 /** Undefined: Redis could not be asked. */
-export type RedisTicket = (Origin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
+export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
   commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script'>;
@@ -34,7 +34,7 @@ export class RedisStore {
   }
 
   /** The entry first: a state that is read after it knows of every change that the entry does not contain. */
-  async get(key: string): Promise<Looked<RedisTicket>> {
+  async get(key: string): Promise<Lookup<RedisTicket>> {
     const { commands } = this.#deps;
     const bans = this.#bansInForce();
     if (bans === undefined) return NOTHING;
@@ -80,7 +80,7 @@ export class RedisStore {
   accepts(key: string, ticket: RedisTicket): boolean {
     if (ticket === undefined) return true;
     const bans = this.#deps.bans();
-    return bans?.run === ticket.bansRun && !bans.isSince(key, ticket.ban);
+    return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
   /** Undefined: Redis could not be asked, so nothing is known against the entry. */

@@ -99,7 +99,7 @@ export class PeerLink implements Peers {
 
   /** Asks the primary to renew the lease. */
   renew(): void {
-    this.#options.send({ kind: 'renew-lease', asked: this.#lease.moment() });
+    this.#options.send({ kind: 'renew-lease', asked: this.#lease.now() });
   }
 
   /**

@@ -1,5 +1,5 @@
 // Messages between workers by way of the primary: deliveries with acknowledgements, loads by the owner of a key, locks.
-import { LockQueue, type Place } from '../../coordination/lock-queue.js';
+import { LockQueue, type QueueEntry } from '../../coordination/lock-queue.js';
 import type { Message } from '../../cache/coherence/message.js';
 import type { Down, PeerAnswer, Up } from './messages.js';
 
@@ -23,7 +23,7 @@ interface PendingLoad {
 }
 
 /** A worker's place in the queue for the lock of a key. */
-interface WorkerPlace extends Place {
+interface WorkerPlace extends QueueEntry {
   worker: number;
   id: number;
 }

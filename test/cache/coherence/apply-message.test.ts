@@ -1,6 +1,6 @@
 // What the cache of a process does with the changes that it is told.
 import { expect, test } from 'vitest';
-import { createApply } from '../../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../../src/cache/coherence/apply-message.js';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../../src/cache/memory/memory-store.js';
@@ -13,7 +13,7 @@ function open() {
   const now = (): number => clock.now;
   const memory = new MemoryStore({ bounds, now });
   const gone = { keys: [] as string[], prefixes: [] as string[] };
-  const applied = createApply({
+  const applied = createMessageApplier({
     memory,
     now,
     onInvalidated: (key) => gone.keys.push(key),
@@ -128,5 +128,9 @@ test('the bans of another server run are known by that run, and numbers of the o
   apply({ kind: 'bans', run: 'one', seq: 9, floor: 3, bans: [{ number: 9, prefix: '', isSoft: false }] });
   apply({ kind: 'bans', run: 'other', seq: 6, floor: 5, bans: [{ number: 6, prefix: 'A', isSoft: false }] });
   expect(bans()?.run).toBe('other');
-  expect([bans()?.latest, bans()?.isSince('A', 5), bans()?.isSince('A', 6)]).toEqual([6, true, false]);
+  expect([bans()?.latest, bans()?.isBannedSince('A', 5), bans()?.isBannedSince('A', 6)]).toEqual([
+    6,
+    true,
+    false,
+  ]);
 });

@@ -34,9 +34,9 @@ describe('a ban', () => {
   test('makes loads of its keys void that began before it, and no others', () => {
     const bans = new Bans();
     bans.add(ban(10, '21.T1/A', true));
-    expect(bans.isSince('21.T1/ABC', 9)).toBe(true);
-    expect(bans.isSince('21.T1/ABC', 10)).toBe(false);
-    expect(bans.isSince('21.T1/B', 9)).toBe(false);
+    expect(bans.isBannedSince('21.T1/ABC', 9)).toBe(true);
+    expect(bans.isBannedSince('21.T1/ABC', 10)).toBe(false);
+    expect(bans.isBannedSince('21.T1/B', 9)).toBe(false);
   });
 
   test('is known once, and not again when a later one did as much', () => {
@@ -61,7 +61,7 @@ describe('a ban', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++) bans.add(ban(number, `21.T1/${number}-`));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toBeUndefined();
-    expect(bans.isSince('21.T1/OTHER', 0)).toBe(true);
+    expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
   });
 
@@ -70,7 +70,7 @@ describe('a ban', () => {
     for (let number = 1; number <= MAX_BANS + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));
     expect(bans.apply('21.T1/OTHER', entry, 0)).toEqual(stale);
-    expect(bans.isSince('21.T1/OTHER', 0)).toBe(true);
+    expect(bans.isBannedSince('21.T1/OTHER', 0)).toBe(true);
   });
 
   test('below the floor of Redis counts for every key, and is no news', () => {

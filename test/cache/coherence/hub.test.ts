@@ -54,7 +54,7 @@ function open(writesWithout: WritesWithout = 'wait') {
       if (result) published.push(change);
       return Promise.resolve(result);
     },
-    returned: () => world.returned(),
+    waitForReturn: () => world.returned(),
   };
   const hub = new Hub({
     now: clock.now,

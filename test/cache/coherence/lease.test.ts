@@ -14,7 +14,7 @@ test('there is no lease before the first renewal', () => {
 
 test('a renewal counts from the moment at which it was asked for', async () => {
   const { clock, lease } = open();
-  const asked = lease.moment();
+  const asked = lease.now();
   await clock.pass(LEASE_MS - 100);
   lease.renew(asked);
   expect(lease.leftMs()).toBe(100);
@@ -24,7 +24,7 @@ test('a renewal counts from the moment at which it was asked for', async () => {
 
 test('an answer that is late renews nothing', async () => {
   const { clock, lease } = open();
-  const asked = lease.moment();
+  const asked = lease.now();
   await clock.pass(LEASE_MS);
   lease.renew(asked);
   expect(lease.leftMs()).toBe(0);
@@ -32,14 +32,14 @@ test('an answer that is late renews nothing', async () => {
 
 test('it ends at once when it is ended', () => {
   const { lease } = open();
-  lease.renew(lease.moment());
+  lease.renew(lease.now());
   lease.end();
   expect(lease.leftMs()).toBe(0);
 });
 
 test('it may be shorter: what is left of that of the primary', () => {
   const { lease } = open();
-  lease.renew(lease.moment(), 300);
+  lease.renew(lease.now(), 300);
   expect(lease.leftMs()).toBe(300);
 });
 
@@ -50,16 +50,16 @@ test.each([
   [-251, 0],
 ])('with the wall clock %i ms off it has %i ms left', (ms, leftMs) => {
   const { clock, lease } = open();
-  lease.renew(lease.moment());
+  lease.renew(lease.now());
   clock.setBy(ms);
   expect(lease.leftMs()).toBe(leftMs);
 });
 
 test('a wall clock that was set is good again with the next renewal', () => {
   const { clock, lease } = open();
-  lease.renew(lease.moment());
+  lease.renew(lease.now());
   clock.setBy(-3_600_000);
-  lease.renew(lease.moment());
+  lease.renew(lease.now());
   expect(lease.leftMs()).toBe(LEASE_MS);
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
 import { awaitAcknowledgements, expel } from '../../../src/cache/link/barrier.js';
-import type { Others } from '../../../src/cache/link/members.js';
+import type { OtherMembers } from '../../../src/cache/link/members.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const CALL = '1';
@@ -21,13 +21,13 @@ function publish(listed: Record<string, string>, call = CALL) {
     expelled: [] as string[],
   };
   /** As it is now; the reply arrives later. */
-  const read = (): Promise<Others> => {
+  const read = (): Promise<OtherMembers> => {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);
   };
   const members = {
     others: () => (world.isRead ? read() : Promise.reject(new Error('away'))),
-    leaseIsOver(member: string) {
+    markLeaseEnded(member: string) {
       world.over.push(member);
     },
     expel(gone: readonly string[]) {
@@ -40,7 +40,7 @@ function publish(listed: Record<string, string>, call = CALL) {
   const pass = (): Promise<string[] | undefined> => awaitAcknowledgements(deps, call);
   const expelAll = (late: string[]): Promise<boolean> => expel(deps, late);
   const acknowledge = (member: string): void => {
-    acknowledgements.received(member, [call]);
+    acknowledgements.receive(member, [call]);
   };
   return { clock, world, list, pass, expelAll, acknowledge };
 }

@@ -5,7 +5,7 @@ import { PendingInvalidations } from '../../../src/cache/coherence/pending-inval
 import { CHANGE, READ_BANS, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
 import type { LinkCommands } from '../../../src/cache/redis/commands.js';
 import { RedisLink } from '../../../src/cache/link/link.js';
-import type { Renewed } from '../../../src/cache/link/members.js';
+import type { Renewal } from '../../../src/cache/link/members.js';
 import type { Subscription } from '../../../src/cache/redis/message-connection.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
@@ -14,7 +14,7 @@ const KEY = '21.T1/KEY';
 interface World {
   /** What it was asked, in order. */
   asked: string[];
-  was: Renewed['was'];
+  was: Renewal['was'];
   lapsed: string[];
   isConnected: boolean;
   /** Renewals get no reply. */
@@ -81,10 +81,10 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     },
     command: () => Promise.resolve([]),
     openSubscription,
-    failed(error: unknown) {
+    reportFailure(error: unknown) {
       world.asked.push(`failed: ${String(error)}`);
     },
-    lookAgain: () => undefined,
+    rediscover: () => undefined,
   } as unknown as LinkCommands;
   return { commands, world };
 }
@@ -145,7 +145,7 @@ test('that a lease runs is said also when the last one ended unseen', async () =
 test('a return is awaited from the last renewal that was sent, with or without a reply', async () => {
   const { world, clock, link } = open();
   await link.renewNow();
-  const returned = link.returned(1500);
+  const returned = link.waitForReturn(1500);
   world.isSilent = true;
   await clock.pass(1600);
   expect(await isSettled(returned)).toBe(false);
@@ -156,7 +156,7 @@ test('a return is awaited from the last renewal that was sent, with or without a
 test('a return is awaited from the start where no renewal was sent yet', async () => {
   const { world, clock, link } = open();
   world.isConnected = false;
-  const returned = link.returned(1500);
+  const returned = link.waitForReturn(1500);
   await clock.pass(1400);
   expect(await isSettled(returned)).toBe(false);
   await clock.pass(200);

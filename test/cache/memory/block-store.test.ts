@@ -1,7 +1,7 @@
 // Texts in blocks outside the V8 heap.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { BLOCK_BYTES, Slabs } from '../../../src/cache/memory/block-store.js';
+import { BLOCK_BYTES, BlockStore } from '../../../src/cache/memory/block-store.js';
 import type { Bytes } from '../../../src/handle/bytes.js';
 
 const bytesOf = (length: number, seed: number): Bytes =>
@@ -23,15 +23,15 @@ describe('slabs', () => {
   test.prop([acts])(
     'give back each text that was not dropped, whatever came and went meanwhile',
     (chosen) => {
-      const slabs = new Slabs();
+      const slabs = new BlockStore();
       const kept = new Map<number, { first: number; text: Bytes }>();
       chosen.forEach((act, number) => {
         const dropped = act.kind === 'drop' ? [...kept.keys()][act.nth % kept.size] : undefined;
         if (act.kind === 'keep') {
           const text = bytesOf(act.length, act.seed);
-          kept.set(number, { first: slabs.keep(text), text });
+          kept.set(number, { first: slabs.write(text), text });
         } else if (dropped !== undefined) {
-          slabs.drop(kept.get(dropped)?.first ?? -1);
+          slabs.free(kept.get(dropped)?.first ?? -1);
           kept.delete(dropped);
         }
       });
@@ -43,24 +43,24 @@ describe('slabs', () => {
   );
 
   test('keep a text that is longer than one of them', () => {
-    const slabs = new Slabs();
-    slabs.keep(bytesOf(100, 1));
+    const slabs = new BlockStore();
+    slabs.write(bytesOf(100, 1));
     const text = bytesOf(3 * 1024 ** 2 + 1, 7);
-    expect(slabs.read(slabs.keep(text), text.length)).toBe(text);
+    expect(slabs.read(slabs.write(text), text.length)).toBe(text);
   });
 
   test('take no more room when what comes is as much as what leaves, of whatever length', () => {
-    const slabs = new Slabs();
+    const slabs = new BlockStore();
     const most = 10_000;
-    let leaving = slabs.keep(bytesOf(most, 1));
+    let leaving = slabs.write(bytesOf(most, 1));
     for (let round = 0; round < 100; round++) {
-      slabs.drop(leaving);
+      slabs.free(leaving);
       const [one, other] = [bytesOf(round * 90, 2), bytesOf(most - BLOCK_BYTES - round * 90, 3)];
-      const places = [slabs.keep(one), slabs.keep(other)] as const;
+      const places = [slabs.write(one), slabs.write(other)] as const;
       expect(Math.max(...places) * BLOCK_BYTES).toBeLessThan(most);
-      slabs.drop(places[0]);
-      slabs.drop(places[1]);
-      leaving = slabs.keep(bytesOf(most, 4));
+      slabs.free(places[0]);
+      slabs.free(places[1]);
+      leaving = slabs.write(bytesOf(most, 4));
     }
   });
 });

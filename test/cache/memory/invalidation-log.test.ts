@@ -6,25 +6,25 @@ describe('the invalidation log', () => {
     const log = new InvalidationLog();
     const before = log.now();
     log.add('A');
-    expect(log.isSince('A', before)).toBe(true);
-    expect(log.isSince('B', before)).toBe(false);
-    expect(log.isSince('A', log.now())).toBe(false);
+    expect(log.isInvalidatedSince('A', before)).toBe(true);
+    expect(log.isInvalidatedSince('B', before)).toBe(false);
+    expect(log.isInvalidatedSince('A', log.now())).toBe(false);
   });
 
   test('gives tickets of a new moment that are newer, without an invalidation', () => {
     const log = new InvalidationLog();
     const before = log.now();
-    expect(log.next()).toBeGreaterThan(before);
+    expect(log.advance()).toBeGreaterThan(before);
     expect(log.now()).toBeGreaterThan(before);
-    expect(log.isSince('A', before)).toBe(false);
+    expect(log.isInvalidatedSince('A', before)).toBe(false);
   });
 
   test('refuses every older ticket once it had to drop a key, rather than believe it', () => {
     const log = new InvalidationLog(2);
     const before = log.now();
     for (const key of ['A', 'B', 'C']) log.add(key);
-    expect(log.isSince('A', before)).toBe(true);
-    expect(log.isSince('OTHER', before)).toBe(true);
-    expect(log.isSince('OTHER', log.now())).toBe(false);
+    expect(log.isInvalidatedSince('A', before)).toBe(true);
+    expect(log.isInvalidatedSince('OTHER', before)).toBe(true);
+    expect(log.isInvalidatedSince('OTHER', log.now())).toBe(false);
   });
 });

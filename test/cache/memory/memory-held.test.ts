@@ -41,15 +41,15 @@ describe('a place in the memory store', () => {
     [
       'invalidated by a write',
       (store) => {
-        store.raise('A', 'writer', NOW + 1000);
-        store.lower('A', 'writer');
+        store.raiseFence('A', 'writer', NOW + 1000);
+        store.lowerFence('A', 'writer');
         store.forget('A');
       },
     ],
     [
       'left stale by a write whose outcome is unknown',
       (store) => {
-        store.raise('A', 'writer', NOW + 1000);
+        store.raiseFence('A', 'writer', NOW + 1000);
         store.soften('A');
       },
     ],
@@ -115,9 +115,9 @@ describe('a place in the memory store', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
-    store.raise('A', 'writer', NOW + 1000);
+    store.raiseFence('A', 'writer', NOW + 1000);
     expect(store.look('A', held)).toBe(true);
-    store.lower('A', 'writer');
+    store.lowerFence('A', 'writer');
     expect(store.look('A', held)).toBe(true);
   });
 
@@ -126,7 +126,7 @@ describe('a place in the memory store', () => {
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
     const held = heldIn(store, 'A');
-    store.raise('A', 'killed', NOW + 1000);
+    store.raiseFence('A', 'killed', NOW + 1000);
     now = NOW + 999;
     expect(store.look('A', held)).toBe(true);
     now = NOW + 1000;

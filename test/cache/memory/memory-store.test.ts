@@ -107,11 +107,11 @@ describe('the memory store', () => {
   test('stores nothing of a key while a write of it is in flight, here or elsewhere', () => {
     const store = open();
     const before = store.get('A').ticket;
-    store.raise('A', 'writer', NOW + 1000);
+    store.raiseFence('A', 'writer', NOW + 1000);
     expect(put(store, 'A')).toBe(false);
     const during = store.get('A').ticket;
     expect(store.accepts('A', during)).toBe(false);
-    store.lower('A', 'writer');
+    store.lowerFence('A', 'writer');
     expect([before, during].map((ticket) => store.accepts('A', ticket))).toEqual([false, true]);
   });
 
@@ -119,12 +119,12 @@ describe('the memory store', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
-    store.raise('A', 'killed', NOW + 500);
-    store.raise('A', 'alive', NOW + 1000);
+    store.raiseFence('A', 'killed', NOW + 500);
+    store.raiseFence('A', 'alive', NOW + 1000);
     now = NOW + 700;
     expect(put(store, 'A')).toBe(false);
     expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
-    store.lower('A', 'alive');
+    store.lowerFence('A', 'alive');
     expect(store.peek('A')?.staleAt).toBeLessThanOrEqual(now);
     expect(put(store, 'A')).toBe(true);
   });
@@ -134,11 +134,11 @@ describe('the memory store', () => {
     const fences = new Fences();
     const store = new MemoryStore({ bounds, now: () => now, fences });
     put(store, 'KEY0');
-    for (let at = 0; at < 100; at++) store.raise(`KEY${at}`, 'killed', NOW + 1000);
+    for (let at = 0; at < 100; at++) store.raiseFence(`KEY${at}`, 'killed', NOW + 1000);
     now = NOW + 1000;
     for (let at = 0; at < 100; at++) {
-      store.raise(`OTHER${at}`, 'alive', now + 1000);
-      store.lower(`OTHER${at}`, 'alive');
+      store.raiseFence(`OTHER${at}`, 'alive', now + 1000);
+      store.lowerFence(`OTHER${at}`, 'alive');
     }
     expect(fences.size).toBe(0);
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
@@ -148,7 +148,7 @@ describe('the memory store', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');
-    store.raise('A', 'killed', NOW + 500);
+    store.raiseFence('A', 'killed', NOW + 500);
     now = NOW + 500;
     expect(store.peek('A')?.staleAt).toBe(0);
     now = NOW - 600;
