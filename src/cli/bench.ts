@@ -1,6 +1,6 @@
 // `bench`: sends a bounded number of requests to a running proxy and reports throughput, latency and hit ratio.
 import { Pool } from 'undici';
-import { isLoopback } from '../config/loopback.js';
+import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
 import { EXIT, Failure } from './failure.js';
 import { readHandles } from './handle-list.js';

@@ -1,7 +1,7 @@
 // The handles a command works through: from a file, from standard input, or listed under a prefix.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { isLoopback } from '../config/loopback.js';
+import { isLoopback } from '../config/addresses.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { printable } from './terminal.js';

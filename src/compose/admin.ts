@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
-import { isLoopback } from '../config/loopback.js';
+import { isLoopback } from '../config/addresses.js';
 import { guard } from '../http/guard.js';
 import type { Parts } from './parts.js';
 

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { databaseNumber } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
-import { isLoopback } from '../config/loopback.js';
+import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
 
 /** Another one for each upstream and each database: whoever says nothing shares with nobody else. */

@@ -1,14 +1,13 @@
-// The kinds of values a configuration key can have; each kind says in one text what it allows.
+// The kinds of values a configuration key can have, each with an error text that names what is allowed.
 import { z } from 'zod';
-import { parseDuration, parseSize } from './units.js';
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
-/** Part of the configuration: refuses unknown keys and may be left out as a whole. */
+/** A part of the configuration. Rejects unknown keys and may be omitted as a whole. */
 export const section = <T extends Shape>(keys: T) =>
   z.strictObject(keys).prefault({} as z.input<z.ZodObject<T>>);
 
-/** Marks a key, or a section with all its keys, whose new value SIGHUP brings into effect. */
+/** Marks a key, or all keys of a section, as applied on SIGHUP without a restart. */
 export const reloadable = <T extends z.ZodType>(schema: T): T =>
   schema.meta({ ...schema.meta(), reloadable: true });
 
@@ -18,14 +17,14 @@ interface Measure {
   parse: (text: string) => number | undefined;
 }
 
-interface Range<T> {
+interface AllowedRange<T> {
   min: T;
   max: T;
   byDefault: T;
 }
 
 /** A duration with its unit (`60s`), as milliseconds. */
-export function duration(range: Range<string>) {
+export function duration(range: AllowedRange<string>) {
   return measured(
     { kind: 'a duration with its unit (ms, s, m, h, d)', example: 's', parse: parseDuration },
     range,
@@ -33,60 +32,66 @@ export function duration(range: Range<string>) {
 }
 
 /** A size with its unit (`8KiB`), as bytes. */
-export function size(range: Range<string>) {
+export function size(range: AllowedRange<string>) {
   return measured(
     { kind: 'a size with its unit (B, KiB, MiB, GiB)', example: 'KiB', parse: parseSize },
     range,
   );
 }
 
-function measured({ kind, example, parse }: Measure, { min, max, byDefault }: Range<string>) {
+function measured({ kind, example, parse }: Measure, { min, max, byDefault }: AllowedRange<string>) {
   const lowest = parse(min) ?? 0;
   const highest = parse(max) ?? 0;
-  const allowed = (given: unknown): string => {
+  const errorFor = (given: unknown): string => {
     const text = `give ${kind} from ${min} to ${max}`;
     return /^[\d.]+$/.test(String(given))
       ? `the unit is missing, such as ${String(given)}${example}; ${text}`
       : text;
   };
   return z
-    .string({ error: ({ input }) => allowed(input) })
+    .string({ error: ({ input }) => errorFor(input) })
     .transform((text, context) => {
       const value = parse(text);
       if (value !== undefined && value >= lowest && value <= highest) return value;
-      context.addIssue({ code: 'custom', message: allowed(text) });
+      context.addIssue({ code: 'custom', message: errorFor(text) });
       return z.NEVER;
     })
     .prefault(byDefault);
 }
 
-/** A whole number; digits in a text count as one, because variables hold nothing but texts. */
-export function wholeNumber({ min, max, byDefault }: Range<number>) {
+/** A whole number, also as a string of digits: environment variables are strings. */
+export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
     typeof given === 'string' && /^-?\d+$/.test(given) ? Number(given) : given;
   return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error })).prefault(byDefault);
 }
 
-/** `true` or `false`, also as a text. */
-export function yesOrNo(byDefault: boolean) {
+/** `true` or `false`, also as a string. */
+export function flag(byDefault: boolean) {
   const fromText = (given: unknown) => (given === 'true' ? true : given === 'false' ? false : given);
   return z.preprocess(fromText, z.boolean({ error: 'give true or false' })).prefault(byDefault);
 }
 
-/** One word out of a list. */
+/** One word of a list. */
 export function oneOf<const T extends readonly string[]>(words: T, byDefault: T[number]) {
   return z.enum(words, { error: `give one of ${words.join(', ')}` }).prefault(byDefault);
 }
 
-/** A text that has to look a certain way. */
+/** A string that matches a pattern. */
 export function text({ allowed, pattern }: { allowed: string; pattern: RegExp }) {
   const error = `give ${allowed}`;
   return z.string({ error }).regex(pattern, { error });
 }
 
-/** A text that is turned into another spelling of itself; undefined from `read` means it is refused. */
-export function spelled({ allowed, read }: { allowed: string; read: (text: string) => string | undefined }) {
+/** A string that is normalised; `read` returns undefined for an invalid one. */
+export function normalised({
+  allowed,
+  read,
+}: {
+  allowed: string;
+  read: (text: string) => string | undefined;
+}) {
   const error = `give ${allowed}`;
   return z.string({ error }).transform((given, context) => {
     const value = read(given);
@@ -96,7 +101,7 @@ export function spelled({ allowed, read }: { allowed: string; read: (text: strin
   });
 }
 
-/** Texts separated by commas, each read on its own; undefined from `read` means it is refused. */
+/** Comma-separated items; `read` returns undefined for an invalid one. */
 export function list<T>({ allowed, read }: { allowed: string; read: (item: string) => T | undefined }) {
   const error = `give ${allowed}, separated by commas`;
   return z.string({ error }).transform((given, context) => {
@@ -105,4 +110,23 @@ export function list<T>({ allowed, read }: { allowed: string; read: (item: strin
     context.addIssue({ code: 'custom', message: error });
     return z.NEVER;
   });
+}
+
+const MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const BYTES = { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };
+
+/** Milliseconds of a duration such as `250ms`, `1.8s` or `24h`; undefined when it is invalid. */
+export function parseDuration(text: string): number | undefined {
+  return parseQuantity(text, MILLISECONDS);
+}
+
+/** Bytes of a size such as `8KiB` or `256MiB`; undefined when it is invalid. */
+export function parseSize(text: string): number | undefined {
+  return parseQuantity(text, BYTES);
+}
+
+function parseQuantity(text: string, units: Record<string, number>): number | undefined {
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(text) ?? [];
+  const factor = Object.hasOwn(units, unit) ? units[unit] : undefined;
+  return amount === undefined || factor === undefined ? undefined : Math.round(Number(amount) * factor);
 }

@@ -1,4 +1,4 @@
-// The list of all configuration keys, read off the schema: variable, default and meaning of each.
+// All configuration keys with variable, default and description, and access to values by dotted key.
 import { z } from 'zod';
 import { configSchema } from './schema.js';
 
@@ -7,14 +7,14 @@ export interface ConfigKey {
   key: string;
   /** The environment variable that sets it, such as `CACHE_FOUND_MAX_TTL`. */
   variable: string;
-  /** The default as one writes it in the file; null for "none". */
+  /** The default as written in the file; null for "none". */
   byDefault: string | number | boolean | null;
-  meaning: string;
-  /** Whether a new value comes into effect without a restart. */
+  description: string;
+  /** Whether SIGHUP applies a new value without a restart. */
   isReloadable: boolean;
 }
 
-/** Contract with scripts and containers that set nothing else. */
+/** Fixed names that scripts and containers rely on. */
 const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST', 'server.port': 'PORT' };
 
 /** Every key, in the order of the schema. */
@@ -22,22 +22,22 @@ export function configKeys(): ConfigKey[] {
   return keysOf(configSchema, { path: [], isReloadable: false });
 }
 
-/** The rows of the README's table of keys. */
+/** The rows of the table of keys in config/README.md. */
 export function configRows(): string[] {
-  return configKeys().map(({ key, variable, byDefault, meaning }) => {
+  return configKeys().map(({ key, variable, byDefault, description }) => {
     const shown = byDefault === null ? 'none' : `\`${byDefault}\``;
-    return `| \`${key}\` | \`${variable}\` | ${shown} | ${meaning} |`;
+    return `| \`${key}\` | \`${variable}\` | ${shown} | ${description} |`;
   });
 }
 
-interface Place {
+interface Section {
   path: string[];
-  /** What the section says holds for all its keys. */
+  /** Inherited by all keys of the section. */
   isReloadable: boolean;
 }
 
-function keysOf(schema: unknown, above: Place): ConfigKey[] {
-  const isReloadable = above.isReloadable || saysReloadable(schema);
+function keysOf(schema: unknown, above: Section): ConfigKey[] {
+  const isReloadable = above.isReloadable || isMarkedReloadable(schema);
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   if (!(inner instanceof z.ZodObject)) return [keyOf(schema, above.path.join('.'), isReloadable)];
   return Object.entries(inner.shape).flatMap(([name, child]) =>
@@ -45,7 +45,7 @@ function keysOf(schema: unknown, above: Place): ConfigKey[] {
   );
 }
 
-const saysReloadable = (schema: unknown): boolean =>
+const isMarkedReloadable = (schema: unknown): boolean =>
   schema instanceof z.ZodType && schema.meta()?.['reloadable'] === true;
 
 function keyOf(schema: unknown, key: string, isReloadable: boolean): ConfigKey {
@@ -53,8 +53,34 @@ function keyOf(schema: unknown, key: string, isReloadable: boolean): ConfigKey {
     throw new TypeError(`${key} has no default in the schema`);
   }
   const byDefault = schema.def.defaultValue as ConfigKey['byDefault'];
-  return { key, variable: variableOf(key), byDefault, meaning: schema.description ?? '', isReloadable };
+  return { key, variable: variableOf(key), byDefault, description: schema.description ?? '', isReloadable };
 }
 
 const variableOf = (key: string): string =>
   SHORT_VARIABLES[key] ?? key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
+
+/** True for a mapping of keys; false for lists, strings and everything else. */
+export function isTree(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value at a path such as `cache.found.maxTtl`. */
+export function valueAt(tree: unknown, key: string): unknown {
+  return key
+    .split('.')
+    .reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
+}
+
+/** A copy with one value set. A string or list in place of a section is kept, so that validation reports it. */
+export function withValue(tree: unknown, [name, ...rest]: string[], value: unknown): unknown {
+  if (name === undefined) return value;
+  if (tree !== undefined && !isTree(tree)) return tree;
+  return { ...tree, [name]: withValue(tree?.[name], rest, value) };
+}
+
+/** A copy in which a key without a value (`url:`) is not set, like an empty variable. */
+export function withoutNulls(value: unknown): unknown {
+  if (value === null) return undefined;
+  if (!isTree(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutNulls(inner)]));
+}

@@ -1,21 +1,19 @@
-// Reads the configuration: the defaults, over them the YAML file named by CONFIG, over it the environment.
+// Loads the configuration: environment variables over the YAML file named by CONFIG over the defaults.
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { ConfigError, type ConfigProblem } from './config-error.js';
-import { configKeys, type ConfigKey } from './keys.js';
-import { shownValue } from './mask.js';
+import { parseUrl } from './addresses.js';
+import { ConfigError, type ConfigProblem, suggestKey } from './config-error.js';
+import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } from './keys.js';
 import { configSchema, type Config } from './schema.js';
-import { suggestKey } from './suggest.js';
-import { isTree, valueAt, withoutNulls, withValue } from './tree.js';
 
 export interface ConfigSources {
-  /** Usually `process.env`. Unknown variables and empty ones are passed over. */
+  /** Usually `process.env`. Unknown and empty variables are ignored. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Gives the text of a file. */
+  /** Returns the text of a file. */
   readFile: (path: string) => string;
 }
 
-/** What was given, before the schema has seen it. */
+/** The values of file and environment before validation. */
 interface Given {
   tree: unknown;
   file: string | undefined;
@@ -26,24 +24,9 @@ interface Given {
  * @example loadConfig({ env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
  * @throws ConfigError that lists every problem
  */
-export function loadConfig(sources: ConfigSources): Config {
-  const given = givenBy(sources);
-  const parsed = configSchema.safeParse(given.tree);
-  if (parsed.success) return parsed.data;
-  throw new ConfigError(parsed.error.issues.flatMap((issue) => problemsOf(issue, given)));
-}
+export const loadConfig = (sources: ConfigSources): Config => validate(readGiven(sources));
 
-function givenBy({ env, readFile }: ConfigSources): Given {
-  const file = env['CONFIG']?.trim() === '' ? undefined : env['CONFIG'];
-  const variables = configKeys().filter(({ variable }) => (env[variable] ?? '').trim() !== '');
-  const tree = variables.reduce<unknown>(
-    (soFar, { key, variable }) => withValue(soFar, key.split('.'), env[variable]),
-    file === undefined ? {} : readTree(file, readFile),
-  );
-  return { tree, file, variables };
-}
-
-export interface Explained {
+export interface ExplainedKey {
   key: string;
   /** The value as it was written, secrets masked. */
   shown: string;
@@ -52,18 +35,14 @@ export interface Explained {
 }
 
 /**
- * Every key in effect and where its value comes from.
+ * Every key with its effective value and the source of the value.
  *
  * @throws ConfigError that lists every problem
  */
-export function explainConfig(sources: ConfigSources): Explained[] {
-  loadConfig(sources);
-  const given = givenBy(sources);
-  return configKeys().map(({ key, byDefault }) => ({
-    key,
-    shown: shownOr(key, valueAt(given.tree, key) ?? byDefault),
-    source: sourceOf(key, given),
-  }));
+export function explainConfig(sources: ConfigSources): ExplainedKey[] {
+  const given = readGiven(sources);
+  validate(given);
+  return explain(given);
 }
 
 export interface ShownConfig {
@@ -73,43 +52,56 @@ export interface ShownConfig {
 }
 
 /**
- * The configuration together with what may be said of it.
+ * The configuration together with its values for printing.
  *
  * @throws ConfigError that lists every problem
  */
-export function loadShown({ env, readFile }: ConfigSources): ShownConfig {
-  const texts = new Map<string, string>();
-  // Read once: it may be written this moment.
-  const readOnce = (path: string): string => {
-    const text = texts.get(path) ?? readFile(path);
-    texts.set(path, text);
-    return text;
-  };
-  const sources = { env, readFile: readOnce };
-  const shown = explainConfig(sources).map((one): [string, string] => [one.key, one.shown]);
-  return { config: loadConfig(sources), shown: Object.fromEntries(shown) };
+export function loadShown(sources: ConfigSources): ShownConfig {
+  const given = readGiven(sources);
+  const config = validate(given);
+  return { config, shown: Object.fromEntries(explain(given).map(({ key, shown }) => [key, shown])) };
 }
 
-const shownOr = (key: string, value: unknown): string => (value === null ? 'none' : shownValue(key, value));
+const explain = (given: Given): ExplainedKey[] =>
+  configKeys().map(({ key, byDefault }) => {
+    const value = valueAt(given.tree, key) ?? byDefault;
+    return { key, shown: value === null ? 'none' : maskValue(key, value), source: sourceOf(key, given) };
+  });
+
+function validate(given: Given): Config {
+  const parsed = configSchema.safeParse(given.tree);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(parsed.error.issues.flatMap((issue) => problemsOf(issue, given)));
+}
+
+function readGiven({ env, readFile }: ConfigSources): Given {
+  const file = env['CONFIG']?.trim() === '' ? undefined : env['CONFIG'];
+  const variables = configKeys().filter(({ variable }) => (env[variable] ?? '').trim() !== '');
+  const tree = variables.reduce<unknown>(
+    (soFar, { key, variable }) => withValue(soFar, key.split('.'), env[variable]),
+    file === undefined ? {} : readTree(file, readFile),
+  );
+  return { tree, file, variables };
+}
 
 function readTree(file: string, readFile: (path: string) => string): unknown {
-  const attempt = <T>(doing: string, work: () => T): T => {
+  const attempt = <T>(failure: string, work: () => T): T => {
     try {
       return work();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new ConfigError([{ source: `file ${file}`, text: `${doing}: ${reason}` }]);
+      throw new ConfigError([{ source: `file ${file}`, text: `${failure}: ${reason}` }]);
     }
   };
   const text = attempt('cannot be read', () => readFile(file));
-  const tree = attempt('is not YAML', () => parseYaml(text));
+  const tree = attempt('invalid YAML', () => parseYaml(text));
   if (isTree(tree)) return tree;
   throw new ConfigError([{ source: `file ${file}`, text: 'give a mapping of keys' }]);
 }
 
 function parseYaml(text: string): unknown {
   const lines = new LineCounter();
-  // Pretty errors would quote the line, and with it perhaps a password.
+  // Pretty errors would quote the line, which may contain a password.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [broken] = document.errors;
   if (broken) throw new SyntaxError(`line ${lines.linePos(broken.pos[0]).line}, ${broken.message}`);
@@ -124,7 +116,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
     const unknown = key === '' ? name : `${key}.${name}`;
     const meant = suggestKey(unknown, known);
     const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    return { key: unknown, source: `file ${given.file ?? ''}`, text: `there is no such key${hint}` };
+    return { key: unknown, source: `file ${given.file ?? ''}`, text: `unknown key${hint}` };
   });
 }
 
@@ -137,9 +129,9 @@ function sectionsOf(key: string): string[] {
 function problemAt(key: string, message: string, given: Given): ConfigProblem {
   const known = configKeys().find((entry) => entry.key === key);
   const source = sourceOf(key, given);
-  if (known === undefined) return { key, source, text: 'this is a section; give a mapping of keys' };
+  if (known === undefined) return { key, source, text: 'this is a section: give a mapping of keys' };
   const value = valueAt(given.tree, key) ?? known.byDefault;
-  return { key, source, text: `${shownValue(key, value)} is not allowed; ${message}` };
+  return { key, source, text: `${maskValue(key, value)} is not allowed; ${message}` };
 }
 
 function sourceOf(key: string, { tree, file, variables }: Given): string {
@@ -148,3 +140,19 @@ function sourceOf(key: string, { tree, file, variables }: Given): string {
   const isInFile = file !== undefined && valueAt(tree, key) !== undefined;
   return isInFile ? `file ${file}` : 'default';
 }
+
+const MAX_SHOWN = 80;
+
+/** A value without secrets. An invalid URL is hidden as a whole: it may be a bare password. */
+function maskValue(key: string, value: unknown): string {
+  if (typeof value === 'object') return Array.isArray(value) ? 'a list' : 'a mapping';
+  if (typeof value !== 'string') return JSON.stringify(value);
+  if (key.endsWith('.url')) return parseUrl(value) ? `"${maskUrl(value)}"` : '(hidden)';
+  // Lists of Redis nodes may contain a password anywhere.
+  if (['admin.token', 'redis.cluster', 'redis.sentinels'].includes(key)) return '(hidden)';
+  return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value);
+}
+
+/** Replaces the credentials and the query of a URL. */
+const maskUrl = (text: string): string =>
+  text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@').replace(/[?#].*$/s, '?***');

@@ -1,10 +1,9 @@
-// What a configuration that was read again changes: some keys at once, the others at the next start.
-import { configKeys } from './keys.js';
+// Compares a reloaded configuration with the running one: keys applied at once and keys that need a restart.
+import { configKeys, valueAt, withValue } from './keys.js';
 import type { Config } from './schema.js';
-import { valueAt, withValue } from './tree.js';
 
 export interface ReloadPlan {
-  /** What is in effect from now on: as before, but for the keys that may change. */
+  /** The running configuration with the new values of reloadable keys. */
   config: Config;
   changed: string[];
   needRestart: string[];
@@ -21,5 +20,5 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   return { config, changed, needRestart };
 }
 
-/** Values are texts, numbers, true or false, none, and lists of these. */
+/** Values are strings, numbers, booleans, null and lists of these. */
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

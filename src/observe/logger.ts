@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import { redactLine } from './redact.js';
 
-export { LOG_LEVELS } from '../config/log-levels.js';
+export { LOG_LEVELS } from '../config/schema-server.js';
 export type { Logger };
 
 export interface LoggerOptions {

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
 import { createAdminApp } from '../../src/admin/app.js';
 import { createTokenCheck } from '../../src/admin/token.js';
-import { isLoopback } from '../../src/config/loopback.js';
+import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createReadiness } from '../../src/observe/readiness.js';
 import { noOperations } from '../support/admin.js';

@@ -1,20 +1,20 @@
-// Every command and every call that "Operate" in the README shows, as it stands there.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// Runs every command of src/cli/README.md and every admin call of README.md as written there.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
 import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
+import { readDocument } from '../support/markdown.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
-const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const [operate = ''] = /^## Operate\n[^]*?(?=^## )/m.exec(readme) ?? [];
+const [operate = ''] = /^## Operate\n[^]*?(?=^## )/m.exec(readDocument('README.md')) ?? [];
 
-/** `serve` is started by other tests. */
-const commands = [...operate.matchAll(/^```sh\n([^]*?)^```/gm)]
+/** Other tests start `serve`. */
+const commands = [...readDocument('src/cli/README.md').matchAll(/^```sh\n([^]*?)^```/gm)]
   .flatMap(([, block = '']) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
   .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
@@ -22,14 +22,14 @@ const commands = [...operate.matchAll(/^```sh\n([^]*?)^```/gm)]
 /** Call, method, path and body. */
 const calls = [...operate.matchAll(/`(GET|POST|PUT) (\/[^ `]+)(?: (\{.*?\}))?`/g)].map((found) => [...found]);
 
-/** What a test cannot do: ask a server on the internet, watch for ever, take its time. */
-const here = (line: string): string =>
+/** Replaces a remote server, an endless command and a long duration. */
+const adapted = (line: string): string =>
   line
     .replace('https://handle.example.org:8000', demo.url)
     .replace(/--watch$/, '--watch | head -3')
     .replace('--duration 5', '--duration 1');
 
-/** A folder with what the commands speak of, and the command itself as an installed package has it. */
+/** A folder with the files that the commands name, and the command itself as installed. */
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'proxy-readme-'));
   onTestFinished(() => {
@@ -45,21 +45,21 @@ function folder(): string {
 test.each(commands)('%s', async (command) => {
   const cwd = folder();
   const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, ...(await startOperated(demo.url)).place };
-  const args = ['--norc', '-c', `set -o pipefail; ${here(command)}`];
+  const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
   const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   const { code } = await exited;
   expect(code, stderr()).toBe(0);
 });
 
-test('there are commands and calls to try', () => {
+test('the documents have commands and calls', () => {
   expect(commands.length).toBeGreaterThan(8);
   expect(calls.length).toBeGreaterThan(6);
 });
 
-test.each(calls)('%s is answered', async (_call, method = '', path = '', body?: string) => {
+test.each(calls)('%s succeeds', async (_call, method = '', path = '', body?: string) => {
   const { ADMIN_URL } = (await startOperated(demo.url)).place;
   const answer = await fetch(ADMIN_URL + path, { method, ...(body !== undefined && { body }) });
   expect(answer.status).toBe(200);
-  // Some may never end.
+  // Event streams never end.
   await answer.body?.cancel();
 });

@@ -1,4 +1,4 @@
-// config/default.yaml is the manual of the configuration: complete, true, and naming each variable.
+// config/default.yaml has every key with its default, description and variable.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parseDocument, visit, type Document } from 'yaml';
@@ -32,17 +32,17 @@ it('parses to exactly the defaults', () => {
   expect(configFrom({ yaml })).toEqual(configFrom({}));
 });
 
-it('holds every key of the schema, in its order, as it is written by default', () => {
+it('has every key in the order of the schema, with its default', () => {
   expect(commented.map(({ key, value }) => ({ key, value }))).toEqual(
     configKeys().map(({ key, byDefault }) => ({ key, value: byDefault })),
   );
 });
 
 it.each(configKeys())(
-  'explains $key and names the variable $variable',
-  ({ key, variable, meaning, isReloadable }) => {
+  'describes $key and names the variable $variable',
+  ({ key, variable, description, isReloadable }) => {
     const comment = commented.find((entry) => entry.key === key)?.comment ?? '';
     const words = comment.replaceAll(/\s+/g, ' ').trim();
-    expect(words).toBe(`${meaning} Variable: ${variable}${isReloadable ? '; read again on SIGHUP' : ''}`);
+    expect(words).toBe(`${description} Variable: ${variable}${isReloadable ? '; reloadable' : ''}`);
   },
 );

@@ -1,4 +1,4 @@
-// Everything that is installed for production may be given on under the terms of this package.
+// The licence of every production dependency permits redistribution with this package.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
@@ -16,14 +16,14 @@ const installed = Object.entries(packages).filter(
   ([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true,
 );
 
-/** `(MIT OR Apache-2.0)`: one that is allowed will do. */
+/** One allowed alternative suffices: `(MIT OR Apache-2.0)`. */
 const isAllowed = (licence: string): boolean =>
   licence
     .replace(/[()]/g, '')
     .split(' OR ')
     .some((choice) => choice.split(' AND ').every((one) => ALLOWED.has(one)));
 
-/** The lock file names most licences; for the rest the package is asked. */
+/** From the lock file, else from the package itself. */
 function licenceOf(path: string, locked: string | undefined): string {
   if (locked !== undefined) return locked;
   const { license } = JSON.parse(readFileSync(`${path}/package.json`, 'utf8')) as { license?: unknown };

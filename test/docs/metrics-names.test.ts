@@ -1,16 +1,19 @@
-// The README's table of metrics says what the code measures, about every metric and nothing else.
+// The table of metrics in src/observe/README.md equals the code, and no document names an unknown metric.
+import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { metricRows } from '../../src/observe/metric-list.js';
-import { cells, readme, tableRows } from '../support/markdown.js';
+import { cells, readDocument, tableRows } from '../support/markdown.js';
 
-it('lists each metric once, with its type, labels and meaning', () => {
-  const listed = tableRows(readme(), '| name').map(cells);
+it('lists each metric once, with its type, labels and help text', () => {
+  const listed = tableRows(readDocument('src/observe/README.md'), '| name').map(cells);
   expect(listed).toEqual(metricRows().map(cells));
 });
 
-it('names no metric that does not exist', () => {
+const documents = execFileSync('git', ['ls-files', '*README.md'], { encoding: 'utf8' }).trim().split('\n');
+
+it.each(documents)('%s names no unknown metric', (path) => {
   const known = metricRows().join('\n');
-  const unknown = [...readme().matchAll(/handle_proxy_\w+/g)]
+  const unknown = [...readDocument(path).matchAll(/handle_proxy_\w+/g)]
     .map(([name]) => name)
     .filter((name) => !known.includes(name));
   expect(unknown).toEqual([]);

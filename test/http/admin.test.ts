@@ -3,7 +3,7 @@ import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
 import { createAdminApp, type AdminDeps } from '../../src/admin/app.js';
 import { createTokenCheck } from '../../src/admin/token.js';
-import { isLoopback } from '../../src/config/loopback.js';
+import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/readiness.js';

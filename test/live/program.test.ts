@@ -40,7 +40,7 @@ describe('a configuration that cannot be used', () => {
     const { exited, stdout, stderr } = startMain({ CONFIG, UPSTREAM_URL: demo.url });
     expect(await exited).toEqual({ code: 2, signal: null });
     expect(stderr()).toContain(
-      `  cache.found.maxTTL (file ${CONFIG}): there is no such key; did you mean cache.found.maxTtl?\n`,
+      `  cache.found.maxTTL (file ${CONFIG}): unknown key; did you mean cache.found.maxTtl?\n`,
     );
     expect(stdout(), 'nothing was said to listen').toBe('');
   });

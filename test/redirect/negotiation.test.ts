@@ -77,9 +77,9 @@ test('errors are pages for people and problem JSON for programs, in the same wor
   const errors: [path: string, status: number, title: string][] = [
     ['/21.T11998/nobody', 404, 'This handle does not exist'],
     ['/21.T11998/nobody?noredirect', 404, 'This handle does not exist'],
-    ['/21.T11998/loop', 404, 'The aliases of this handle are too many, or lead round in a circle'],
-    ['/21.T11998/x%ZZ', 400, 'The path is not a percent-encoded handle'],
-    ['/21.T11998/bare?urlappend=.evil.org', 400, 'A query parameter has a value that is not allowed'],
+    ['/21.T11998/loop', 404, 'Too many aliases or an alias loop'],
+    ['/21.T11998/x%ZZ', 400, 'Invalid percent-encoding in the path'],
+    ['/21.T11998/bare?urlappend=.evil.org', 400, 'Invalid query parameter'],
   ];
   for (const [path, status, title] of errors) {
     const page = await leads.ask(path, { headers: accepting('text/html') });
@@ -141,7 +141,7 @@ test('a Handle server that is away is a page with 502, told to nobody for long',
   leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
   const page = await leads.get('abc');
   expect([page.status, page.headers['cache-control']]).toEqual([502, 'no-store']);
-  expect(page.text).toContain('The Handle server cannot be reached');
+  expect(page.text).toContain('The Handle server is unreachable');
   leads.pass(60_000);
   const problem = await leads.get('other', accepting('application/json'));
   expect(JSON.parse(problem.text)).toMatchObject({

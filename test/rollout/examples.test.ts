@@ -7,7 +7,7 @@ import request from 'supertest';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import type { Config } from '../../src/config/schema.js';
-import { parseSize } from '../../src/config/units.js';
+import { parseSize } from '../../src/config/fields.js';
 import {
   type Budget,
   type Compose,

@@ -1,7 +1,11 @@
-// Reads the tables of README.md, so that tests can hold it to the code.
+// Reads tables of the documents, to compare them with the code.
 import { readFileSync } from 'node:fs';
 
-export const readme = (): string => readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+/** The text of a document, by its path from the root. */
+export const readDocument = (path: string): string =>
+  readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+export const readme = (): string => readDocument('README.md');
 
 /** The rows of all tables whose heading row starts with these cells. */
 export function tableRows(markdown: string, heading: string): string[] {

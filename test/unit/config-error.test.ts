@@ -1,10 +1,10 @@
-// What an operator reads when the configuration cannot be used.
+// Error texts of an invalid configuration.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { problemsFrom } from '../support/load-config.js';
 
-describe('a configuration that cannot be used', () => {
-  it('is reported with every problem at once, each with key, source, value and what is allowed', () => {
+describe('an invalid configuration', () => {
+  it('reports every problem with key, source, value and allowed values', () => {
     const problems = problemsFrom({ yaml: 'admin: { port: 70000 }', env: { LOG_LEVEL: 'loud' } });
     expect(problems).toEqual([
       '  admin.port (file /etc/proxy.yaml): 70000 is not allowed; give a whole number from 0 to 65535',
@@ -13,7 +13,7 @@ describe('a configuration that cannot be used', () => {
   });
 
   it.each([{ yaml: 'upstream: { timeout: 60 }' }, { env: { UPSTREAM_TIMEOUT: '60' } }])(
-    'says that a bare number lacks its unit (%o)',
+    'reports a number without its unit (%o)',
     (given) => {
       expect(problemsFrom(given)).toEqual([
         expect.stringContaining('the unit is missing, such as 60s; give a duration with its unit'),
@@ -25,23 +25,23 @@ describe('a configuration that cannot be used', () => {
     expect(problemsFrom({ env: { REDIS_COMMAND_TIMEOUT: '11s', CACHE_MAX_BYTES: '1B' } })).toHaveLength(2);
   });
 
-  it('names unknown keys and the known one that was meant', () => {
+  it('reports unknown keys and suggests the closest one', () => {
     const yaml = 'uptream: {}\ncache: { found: { maxTTL: 1h } }\nminHits: 2\nfoo:\n';
     expect(problemsFrom({ yaml })).toEqual([
       expect.stringContaining(
-        'cache.found.maxTTL (file /etc/proxy.yaml): there is no such key; did you mean cache.found.maxTtl?',
+        'cache.found.maxTTL (file /etc/proxy.yaml): unknown key; did you mean cache.found.maxTtl?',
       ),
-      expect.stringContaining('uptream (file /etc/proxy.yaml): there is no such key; did you mean upstream?'),
+      expect.stringContaining('uptream (file /etc/proxy.yaml): unknown key; did you mean upstream?'),
       expect.stringContaining('did you mean cache.refreshAhead.minHits?'),
-      '  foo (file /etc/proxy.yaml): there is no such key',
+      '  foo (file /etc/proxy.yaml): unknown key',
     ]);
   });
 
   it.each(['cache: 256MiB', 'cache: [1]'])(
-    'says where a section belongs (%s), also under a variable',
+    'reports another value in place of a section (%s), also with a variable below it',
     (yaml) => {
       expect(problemsFrom({ yaml, env: { CACHE_MAX_BYTES: '1MiB' } })).toEqual([
-        '  cache (file /etc/proxy.yaml): this is a section; give a mapping of keys',
+        '  cache (file /etc/proxy.yaml): this is a section: give a mapping of keys',
       ]);
     },
   );
@@ -60,7 +60,7 @@ describe('a configuration that cannot be used', () => {
     expect(problemsFrom({ env: { UPSTREAM_URL: url } })).toHaveLength(allowed ? 0 : 1);
   });
 
-  it('refuses a stale answer later than the time limit, and a least time above the longest', () => {
+  it('rejects staleAfter above timeout, and minTtl above maxTtl', () => {
     expect(problemsFrom({ env: { UPSTREAM_TIMEOUT: '1s', CACHE_FOUND_MIN_TTL: '2h' } })).toEqual([
       '  upstream.staleAfter (default): "1.8s" is not allowed; give less than upstream.timeout',
       '  cache.found.minTtl (variable CACHE_FOUND_MIN_TTL): "2h" is not allowed; give at most cache.found.maxTtl',
@@ -71,17 +71,17 @@ describe('a configuration that cannot be used', () => {
     expect(problemsFrom({ env: { UPSTREAM_FINGERPRINT: fingerprint } })).toHaveLength(1);
   });
 
-  it('names the file and the line of broken YAML', () => {
+  it('reports file and line of invalid YAML', () => {
     expect(problemsFrom({ yaml: 'server:\n  port: [1\n' })[0]).toMatch(
-      /^ {2}file \/etc\/proxy.yaml: is not YAML: line \d/,
+      /^ {2}file \/etc\/proxy.yaml: invalid YAML: line \d/,
     );
   });
 
-  it.each(['- 1', 'text', '42'])('wants a mapping in the file, not %j', (yaml) => {
+  it.each(['- 1', 'text', '42'])('requires a mapping in the file, not %j', (yaml) => {
     expect(problemsFrom({ yaml })).toEqual(['  file /etc/proxy.yaml: give a mapping of keys']);
   });
 
-  it('says which file could not be read', () => {
+  it('reports an unreadable file', () => {
     const readFile = () => {
       throw new Error('ENOENT: no such file');
     };

@@ -1,8 +1,8 @@
-// The list of keys read off the schema.
+// The list of configuration keys.
 import { expect, it } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 
-it('gives each key a variable of its own, made of its path', () => {
+it('derives a unique variable from each key', () => {
   const keys = configKeys();
   const variables = keys.map((entry) => entry.variable);
   expect(new Set(variables).size).toBe(keys.length);
@@ -20,6 +20,7 @@ it('gives each key a variable of its own, made of its path', () => {
   );
 });
 
-it('explains each key in one sentence that ends with a full stop', () => {
-  for (const { key, meaning } of configKeys()) expect(`${key}: ${meaning}`).toMatch(/: [A-Z0-9].{15,}\.$/);
+it('describes each key in a sentence that ends with a full stop', () => {
+  for (const { key, description } of configKeys())
+    expect(`${key}: ${description}`).toMatch(/: [A-Z0-9].{15,}\.$/);
 });

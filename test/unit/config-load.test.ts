@@ -1,4 +1,4 @@
-// Where a value comes from: the defaults, over them the file, over it the environment.
+// Precedence: environment variables over the file over the defaults.
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
@@ -21,7 +21,7 @@ describe('loading the configuration', () => {
     expect(config.server).toMatchObject({ port: 2, host: 'a' });
   });
 
-  it('reads texts of the environment as the numbers and answers they stand for', () => {
+  it('parses numbers and booleans from environment variables', () => {
     const config = configFrom({
       env: { UPSTREAM_CONNECTIONS: '7', UPSTREAM_CASE_SENSITIVE: 'true', CACHE_NOT_FOUND_TTL: '0s' },
     });
@@ -29,16 +29,16 @@ describe('loading the configuration', () => {
     expect(config.cache.notFound.ttl).toBe(0);
   });
 
-  it('counts an empty variable as not set', () => {
+  it('ignores an empty variable', () => {
     expect(configFrom({ env: { PORT: '', UPSTREAM_URL: ' ', CONFIG: '' } })).toEqual(configFrom({}));
   });
 
-  it('counts a key without a value, a section of comments and an empty file as not set', () => {
+  it('ignores a key without a value, a section of comments and an empty file', () => {
     expect(configFrom({ yaml: 'server:\n  port:\ncache:\n  # maxBytes: 1MiB\n' })).toEqual(configFrom({}));
     expect(configFrom({ yaml: '' })).toEqual(configFrom({}));
   });
 
-  it('passes over variables that are none of ours', () => {
+  it('ignores unknown variables', () => {
     expect(configFrom({ env: { PATH: '/bin', CACHE_SIZE: '1', SERVER_PORT: 'x' } })).toEqual(configFrom({}));
   });
 
@@ -49,7 +49,7 @@ describe('loading the configuration', () => {
     expect(() => loadConfig({ env: {}, readFile })).not.toThrow();
   });
 
-  it('writes the upstream as an origin and a fingerprint as node:tls does', () => {
+  it('normalises the upstream to an origin and a fingerprint to the form of node:tls', () => {
     const { upstream } = configFrom({
       env: { UPSTREAM_URL: 'HTTPS://Handle.Example.org:443/', UPSTREAM_FINGERPRINT: 'ab'.repeat(32) },
     });

@@ -1,6 +1,6 @@
-// Durations and sizes as people write them.
+// Parsing of durations and sizes.
 import { describe, expect, it } from 'vitest';
-import { parseDuration, parseSize } from '../../src/config/units.js';
+import { parseDuration, parseSize } from '../../src/config/fields.js';
 
 describe('a duration', () => {
   it.each([
@@ -16,7 +16,7 @@ describe('a duration', () => {
   });
 
   it.each(['60', '', 's', '-1s', '1 s', '1S', '1h30m', '1e3s', '.5s', '8KiB', '1constructor'])(
-    '%j is none',
+    '%j is invalid',
     (text) => {
       expect(parseDuration(text)).toBeUndefined();
     },
@@ -33,7 +33,7 @@ describe('a size', () => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['8', '8KB', '8k', '60s', '-1B'])('%j is none', (text) => {
+  it.each(['8', '8KB', '8k', '60s', '-1B'])('%j is invalid', (text) => {
     expect(parseSize(text)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-// What a new configuration changes at once, and what has to wait for the next start.
+// Which keys a reload applies at once, and which need a restart.
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
 import { planReload } from '../../src/config/reload.js';
@@ -6,13 +6,13 @@ import { configFrom } from '../support/load-config.js';
 
 const plan = (yaml: string, before = '{}') => planReload(configFrom({ yaml: before }), configFrom({ yaml }));
 
-test('nothing is changed by the same again, however it is written', () => {
+test('the same values in another spelling change nothing', () => {
   const before = 'http: { clientMaxAge: 1m, trustedProxies: "loopback, 10.0.0.0/8" }';
   const again = 'http: { trustedProxies: "loopback,10.0.0.0/8", clientMaxAge: 60s }\ncache: {}';
   expect(plan(again, before)).toMatchObject({ changed: [], needRestart: [] });
 });
 
-test('keys that may change come into effect, the others stay as they were', () => {
+test('reloadable keys are applied, the others keep their values', () => {
   const { config, changed, needRestart } = plan(
     'cache: { found: { maxTtl: 2h, maxEntries: 5 } }\nserver: { port: 1 }\npage: { title: Example }',
   );
@@ -26,13 +26,13 @@ test('keys that may change come into effect, the others stay as they were', () =
   });
 });
 
-test('a key that was set and is no more gets its default', () => {
+test('a removed key returns to its default', () => {
   const { config, changed } = plan('{}', 'redirect: { allowedHosts: example.org }');
   expect(changed).toEqual(['redirect.allowedHosts']);
   expect(config.redirect.allowedHosts).toBeNull();
 });
 
-describe('what is built once', () => {
+describe('a key that is read at the start', () => {
   test.each(['server.', 'upstream.', 'redis.', 'admin.', 'tracing.', 'http.hotPath.', 'http.maxBodySize'])(
     '%s… needs a restart',
     (begin) => {

@@ -99,7 +99,7 @@ describe('a body is refused, naming the value and the property, when', () => {
     ['privs is mixed up', [{ ...url, privs: 'wrwr' }], '[0].privs: give four characters'],
     ['a permission is a number', [{ ...url, pub_read: 1 }], '[0].pub_read: give true or false'],
   ])('%s', (_reason, body, message) => {
-    expect(refusal(body)).toContain(`The body is not a list of values (ePIC v2): ${message}`);
+    expect(refusal(body)).toContain(`Invalid list of values (ePIC v2): ${message}`);
   });
 });
 

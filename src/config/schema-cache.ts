@@ -1,0 +1,95 @@
+// Keys of the cache: TTLs, memory, and the Redis that instances share.
+import { readRedisNode, readRedisUrl } from './addresses.js';
+import { duration, list, normalised, oneOf, reloadable, section, size, text, wholeNumber } from './fields.js';
+
+const found = section({
+  minTtl: reloadable(
+    duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
+      'Minimum TTL of a record, even when its values have a shorter one; at most `cache.found.maxTtl`.',
+    ),
+  ),
+  maxTtl: reloadable(
+    duration({ min: '0s', max: '365d', byDefault: '1h' }).describe(
+      'Maximum TTL of a record, even when its values have a longer one.',
+    ),
+  ),
+  maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 1_000_000 }).describe(
+    'Maximum records in the memory of each worker.',
+  ),
+});
+
+const notFound = section({
+  ttl: reloadable(
+    duration({ min: '0s', max: '30d', byDefault: '30s' }).describe(
+      'TTL of "not found" and of records without public values; `0s` disables negative caching.',
+    ),
+  ),
+  maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 100_000 }).describe(
+    'Maximum "not found" entries in the memory of each worker.',
+  ),
+});
+
+export const cache = section({
+  maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '256MiB' }).describe(
+    'Maximum bytes of records in memory, divided among the workers.',
+  ),
+  found,
+  notFound,
+  staleIfError: reloadable(
+    duration({ min: '0s', max: '365d', byDefault: '24h' }).describe(
+      'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767).',
+    ),
+  ),
+  refreshAhead: section({
+    minHits: reloadable(
+      wholeNumber({ min: 0, max: 1_000_000, byDefault: 3 }).describe(
+        'Minimum hits of a record that is refreshed before its TTL ends; `0` disables refreshing ahead.',
+      ),
+    ),
+  }),
+});
+
+const NODE = 'host:port or redis(s):// addresses';
+
+export const redis = section({
+  url: normalised({ allowed: 'a redis:// or rediss:// address', read: readRedisUrl })
+    .nullable()
+    .default(null)
+    .describe(
+      'Address of the Redis that instances share, such as `redis://user:password@redis:6379/0`, `rediss://` for TLS; without it entries are kept in memory only.',
+    ),
+  caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
+    .nullable()
+    .default(null)
+    .describe('PEM file of the certificate authority that signed the certificate of Redis.'),
+  sentinels: list({ allowed: NODE, read: readRedisNode })
+    .nullable()
+    .default(null)
+    .describe(
+      'Sentinels of the master, such as `s1:26379,s2:26379`, separated by commas; user, password, database and TLS of the master as in `redis.url`.',
+    ),
+  sentinelName: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
+    .prefault('mymaster')
+    .describe('Name of the master at the Sentinels.'),
+  cluster: list({ allowed: NODE, read: readRedisNode })
+    .nullable()
+    .default(null)
+    .describe(
+      'Seed nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
+    ),
+  keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
+    .nullable()
+    .default(null)
+    .describe(
+      'Prefix of every Redis key and channel; instances with the same prefix and `upstream.url` share a cache. By default it is derived from `upstream.url` and the database number.',
+    ),
+  commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
+    'Timeout for one Redis command; then it counts as a miss.',
+  ),
+  writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
+    'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 9 s, when other instances without Redis no longer use their caches; `refuse` responds with 503.',
+  ),
+  lostMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
+    'Maximum age of a response from memory while Redis is unreachable, because invalidations of other instances are not received.',
+  ),
+});

@@ -1,0 +1,163 @@
+// Keys of the interfaces: deletion, reverse look-up, ePIC v2, redirects and pages.
+import { readBaseUrl, readOrigin, readWebUrl } from './addresses.js';
+import { duration, flag, list, normalised, reloadable, section, text, wholeNumber } from './fields.js';
+
+export const deletion = reloadable(
+  section({
+    handles: flag(false).describe('Whether whole handles may be deleted.'),
+    values: flag(false).describe('Whether single values of a handle may be deleted.'),
+    allowedFor: text({
+      allowed: 'handles with `*` for any text, separated by commas',
+      pattern: /^[^\s,]+(,[^\s,]+)*$/,
+    })
+      .nullable()
+      .default(null)
+      .describe(
+        'Handles that may be deleted regardless, whole or by value, such as `21.T11998/TEST-*`, separated by commas.',
+      ),
+  }),
+);
+
+export const reverseLookup = section({
+  url: normalised({
+    allowed: 'an http:// or https:// address with neither path, query nor credentials',
+    read: readOrigin,
+  })
+    .nullable()
+    .default(null)
+    .describe('Address of the reverse look-up service for `/hrls/handles`; without it 404.'),
+});
+
+const v2Admin = reloadable(
+  section({
+    index: wholeNumber({ min: 1, max: 2_147_483_647, byDefault: 100 }).describe(
+      'Index of the HS_ADMIN value that is added to a PUT or POST without one; the next free index if taken.',
+    ),
+    handle: text({ allowed: 'a handle, with `{prefix}` or `{identity}` in it', pattern: /^[^\s]{1,2048}$/ })
+      .prefault('0.NA/{prefix}')
+      .describe(
+        'Administrator handle in the added HS_ADMIN; `{prefix}` is the prefix of the handle, `{identity}` alone the index and handle of the caller.',
+      ),
+    adminIndex: wholeNumber({ min: 0, max: 2_147_483_647, byDefault: 200 }).describe(
+      'Administrator index in the added HS_ADMIN.',
+    ),
+    permissions: text({ allowed: 'twelve digits 0 or 1, list_handles first', pattern: /^[01]{12}$/ })
+      .prefault('011111110011')
+      .describe('Permissions in the added HS_ADMIN: twelve digits, list_handles first and add_handle last.'),
+  }),
+);
+
+const search = reloadable(
+  section({
+    maxHandles: wholeNumber({ min: 0, max: 10_000_000, byDefault: 2000 }).describe(
+      'Maximum handles under a prefix that a search without `reverseLookup.url` reads; beyond it 501.',
+    ),
+    concurrency: wholeNumber({ min: 1, max: 1000, byDefault: 8 }).describe(
+      'Maximum concurrent reads of one search.',
+    ),
+  }),
+);
+
+/** A prefix without its slash. */
+function readPrefix(given: string): string | undefined {
+  return /^[^\s/]+\/?$/.test(given) ? given.replace(/\/$/, '') : undefined;
+}
+
+/** A login name and its identity `index:handle`, which may be percent-encoded. */
+function readIdentity(given: string): [name: string, identity: string] | undefined {
+  const [, name, encoded] = /^([^=:]+)=(.+)$/.exec(given) ?? [];
+  const identity = decode(encoded ?? '');
+  return name !== undefined && /^\d+:[^\s/]+\/./.test(identity) ? [name, identity] : undefined;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return '';
+  }
+}
+
+export const v2 = section({
+  enabled: flag(true).describe('Whether `/api/v2/handles` is served.'),
+  anonymousRead: reloadable(
+    flag(false).describe(
+      'Whether ePIC v2 serves anonymous reads from the shared cache; otherwise they need a login.',
+    ),
+  ),
+  realm: reloadable(
+    text({ allowed: 'printable ASCII without quotes and backslashes', pattern: /^[ !#-[\]-~]{1,100}$/ })
+      .prefault('handle')
+      .describe('Realm in `WWW-Authenticate` of a 401 of ePIC v2.'),
+  ),
+  publicUrl: reloadable(
+    normalised({
+      allowed: 'an http:// or https:// address without query and credentials',
+      read: readBaseUrl,
+    })
+      .nullable()
+      .default(null)
+      .describe(
+        'Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the one of the request.',
+      ),
+  ),
+  prefixes: reloadable(
+    list({ allowed: 'prefixes such as `21.T11998/`', read: readPrefix })
+      .nullable()
+      .default(null)
+      .describe('Prefixes listed by `GET /api/v2/handles`, such as `21.T11998/`, separated by commas.'),
+  ),
+  identities: reloadable(
+    list({ allowed: 'pairs such as `alice=300:21.T11998/USER01`', read: readIdentity })
+      .nullable()
+      .default(null)
+      .describe(
+        'Login names with their identities at the Handle server, such as `alice=300:21.T11998/USER01`, separated by commas.',
+      ),
+  ),
+  admin: v2Admin,
+  search,
+  lockWait: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
+    'Timeout for a write that waits for other writes to the same handle; then 503.',
+  ),
+});
+
+const readHost = (given: string): string | undefined => {
+  const host = given.toLowerCase();
+  return /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/.test(host) ? host : undefined;
+};
+
+export const redirect = section({
+  enabled: flag(true).describe('Whether `/<handle>` redirects to the object and record pages are served.'),
+  allowedHosts: reloadable(
+    list({ allowed: 'host names, with `*.` in front for all below', read: readHost })
+      .nullable()
+      .default(null)
+      .describe(
+        'Allowed redirect targets, such as `example.org,*.example.org`, separated by commas; by default every host.',
+      ),
+  ),
+});
+
+const readImage = (given: string): string | undefined =>
+  /^data:image\/[a-z+.-]+[;,]/.test(given) ? given : readWebUrl(given);
+
+const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
+
+export const page = reloadable(
+  section({
+    title: line.prefault('Handle resolver').describe('Name of the service on every page.'),
+    logoUrl: normalised({ allowed: 'an http://, https:// or data:image/ address', read: readImage })
+      .nullable()
+      .default(null)
+      .describe('URL of a logo beside the name, 36 pixels high; `data:image/…` embeds it.'),
+    footer: line
+      .nullable()
+      .default(null)
+      .describe('Text in the footer of every page, such as the operator of the service.'),
+    footerUrl: normalised({ allowed: 'an http:// or https:// address', read: readWebUrl })
+      .nullable()
+      .default(null)
+      .describe('URL that `page.footer` links to.'),
+  }),
+);

@@ -1,0 +1,149 @@
+// Keys of the listeners: server, http, admin, log and tracing.
+import { readNetwork, readWebUrl } from './addresses.js';
+import {
+  duration,
+  flag,
+  list,
+  normalised,
+  oneOf,
+  reloadable,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from './fields.js';
+
+/** From most to least verbose. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+const host = text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ });
+
+export const server = section({
+  host: host
+    .prefault('0.0.0.0')
+    .describe('Address of the public listener; `0.0.0.0` is every IPv4 address, `::` every address.'),
+  port: wholeNumber({ min: 0, max: 65_535, byDefault: 8080 }).describe(
+    'TCP port of the public listener; `0` selects a free port.',
+  ),
+  workers: wholeNumber({ min: 0, max: 1024, byDefault: 0 }).describe(
+    'Number of worker processes; `0` is one per core.',
+  ),
+  shutdownTimeout: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
+    'Timeout for requests in flight after a stop signal; then their connections are closed.',
+  ),
+  maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
+    'Maximum open client connections, divided among the workers; further ones are closed at once. `0` is unlimited.',
+  ),
+  headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
+    'Timeout for receiving the headers of a request; then 408.',
+  ),
+  requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '60s' }).describe(
+    'Timeout for receiving a whole request; then 408.',
+  ),
+  answerTimeout: duration({ min: '0s', max: '1d', byDefault: '5m' }).describe(
+    'Timeout for sending a response; then the connection is closed. `0s` is unlimited.',
+  ),
+  keepAliveTimeout: duration({ min: '0s', max: '1h', byDefault: '65s' }).describe(
+    'Timeout for the next request on an idle keep-alive connection.',
+  ),
+  idleTimeout: duration({ min: '0s', max: '1d', byDefault: '2m' }).describe(
+    'Timeout without any byte read or written while a request is in flight; then the connection is closed. More than `upstream.writeTimeout` plus `upstream.queueTimeout`; `0s` is unlimited.',
+  ),
+});
+
+const hotPath = section({
+  enabled: flag(true).describe(
+    'Whether anonymous reads bypass Express and repeated responses are sent from the response cache.',
+  ),
+  maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
+    'Maximum entries in the response cache of each worker.',
+  ),
+  maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '128MiB' }).describe(
+    'Maximum bytes of the response cache, divided among the workers; in addition to `cache.maxBytes`.',
+  ),
+});
+
+const rateLimit = reloadable(
+  section({
+    perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
+      'Maximum requests per minute from one client address (IPv6: one /56 network); then 429. Counted across all instances on one Redis, without Redis per worker; `0` is unlimited.',
+    ),
+  }),
+);
+
+export const http = section({
+  clientMaxAge: reloadable(
+    duration({ min: '0s', max: '365d', byDefault: '60s' }).describe(
+      'Maximum `max-age` of a response: how long clients and downstream caches may reuse it.',
+    ),
+  ),
+  maxRequestLine: size({ min: '1KiB', max: '1MiB', byDefault: '8KiB' }).describe(
+    'Maximum bytes of a request line; longer ones get 414.',
+  ),
+  maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '1MiB' }).describe(
+    'Maximum bytes of a request body; larger ones get 413.',
+  ),
+  bodiesMaxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
+    'Maximum bytes of all buffered request bodies, divided among the workers, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
+  ),
+  gzipMinBytes: reloadable(
+    size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(
+      'Minimum bytes of a response that is compressed for clients that accept gzip.',
+    ),
+  ),
+  trustedProxies: reloadable(
+    list({
+      allowed: 'IP addresses, networks such as `10.0.0.0/8`, or loopback, linklocal, uniquelocal',
+      read: readNetwork,
+    })
+      .nullable()
+      .default(null)
+      .describe(
+        'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
+      ),
+  ),
+  rateLimit,
+  hotPath,
+});
+
+export const admin = section({
+  host: host
+    .prefault('127.0.0.1')
+    .describe(
+      'Address of the admin listener (health, metrics, purge); any but loopback needs `admin.token`.',
+    ),
+  port: wholeNumber({ min: 0, max: 65_535, byDefault: 9090 }).describe(
+    'TCP port of the admin listener; `0` selects a free port.',
+  ),
+  token: text({
+    allowed: '16 to 256 printable ASCII characters without spaces',
+    pattern: /^[\x21-\x7e]{16,256}$/,
+  })
+    .nullable()
+    .default(null)
+    .describe(
+      'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
+    ),
+  maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
+    'Maximum event loop delay (99th percentile over a second) at which `/readyz` reports ready; `0ms` disables the check.',
+  ),
+});
+
+export const log = section({
+  level: reloadable(oneOf(LOG_LEVELS, 'info').describe(`Minimum log level: ${LOG_LEVELS.join(', ')}.`)),
+});
+
+export const tracing = section({
+  endpoint: normalised({
+    allowed: 'the whole http:// or https:// address, such as http://collector:4318/v1/traces',
+    read: (given) => readWebUrl(given) && given,
+  })
+    .nullable()
+    .default(null)
+    .describe(
+      'URL to which traces are exported (OTLP over HTTP as JSON), such as `http://collector:4318/v1/traces`; without it tracing is disabled.',
+    ),
+  samplePercent: wholeNumber({ min: 0, max: 100, byDefault: 100 }).describe(
+    'Percentage of requests that are traced, unless their `traceparent` decides.',
+  ),
+});

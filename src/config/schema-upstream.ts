@@ -1,0 +1,92 @@
+// Keys of the Handle server: addresses, timeouts, limits and circuit breaker.
+import { readFingerprints, readOrigin } from './addresses.js';
+import { duration, flag, list, normalised, section, size, text, wholeNumber } from './fields.js';
+
+const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
+
+const breaker = section({
+  failures: wholeNumber({ min: 1, max: 10_000, byDefault: 10 }).describe(
+    'Number of consecutive failures that opens the circuit breaker of a server. A failed connection counts each time, any other failure once per handle; 500 and invalid responses need ten times as many handles.',
+  ),
+  openFor: duration({ min: '10ms', max: '1h', byDefault: '5s' }).describe(
+    'Period of an open circuit breaker: an unreachable server is not contacted in it, any other server gets requests for at most `failures` handles.',
+  ),
+});
+
+const trust = {
+  caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
+    .nullable()
+    .default(null)
+    .describe('PEM file of the certificate authority that signed the certificates of upstream and mirrors.'),
+  fingerprint: normalised({
+    allowed: 'a SHA-256 fingerprint: 64 hex digits, colons between the pairs or not; several with commas',
+    read: readFingerprints,
+  })
+    .nullable()
+    .default(null)
+    .describe(
+      'SHA-256 fingerprints of the only accepted certificates of upstream and mirrors, in hex with or without colons, separated by commas.',
+    ),
+};
+
+const times = {
+  timeout: duration({ min: '10ms', max: '10m', byDefault: '10s' }).describe(
+    'Timeout for a read at the upstream, mirrors included.',
+  ),
+  failoverAfter: duration({ min: '10ms', max: '10m', byDefault: '3s' }).describe(
+    'Timeout for a read at one server; then the next mirror is tried.',
+  ),
+  writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
+    'Timeout for a write or any other forwarded request.',
+  ),
+  staleAfter: duration({ min: '1ms', max: '10m', byDefault: '1.8s' }).describe(
+    'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
+  ),
+  retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
+    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; `0s` disables both.',
+  ),
+  maxRest: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
+    'Maximum time a server is not contacted after it sent 429 or 503 with `Retry-After`; `0s` ignores `Retry-After`.',
+  ),
+};
+
+const limits = {
+  connections: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
+    'Maximum connections to each server, divided among the workers.',
+  ),
+  concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
+    'Maximum concurrent reads per server, divided among the workers; the same bound applies to forwarded requests.',
+  ),
+  queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
+    'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`, divided among the workers; beyond it a stale record is served, or 503.',
+  ),
+  queueTimeout: duration({ min: '1ms', max: '10m', byDefault: '2s' }).describe(
+    'Timeout for waiting in the queue; then a stale record is served, or 503.',
+  ),
+  maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '16MiB' }).describe(
+    'Maximum bytes of an upstream response; a larger one is a failure.',
+  ),
+};
+
+export const upstream = section({
+  url: normalised({ allowed: ORIGIN, read: readOrigin })
+    .nullable()
+    .default(null)
+    .describe('Address of the Handle server, such as `https://handle.example.org:8000`; required.'),
+  mirrors: list({ allowed: 'http:// or https:// addresses', read: readOrigin })
+    .nullable()
+    .default(null)
+    .describe(
+      'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
+    ),
+  mirrorMaxTtl: duration({ min: '0s', max: '365d', byDefault: '1m' }).describe(
+    'Maximum lag of a mirror: the maximum TTL of its records, and the time after a write in which only the primary is read.',
+  ),
+  ...trust,
+  ...times,
+  ...limits,
+  caseSensitive: flag(false).describe(
+    'Whether the upstream distinguishes handles whose suffixes differ only in case.',
+  ),
+  breaker,
+});
