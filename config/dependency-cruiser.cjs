@@ -19,7 +19,7 @@ const modules = {
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
-  admin: ['html', 'resolver', 'cache', 'observe', ...KERNEL],
+  admin: ['http', 'html', 'resolver', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],

@@ -106,11 +106,13 @@ interface ErrorDetails {
   upstreamStatus?: number;
 }
 
-/** An error of this proxy. `detail` is for the client, `cause` for the log. */
+/** An error of this proxy. `message` and `detail` are for the client, `cause` for the log. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly responseCode: number;
+  /** `message` without the title. */
+  readonly detail: string | undefined;
   readonly upstreamAnswer: UpstreamAnswer | undefined;
   /** HTTP status of the upstream response that caused the error. */
   readonly upstreamStatus: number | undefined;
@@ -125,6 +127,7 @@ export class ServiceError extends Error {
     this.code = code;
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
+    this.detail = message ?? detail;
     this.upstreamAnswer = upstreamAnswer;
     this.upstreamStatus = upstreamStatus ?? upstreamAnswer?.status;
     this.retryAfterSeconds =

@@ -6,7 +6,7 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express';
-import type { ErrorCode } from '../errors.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/readiness.js';
 import { createApi } from './api.js';
@@ -66,12 +66,11 @@ export function createAdminApp(deps: AdminDeps): Express {
   return app;
 }
 
-/** What Express makes of a body or a path that it cannot read is the caller's fault. */
-function refusalOf(error: unknown): [code: ErrorCode, detail: string] | undefined {
-  const { status, type } = error as { status?: unknown; type?: unknown };
-  if (status === 413) return ['BODY_TOO_LARGE', 'send fewer handles at a time'];
-  if (status === 400 && typeof type === 'string') return ['ADMIN_BAD_BODY', 'the body is not JSON'];
-  return undefined;
+/** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
+function refusalOf(error: unknown): [code: ErrorCode, detail: string | undefined] | undefined {
+  if (error instanceof ServiceError) return [error.code, error.detail];
+  const { status } = error as { status?: unknown };
+  return status === 400 ? ['BAD_REQUEST', 'the path is not percent-encoded'] : undefined;
 }
 
 /** The state of a moment: an old one would mislead whoever reads it. */

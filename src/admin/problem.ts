@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { CATALOGUE, type ErrorCode } from '../errors.js';
 
 /** `type` is left out: it is `about:blank` then (RFC 9457 §3.1.1); `code` is the name in our catalogue. */
-export function sendProblem(res: Response, code: ErrorCode, detail: string): void {
+export function sendProblem(res: Response, code: ErrorCode, detail: string | undefined): void {
   const { status, title, responseCode } = CATALOGUE[code];
   const problem = { title, status, code, responseCode, detail };
   res.status(status).type('application/problem+json').send(JSON.stringify(problem));

@@ -54,10 +54,10 @@ function makeForwarder({ config, upstreamUrl, pseudonym }: Parts, agent: Agent):
 
 function makeWithBody({ http }: Parts['config']): WithBody {
   const { maxBodySize, bodiesMaxBytes } = http;
-  // One body of the greatest size always has room.
+  // One body of the maximum size is always accepted.
   return createWithBody({
     maxBodyBytes: maxBodySize,
-    roomBytes: Math.max(maxBodySize, bodiesMaxBytes),
+    maxTotalBytes: Math.max(maxBodySize, bodiesMaxBytes),
   });
 }
 

@@ -1,117 +1,152 @@
-// Reads the body of a request that is passed on, as a whole, before anything is taken for it.
+// The only reader of request bodies: each as a whole, within a limit of its own and one for all, and as JSON.
 import type { IncomingMessage } from 'node:http';
-import { ServiceError } from '../errors.js';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { type ErrorCode, ServiceError } from '../errors.js';
 
 export interface RequestBodyDeps {
   maxBodyBytes: number;
-  /** What all bodies under way may take together. */
-  roomBytes: number;
+  /** Maximum memory of all bodies together. */
+  maxTotalBytes: number;
 }
 
 /**
- * Does the work once the body is here; its memory counts until the work is done.
+ * Receives the body and passes it to `work`; its memory counts until the work is done.
  *
  * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST when it breaks off
  */
 export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/** When somebody whose body found no room may come again. */
-const COME_AGAIN_MS = 1000;
+/** `Retry-After` of a body that was refused for lack of memory. */
+const RETRY_AFTER_MS = 1000;
 
 interface Upload {
   refuse: (failure: ServiceError) => void;
 }
 
-/** Who receives, and how much memory all bodies take. */
-interface Room {
-  unfinished: Set<Upload>;
+/** The memory of all bodies, and those that are still arriving, oldest first. */
+interface MemoryBudget {
+  arriving: Set<Upload>;
   add: (bytes: number) => void;
   free: (bytes: number) => void;
 }
 
-/**
- * Who sends slowly keeps nobody from writing: no handle is fenced and no turn is taken while a body
- * trickles in. How long one may take is up to the server.
- */
-export function createWithBody({ maxBodyBytes, roomBytes }: RequestBodyDeps): WithBody {
-  const room = createRoom(roomBytes);
+/** The server's `requestTimeout` bounds how long a body may take. */
+export function createWithBody({ maxBodyBytes, maxTotalBytes }: RequestBodyDeps): WithBody {
+  const budget = createMemoryBudget(maxTotalBytes);
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    const body = await receive(req, room, maxBodyBytes);
+    const body = await receive(req, budget, maxBodyBytes);
     try {
       return await work(body);
     } finally {
-      room.free(body.length);
+      budget.free(body.length);
     }
   };
 }
 
-/**
- * The body that has been on its way longest has to go first, because those of honest callers arrive
- * within moments.
- */
-function createRoom(roomBytes: number): Room {
-  const unfinished = new Set<Upload>();
+/** Above the limit the oldest upload is refused: those of honest clients arrive within moments. */
+function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
+  const arriving = new Set<Upload>();
   const detail = 'too many bodies are on their way';
-  let takenBytes = 0;
+  let usedBytes = 0;
   return {
-    unfinished,
+    arriving,
     add(bytes) {
-      takenBytes += bytes;
-      for (const oldest of unfinished) {
-        if (takenBytes <= roomBytes) return;
-        oldest.refuse(new ServiceError('OVERLOADED', { detail, retryAfterMs: COME_AGAIN_MS }));
+      usedBytes += bytes;
+      for (const oldest of arriving) {
+        if (usedBytes <= maxTotalBytes) return;
+        oldest.refuse(new ServiceError('OVERLOADED', { detail, retryAfterMs: RETRY_AFTER_MS }));
       }
     },
     free(bytes) {
-      takenBytes -= bytes;
+      usedBytes -= bytes;
     },
   };
 }
 
-function receive(req: IncomingMessage, room: Room, maxBodyBytes: number): Promise<Buffer> {
+function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
   return new Promise((resolve, reject) => {
     const stop = (): void => {
-      room.unfinished.delete(upload);
-      req.off('data', take).off('end', finish).off('close', breakOff);
+      budget.arriving.delete(upload);
+      req.off('data', onData).off('end', onEnd).off('close', onClose);
     };
     const refuse = (failure: ServiceError): void => {
       stop();
-      room.free(size);
-      // What still comes is read and dropped: it is not the next request.
+      budget.free(size);
+      // The rest is read and dropped, so that it is not taken for the next request.
       req.resume();
       reject(failure);
     };
-    const take = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       bytes = append(bytes, size, chunk);
       size += chunk.length;
-      room.add(chunk.length);
-      if (size > maxBodyBytes && room.unfinished.has(upload)) refuse(tooLarge(maxBodyBytes));
+      budget.add(chunk.length);
+      if (size > maxBodyBytes && budget.arriving.has(upload)) refuse(tooLarge(maxBodyBytes));
     };
-    const finish = (): void => {
+    const onEnd = (): void => {
       stop();
       resolve(bytes.subarray(0, size));
     };
-    const breakOff = (): void => {
+    const onClose = (): void => {
       refuse(new ServiceError('BAD_REQUEST', { detail: 'the body broke off' }));
     };
     const upload: Upload = { refuse };
-    room.unfinished.add(upload);
-    req.on('data', take).once('end', finish).once('close', breakOff);
+    budget.arriving.add(upload);
+    req.on('data', onData).once('end', onEnd).once('close', onClose);
     req.on('error', () => undefined);
   });
 }
 
-/** One buffer that grows: a list of chunks of a byte each would take a hundred times what they hold. */
+/** One buffer that grows: a list of chunks of one byte each would take a hundred times their memory. */
 function append(bytes: Buffer, size: number, chunk: Buffer): Buffer {
   const needed = size + chunk.length;
-  const roomy = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
-  if (roomy !== bytes) bytes.copy(roomy, 0, 0, size);
-  chunk.copy(roomy, size);
-  return roomy;
+  const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
+  if (target !== bytes) bytes.copy(target, 0, 0, size);
+  chunk.copy(target, size);
+  return target;
 }
 
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
+
+export interface JsonBodyOptions {
+  /** `Content-Encoding` of the request. */
+  encoding: string | undefined;
+  /** Maximum size after decompression. */
+  maxBodyBytes: number;
+  /** Error codes of the interface: for a body that is not JSON, and for an unknown encoding. */
+  codes: { invalid: ErrorCode; encoding: ErrorCode };
+}
+
+/** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
+export async function parseJsonBody(body: Buffer, options: JsonBodyOptions): Promise<unknown> {
+  const bytes = await decompress(body, options);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ServiceError(options.codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
+  }
+}
+
+const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
+
+async function decompress(body: Buffer, options: JsonBodyOptions): Promise<Buffer> {
+  const { encoding = 'identity', maxBodyBytes, codes } = options;
+  const name = encoding.trim().toLowerCase();
+  if (name === 'identity') return body;
+  if (!Object.hasOwn(DECOMPRESS, name)) {
+    throw new ServiceError(codes.encoding, {
+      detail: `unknown Content-Encoding ${JSON.stringify(encoding)}`,
+    });
+  }
+  try {
+    return await DECOMPRESS[name as keyof typeof DECOMPRESS](body, { maxOutputLength: maxBodyBytes });
+  } catch (cause) {
+    if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBodyBytes);
+    throw new ServiceError(codes.invalid, { detail: `not valid ${name}`, cause });
+  }
+}

@@ -1,8 +1,7 @@
-// The JSON body of a PUT or POST: media type, content coding, syntax.
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+// The JSON body of a PUT or POST and its media type.
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
+import { parseJsonBody } from '../http/request-body.js';
 import type { V2Deps } from './deps.js';
 
 /** `application/x-json` of the original service is older than RFC 8259. */
@@ -30,33 +29,10 @@ export function withJson<T>(
   req: Request,
   work: (json: unknown) => Promise<T>,
 ): Promise<T> {
-  const encoding = req.headers['content-encoding'];
-  return withBody(req, async (body) => work(parse(await decompress(body, encoding, settings.maxBodyBytes))));
-}
-
-function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError('V2_BAD_BODY', { detail: `not valid UTF-8 JSON (${reason})`, cause });
-  }
-}
-
-const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
-
-async function decompress(body: Buffer, encoding = 'identity', maxBytes: number): Promise<Buffer> {
-  const name = encoding.trim().toLowerCase();
-  if (name === 'identity') return body;
-  if (!Object.hasOwn(DECOMPRESS, name)) {
-    throw new ServiceError('V2_NOT_JSON', { detail: `unknown Content-Encoding ${JSON.stringify(encoding)}` });
-  }
-  try {
-    return await DECOMPRESS[name as keyof typeof DECOMPRESS](body, { maxOutputLength: maxBytes });
-  } catch (cause) {
-    if ((cause as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBytes} bytes are accepted` });
-    }
-    throw new ServiceError('V2_BAD_BODY', { detail: `not valid ${name}`, cause });
-  }
+  const options = {
+    encoding: req.headers['content-encoding'],
+    maxBodyBytes: settings.maxBodyBytes,
+    codes: { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' },
+  } as const;
+  return withBody(req, async (body) => work(await parseJsonBody(body, options)));
 }

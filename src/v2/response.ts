@@ -1,11 +1,12 @@
 // Sends the responses of ePIC v2, failures as problem JSON (RFC 9457).
 import { STATUS_CODES } from 'node:http';
 import type { Response } from 'express';
-import { ServiceError } from '../errors.js';
+import type { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
+import { asServiceError } from '../http/error-reply.js';
 import type { V2Deps } from './deps.js';
 
 interface Payload {
@@ -78,10 +79,4 @@ function statusOf(failure: ServiceError): { status: number; retryAfter: string |
 function resultOf(status: number): 'error' | 'refused' | 'invalid' {
   if (status >= 500) return 'error';
   return status === 401 || status === 403 ? 'refused' : 'invalid';
-}
-
-function asServiceError(error: unknown, onUnexpected: (error: unknown) => void): ServiceError {
-  if (error instanceof ServiceError) return error;
-  onUnexpected(error);
-  return new ServiceError('INTERNAL', { cause: error });
 }

@@ -1,4 +1,5 @@
 // What an operator can ask and change at run time, beside purging.
+import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -89,6 +90,33 @@ test.each<[what: string, body: string | object]>([
   expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY', status: 400 });
   await proxy.ask(PATH);
   expect(upstream.asked).toBe(1);
+});
+
+test('a body that is not UTF-8 is refused', async () => {
+  const proxy = await startProxy();
+  const body = Buffer.from('{"handle":"21.T1/\u00e4"}', 'latin1');
+  const answer = await request(proxy.app.admin)
+    .post('/purge')
+    .set('Content-Type', 'application/octet-stream')
+    .send(body)
+    .expect(400);
+  expect(answer.body).toMatchObject({ code: 'ADMIN_BAD_BODY' });
+});
+
+test('a compressed body is read', async () => {
+  const proxy = await startProxy();
+  await request(proxy.app.admin)
+    .post('/purge')
+    .set('Content-Type', 'application/octet-stream')
+    .set('Content-Encoding', 'gzip')
+    .send(gzipSync('{"all":true}'))
+    .expect(200);
+});
+
+test('a path that is not percent-encoded is 400', async () => {
+  const proxy = await startProxy();
+  const answer = await request(proxy.app.admin).get('/status/%zz').expect(400);
+  expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' });
 });
 
 test('a body that is too large is refused', async () => {
