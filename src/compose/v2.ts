@@ -1,4 +1,4 @@
-// Makes ePIC v2: the second interface, on the same cache, resolver and connections.
+// Connects ePIC v2 to the resolver, the locks and the upstream client that the record interface uses.
 import type { Coordination } from '../coordination/coordination.js';
 import { lockAfterRead } from '../coordination/key-lock.js';
 import type { Config } from '../config/schema.js';
@@ -11,7 +11,7 @@ import type { V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
 import { type Parts, reportUnexpected } from './parts.js';
 
-export interface V2Parts {
+interface V2Parts {
   resolver: Resolver<unknown>;
   coordination: Pick<Coordination, 'lock' | 'unclaimed'>;
   records: RecordClient;
@@ -19,18 +19,15 @@ export interface V2Parts {
   reverse?: { lookup: ReverseLookup };
 }
 
-export function makeV2(
-  parts: Parts,
-  { resolver, coordination, records, withBody, reverse }: V2Parts,
-): V2Routes {
+export function makeV2(parts: Parts, made: V2Parts): V2Routes {
   const { config, metrics, now } = parts;
+  const { resolver, coordination, records, withBody, reverse } = made;
   const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
     records,
-    resolve: (handle, options) => resolver.resolve(handle, options),
-    fence: (handle) => resolver.fence(handle),
+    resolver,
     lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
     unclaimed: coordination.unclaimed,
     mayDelete: (handle) => allowsDeletion(rules, 'handle', handle),
@@ -43,17 +40,10 @@ export function makeV2(
   });
 }
 
-function settingsOf({ v2, http }: Config): V2Settings {
-  const { anonymousRead, realm, publicUrl, admin, search } = v2;
-  return {
-    anonymousRead,
-    realm,
-    publicUrl,
-    prefixes: v2.prefixes ?? [],
-    identities: new Map(v2.identities ?? []),
-    admin,
-    search,
-    maxBodyBytes: http.maxBodySize,
-    clientMaxAgeMs: http.clientMaxAge,
-  };
-}
+const settingsOf = ({ v2, http }: Config): V2Settings => ({
+  ...v2,
+  prefixes: v2.prefixes ?? [],
+  identities: new Map(v2.identities ?? []),
+  maxBodyBytes: http.maxBodySize,
+  clientMaxAgeMs: http.clientMaxAge,
+});

@@ -2,8 +2,9 @@
 import type { Request, Response } from 'express';
 import type { LockedWork } from '../coordination/key-lock.js';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
+import type { ReportUnexpected } from '../http/error-reply.js';
 import type { WithBody } from '../http/request-body.js';
-import type { Resolution, StaleReason } from '../resolver/resolution.js';
+import type { StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
@@ -28,8 +29,7 @@ export interface V2Deps {
   settings: V2Settings;
   withBody: WithBody;
   records: RecordClient;
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
-  fence: Resolver<unknown>['fence'];
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence'>;
   /** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
   lock: <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
   /** Minted names whose response was lost, for the same POST sent again. */
@@ -37,7 +37,7 @@ export interface V2Deps {
   mayDelete: (handle: string) => boolean;
   reverseLookup?: ReverseLookup;
   onStale: (reason: StaleReason) => void;
-  onUnexpected: (error: unknown) => void;
+  onUnexpected: ReportUnexpected;
   now: () => number;
 }
 

@@ -11,7 +11,7 @@ import { readAsCaller } from './read.js';
 import { refusalError } from './refusal.js';
 import type { WritePlan } from './translation/write-plan.js';
 
-type WriteDeps = Pick<V2Deps, 'records' | 'fence'>;
+type WriteDeps = Pick<V2Deps, 'records' | 'resolver'>;
 
 interface WriteTarget {
   login: Login;
@@ -33,7 +33,7 @@ type Step = () => Promise<RecordAnswer>;
 export async function createRecord(deps: WriteDeps, write: RecordWrite): Promise<'created' | 'exists'> {
   const { login, handle, values } = write;
   const { authorization } = login;
-  const fence = await deps.fence(handle);
+  const fence = await deps.resolver.fence(handle);
   const attempt = await attemptStep(() =>
     deps.records.put(handle, { authorization, values, overwrite: false }),
   );
@@ -81,11 +81,11 @@ function stepsOf({ records }: WriteDeps, { login, handle, plan }: WriteTarget & 
  * @throws ServiceError for the first step that was not carried out
  */
 export async function runFenced(
-  { fence: raiseFence }: Pick<WriteDeps, 'fence'>,
+  { resolver }: Pick<WriteDeps, 'resolver'>,
   handle: string,
   steps: readonly Step[],
 ): Promise<RecordAnswer | undefined> {
-  const fence = await raiseFence(handle);
+  const fence = await resolver.fence(handle);
   const attempts: Attempt[] = [];
   for (const step of steps) {
     const attempt = await attemptStep(step);

@@ -93,14 +93,14 @@ export async function readAsCaller(
  * @throws ServiceError when the Handle server refuses or fails
  */
 export async function readPublic(
-  deps: Pick<V2Deps, 'resolve'>,
+  deps: Pick<V2Deps, 'resolver'>,
   handle: string,
 ): Promise<HandleValue[] | undefined> {
   return valuesOf(await resolvePublic(deps, handle));
 }
 
-async function resolvePublic({ resolve }: Pick<V2Deps, 'resolve'>, handle: string): Promise<FromEntry> {
-  const resolution = await resolve(handle, { authoritative: false });
+async function resolvePublic({ resolver }: Pick<V2Deps, 'resolver'>, handle: string): Promise<FromEntry> {
+  const resolution = await resolver.resolve(handle, { authoritative: false });
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
   const responseCode = members['responseCode'] as number;

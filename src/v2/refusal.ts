@@ -9,7 +9,7 @@ type Refusal = [code: ErrorCode, detail?: string];
 
 const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
 
-const FORBIDDEN: Refusal = ['V2_FORBIDDEN', 'its HS_ADMIN values do not give you the right to'];
+const FORBIDDEN: Refusal = ['V2_FORBIDDEN', 'no HS_ADMIN value of the record gives you the right to it'];
 
 const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
@@ -60,7 +60,7 @@ function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 're
 function classifyStatus(status: number): Refusal {
   if (status === 403) return FORBIDDEN;
   if (status === 404) return ['V2_NOT_FOUND'];
-  if (status === 413) return ['BODY_TOO_LARGE', 'for the Handle server'];
-  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'for the Handle server'];
+  if (status === 413) return ['BODY_TOO_LARGE', 'the Handle server rejects it'];
+  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'the Handle server rejects it'];
   return ['V2_REJECTED', `HTTP ${status}`];
 }

@@ -69,8 +69,10 @@ export async function searchHandles(deps: V2Deps, call: Call, search: HandleSear
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
   const found = await reverseLookup({ ...search, limit: size, authorization });
-  if (found === 'unauthorized') throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'for a search' });
-  if (found === 'forbidden') throw new ServiceError('V2_FORBIDDEN', { detail: 'a search' });
+  if (found === 'unauthorized')
+    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse look-up service rejects it' });
+  if (found === 'forbidden')
+    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse look-up service rejects it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
   return pageOf(found.slice(0, size), search);
 }

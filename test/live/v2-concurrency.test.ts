@@ -1,4 +1,4 @@
-// Fifty clients change one handle at once through two instances on one Redis: no update is lost.
+// Fifty clients update one handle concurrently through two instances on one Redis: no update is lost.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/search.js';
@@ -17,9 +17,9 @@ describeWithRedis('fifty clients on two instances', () => {
   });
   afterAll(() => redis.stop());
 
-  /** An instance of its own process that has found its Redis. */
+  /** An instance in its own process that is connected to Redis. */
   async function startInstance(upstreamUrl: string): Promise<AskV2> {
-    // Nobody is to be sent away: fifty clients take their turn for longer than a real one would wait.
+    // No 503: fifty clients wait longer than a real one would.
     const env = { V2_LOCK_WAIT: '60s' };
     const proxy = await startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
     return askV2(proxy.url);
@@ -40,14 +40,14 @@ describeWithRedis('fifty clients on two instances', () => {
   const addOneTo = async (v2: AskV2, { value, tag }: Awaited<ReturnType<typeof look>>): Promise<number> =>
     (await v2(NAME, { method: 'PUT', body: count(value + 1), headers: { 'If-Match': tag } })).status;
 
-  /** Looks and adds until nobody was faster. */
+  /** Reads and increments until the condition holds. */
   async function addOne(v2: AskV2): Promise<void> {
     let status = 412;
     while (status === 412) status = await addOneTo(v2, await look(v2));
     expect(status).toBe(204);
   }
 
-  test('one of fifty equal tags passes, and when all have added one the sum is fifty', async () => {
+  test('one of fifty equal If-Match passes, and fifty increments give fifty', async () => {
     const [one, other] = await startTwo();
     expect((await one(NAME, { method: 'PUT', body: count(0) })).status).toBe(201);
     const clients = Array.from({ length: CLIENTS }, (_, at) => (at % 2 === 0 ? one : other));
@@ -55,7 +55,7 @@ describeWithRedis('fifty clients on two instances', () => {
     const statuses = await Promise.all(clients.map((v2, at) => addOneTo(v2, seen[at]!)));
     const losers = clients.filter((_, at) => statuses[at] === 412);
     expect([statuses.filter((status) => status === 204).length, losers.length]).toEqual([1, CLIENTS - 1]);
-    // The more retry together, the more of them in vain: so many that they still meet.
+    // Few enough that retries succeed, and enough that they still collide.
     await mapLimited(losers, 10, addOne);
     expect((await look(other)).value).toBe(CLIENTS);
   });

@@ -1,21 +1,22 @@
-// The README's section on ePIC v2: its curl lines, run as they stand there before the demo.
+// Runs the curl commands of src/v2/README.md against the demo.
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { readme } from '../support/markdown.js';
 import { startProgram } from '../support/built-proxy.js';
 
 const END = '\n(end of answer)\n';
-/** A command with what it is answered: the status, and a part of the answer. */
+/** A command, the status of its response, and a part of the body. */
 const ANSWERED = /^(curl .*\S) +# (\d{3})(?: (.+))?$/;
 
-const [, block = ''] = /^## ePIC v2$.*?^```sh\n(.*?)^```$/ms.exec(readme()) ?? [];
+const readme = readFileSync(new URL('../../src/v2/README.md', import.meta.url), 'utf8');
+const [, block = ''] = /^```sh\n(.*?)^```$/ms.exec(readme) ?? [];
 const lines = block.split('\n').slice(0, -1);
-const promised = lines.flatMap((line) => {
+const expected = lines.flatMap((line) => {
   const [, command, status, part = ''] = ANSWERED.exec(line) ?? [];
   return command === undefined ? [] : [{ command, status, part }];
 });
 
-/** What `npm run demo` starts after the build; the address that it names. */
+/** Starts what `npm run demo` starts after the build, and returns its URL. */
 async function startDemo(): Promise<string> {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   const { stdout } = startProgram(['dist-demo/test/handle-server/main.js'], ports);
@@ -23,7 +24,7 @@ async function startDemo(): Promise<string> {
   return /http:\/\/127\.0\.0\.1:\d+/.exec(stdout())![0];
 }
 
-/** The whole block in one shell, because its lines build on each other. */
+/** Runs the block in one shell: later lines use variables of earlier ones. */
 function run(url: string): string[] {
   const script = lines
     .map((line) => line.replace(ANSWERED, `$1 -s -w '\\n%{http_code}${END}'`))
@@ -32,11 +33,11 @@ function run(url: string): string[] {
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split(END).slice(0, -1);
 }
 
-test('every command of the block is answered as it says', async () => {
-  expect(promised.length).toBeGreaterThan(10);
+test('every command of the block gets the response behind it', async () => {
+  expect(expected.length).toBeGreaterThan(10);
   const answers = run(await startDemo());
-  expect(answers).toHaveLength(promised.length);
-  promised.forEach(({ command, status, part }, at) => {
+  expect(answers).toHaveLength(expected.length);
+  expected.forEach(({ command, status, part }, at) => {
     expect(`${command}\n${answers[at]}`).toMatch(new RegExp(`\\n${status}$`));
     expect(answers[at], command).toContain(part);
   });

@@ -1,4 +1,4 @@
-// ePIC v2 over real sockets: who may read, write and delete is what the Handle server says.
+// ePIC v2 over real sockets: the Handle server decides about logins and rights.
 import nock from 'nock';
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ async function start(env: Record<string, string> = {}): Promise<{ v2: AskV2 }> {
 
 const newName = (): string => `21.T11998/V2-${randomUUID().toUpperCase()}`;
 
-describe('who may', () => {
+describe('rights', () => {
   test.each(['GET', 'PUT', 'DELETE'])('a wrong password is 401 with a challenge: %s', async (method) => {
     const { v2 } = await start({ DELETION_HANDLES: 'true' });
     const as = `Basic ${Buffer.from('300%3A21.T11998/USER01:wrong').toString('base64')}`;
@@ -29,7 +29,7 @@ describe('who may', () => {
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
   });
 
-  test("another user's handle can be read, and not be changed", async () => {
+  test("another user's handle can be read but not changed", async () => {
     const { v2 } = await start({ DELETION_HANDLES: 'true' });
     expect((await v2('/21.T11998/private', { as: USER02 })).status).toBe(200);
     const put = await v2('/21.T11998/private', { method: 'PUT', as: USER02, body: [urlTo('mine')] });
@@ -38,7 +38,7 @@ describe('who may', () => {
     expect(gist(await v2('/21.T11998/private'))[0]).toEqual([1, 'URL', 'https://example.org/private']);
   });
 
-  test('a configured name is the identity it stands for', async () => {
+  test('a name of v2.identities has the rights of its identity', async () => {
     const { v2 } = await start({ V2_IDENTITIES: 'alice=300:21.T11998/USER01' });
     const as = `Basic ${Buffer.from('alice:password').toString('base64')}`;
     expect((await v2(`/${newName()}`, { method: 'PUT', as, body: [urlTo('x')] })).status).toBe(201);

@@ -1,4 +1,4 @@
-// ePIC v2 over real sockets: what is written through it, read back through both interfaces.
+// ePIC v2 over real sockets: writes, read back through both interfaces.
 import nock from 'nock';
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -66,7 +66,7 @@ describe('a new handle', () => {
     ]);
   });
 
-  test('is there for the record interface at once, where it was unknown before', async () => {
+  test('is visible through the record interface at once, after a 404', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     expect((await proxy.ask(`/api/handles/${name}`)).status).toBe(404);
@@ -94,7 +94,7 @@ describe('a new handle', () => {
 });
 
 describe('an update', () => {
-  test('is 204, has the tag of what is there now, and both interfaces show it', async () => {
+  test('is 204 with the ETag of the stored record, visible through both interfaces', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     const created = await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });
@@ -108,7 +108,7 @@ describe('an update', () => {
     expect(recordData(await proxy.ask(`/api/handles/${name}?index=1`))).toEqual(['https://example.org/two']);
   });
 
-  test('with the tag of the present passes, with an old one is 412', async () => {
+  test('passes with the current ETag, and is 412 with an old one', async () => {
     const { v2 } = await start();
     const name = newName();
     const { etag = '' } = (await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] })).headers;
@@ -119,7 +119,7 @@ describe('an update', () => {
     expect(gist(await v2(`/${name}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
   });
 
-  test('takes what GET gave, and changes nothing', async () => {
+  test('with the list of a GET changes nothing', async () => {
     const { v2 } = await start();
     const before = await v2('/21.T11998/DEMO');
     const put = await v2('/21.T11998/DEMO', { method: 'PUT', body: before.text });
@@ -127,7 +127,7 @@ describe('an update', () => {
     expect((await v2('/21.T11998/DEMO')).text).toBe(before.text);
   });
 
-  test('keeps a secret key that nobody sees', async () => {
+  test('keeps a secret key', async () => {
     const { v2, proxy } = await start();
     const name = newName();
     demo.put(name, [
@@ -150,7 +150,7 @@ describe('an update', () => {
     expect(taken.status).toBe(400);
   });
 
-  test('through the record interface is seen through v2', async () => {
+  test('through the record interface is visible through v2', async () => {
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });
@@ -164,7 +164,7 @@ describe('an update', () => {
     expect(gist(await v2(`/${name}`, { as: null }))[0]).toEqual([1, 'URL', 'https://example.org/record']);
   });
 
-  test('that would lock the caller out is refused', async () => {
+  test('that would lock the caller out is rejected', async () => {
     const { v2 } = await start();
     const name = newName();
     const stranger = { type: 'HS_ADMIN', parsed_data: adminOf('21.T11998/USER02', 300) };
@@ -176,7 +176,7 @@ describe('an update', () => {
 });
 
 describe('POST', () => {
-  test('twice makes two handles with names of their own', async () => {
+  test('twice makes two handles', async () => {
     const { v2, proxy } = await start();
     const post = (): Promise<Asked> =>
       v2('/21.T11998?prefix=a-&suffix=-z', { method: 'POST', body: [urlTo('one')] });
@@ -202,7 +202,7 @@ describe('POST', () => {
     expect((await post('two')).status).toBe(412);
   });
 
-  test('that the server carries out without answering makes one handle', async () => {
+  test('without an upstream response makes one handle', async () => {
     const { v2 } = await start({ UPSTREAM_WRITE_TIMEOUT: '300ms' });
     const headers = { 'Idempotency-Key': randomUUID() };
     demo.fail('hang', { times: 1 });
@@ -215,7 +215,7 @@ describe('POST', () => {
 });
 
 describe('DELETE', () => {
-  test('is refused with a reason, and 404 for a handle that is missing', async () => {
+  test('is 403 with a reason, and 404 for a missing handle', async () => {
     const { v2 } = await start();
     const refused = await v2('/21.T11998/page', { method: 'DELETE' });
     expect(refused.status).toBe(403);
@@ -226,7 +226,7 @@ describe('DELETE', () => {
     expect((await v2(`/${newName()}`, { method: 'DELETE' })).status).toBe(404);
   });
 
-  test('where it is allowed is 204, and gone for both interfaces', async () => {
+  test('is 204 where it is allowed, and both interfaces answer 404', async () => {
     const { v2, proxy } = await start({ DELETION_HANDLES: 'true' });
     const name = newName();
     await v2(`/${name}`, { method: 'PUT', body: [urlTo('one')] });

@@ -1,4 +1,4 @@
-// v2 value to record value and back is the identity, also with a Handle server's own reading in between.
+// Translating a v2 value to a record value and back is the identity, also through a Handle server.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
@@ -18,7 +18,7 @@ const handles = fc.oneof(
   texts.map((text) => `21.T1/${text}`),
   fc.constantFrom('0.NA/21.T1', '1:a/b:c', 'a/b\nc', ''),
 );
-/** What v2 never stores: seconds below zero, and times before 1970. */
+/** Seconds and times that v2 stores: not negative. */
 const uint31 = fc.nat(2 ** 31 - 1);
 const isoDates = uint31.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
 
@@ -53,7 +53,7 @@ const lives = fc.oneof(
   fc.record({ ttl_type: fc.constant(1 as const), ttl: isoDates }),
 );
 
-/** All that GET can show. */
+/** Every value that GET can show. */
 const v2Values: fc.Arbitrary<V2Value> = fc
   .record({
     idx: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 2 ** 31 - 1 })),
@@ -77,36 +77,36 @@ const v2Records = fc
   .uniqueArray(v2Values, { selector: ({ idx }) => idx, minLength: 1, maxLength: 5 })
   .map((values) => values.sort((one, other) => one.idx - other.idx));
 
-/** Sends a list, without the administrator that may be added. */
+/** Translates a list, without the added administrator. */
 const translated = (body: readonly object[]): HandleValue[] =>
   toRecord(readInputs(JSON.parse(JSON.stringify(body))), { automaticAdmin }).slice(0, body.length);
 
-/** What a Handle server makes of values that are sent to it. */
+/** The values as a Handle server stores and returns them. */
 const throughServer = (values: readonly HandleValue[]): HandleValue[] =>
   values.map((value) => valueToJson(valueFromJson(JSON.parse(JSON.stringify(value)), 0)));
 
 describe('a v2 list', () => {
-  test.prop([v2Records])('comes back from its record values as it was', (list) => {
+  test.prop([v2Records])('survives the translation to record values and back', (list) => {
     expect(toV2(translated(list))).toEqual(list);
   });
 
-  test.prop([v2Records])('comes back from a Handle server as it was', (list) => {
+  test.prop([v2Records])('survives a round trip through a Handle server', (list) => {
     expect(toV2(throughServer(translated(list)))).toEqual(list);
   });
 
-  test.prop([v2Records])('keeps its tag when it is sent back', (list) => {
+  test.prop([v2Records])('keeps its ETag when it is sent back', (list) => {
     const stored = throughServer(translated(list));
     expect(recordEtag(throughServer(translated(toV2(stored))))).toBe(recordEtag(stored));
   });
 
-  test.prop([v2Records])('that is sent back changes nothing on the server', (list) => {
+  test.prop([v2Records])('changes nothing on the server when it is sent back', (list) => {
     const stored = throughServer(translated(list));
     const next = translated(toV2(stored));
     const plan = planWrite({ current: stored, isFull: true, next });
     expect(plan.kind === 'whole' && throughServer(plan.values)).toEqual(stored);
   });
 
-  test.prop([v2Records])('means the same in the other forms clients write', (list) => {
+  test.prop([v2Records])('means the same in the other accepted spellings', (list) => {
     const rewritten = list.map(({ idx, privs, refs, ttl_type, ttl, parsed_data, ...value }, at) => ({
       ...value,
       idx: String(idx),
@@ -129,7 +129,7 @@ describe('a v2 list', () => {
 });
 
 describe('a text', () => {
-  test.prop([texts])('comes back in parsed_data or, with control characters, in data', (text) => {
+  test.prop([texts])('survives in parsed_data or, with control characters, in data', (text) => {
     const [shown] = toV2(throughServer(translated([{ type: 'X', parsed_data: text }])));
     expect(Buffer.from(shown!.data, 'base64').toString()).toBe(text);
     expect([text, null]).toContain(shown!.parsed_data);
@@ -140,7 +140,7 @@ describe('a text', () => {
     maxLength: 9,
   });
   test.prop([fc.oneof(texts, almostBase64)])(
-    'comes back from data too, unless it is canonical base64',
+    'survives in data too, unless it is canonical base64',
     (text) => {
       const [shown] = toV2(throughServer(translated([{ type: 'X', data: text }])));
       const bytes = Buffer.from(text, 'base64');

@@ -1,4 +1,4 @@
-// What a v2 body may say, and how it is told what is wrong with it.
+// Validation of a v2 body: accepted forms, and errors that name the property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { readInputs } from '../../src/v2/translation/schema.js';
@@ -18,7 +18,7 @@ const refusal = (body: unknown): string => {
 const url = { type: 'URL', parsed_data: 'x' };
 const noPerms = { type: 'HS_ADMIN', parsed_data: { adminId: 'a/b', adminIdIndex: 1, perms: {} } };
 
-describe('a body is refused, naming the value and the property, when', () => {
+describe('a body is rejected, naming the value and the property, when', () => {
   it.each<[string, unknown, string]>([
     ['it is an object', { values: [] }, 'give an array of values'],
     ['it is null', null, 'give an array of values'],
@@ -118,7 +118,7 @@ describe('idx', () => {
 });
 
 describe('the content', () => {
-  /** Sixty characters, and four more. */
+  /** A line of 60 characters, and four more. */
   const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
 
   it.each([
@@ -165,7 +165,7 @@ describe('the content', () => {
     expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
   });
 
-  it('of an administrator in its older bytes agrees with its parsed form, and stays older', () => {
+  it('of an administrator in the older encoding agrees with its parsed form, and keeps the encoding', () => {
     const all = Object.fromEntries(
       'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
         .split(' ')
@@ -233,13 +233,13 @@ describe('permissions', () => {
   });
 });
 
-it('passes over timestamps of all kinds and unknown properties', () => {
+it('ignores timestamps and unknown properties', () => {
   for (const timestamp of ['2013-11-26T11:58:14Z', 'yesterday', 1385467094, null, {}]) {
     expect(readOne({ timestamp, unknown: [1] })).toEqual(readOne({}));
   }
 });
 
-it('reads a hundred thousand references without holding up others for long', async () => {
+it('reads a hundred thousand references without blocking the event loop', async () => {
   const value = { ...url, refs: Array<string>(50).fill('1:a/b') };
   const ms = await cpuMs(() => {
     expect(readInputs(Array<typeof value>(2048).fill(value))).toHaveLength(2048);

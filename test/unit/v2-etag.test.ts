@@ -1,4 +1,4 @@
-// The tag of a record: the same for the same values, another for any difference a caller can see.
+// The ETag of a record: equal for equal values, different for every visible difference.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { recordEtag, lastModified } from '../../src/v2/conditions.js';
@@ -13,52 +13,49 @@ const value: HandleValue = {
   ],
 };
 const other = textValue(2, 'EMAIL');
-const tag = recordEtag([value, other]);
+const etag = recordEtag([value, other]);
 
 it('is strong and has 22 characters', () => {
-  expect(tag).toMatch(/^"[\w-]{22}"$/);
+  expect(etag).toMatch(/^"[\w-]{22}"$/);
 });
 
-describe('the tag stays when', () => {
+describe('the ETag stays when', () => {
   it.each<[string, HandleValue[]]>([
-    ['the values come in another order', [other, value]],
-    [
-      'the references come in another order',
-      [{ ...value, references: value.references!.toReversed() }, other],
-    ],
-    ['the timestamp is another', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
-    ['the same bytes come in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
-    ['the default permissions are written out', [{ ...value, permissions: '1110' }, other]],
-    ['a secret key comes in', [value, other, textValue(300, 'HS_SECKEY')]],
+    ['the values have another order', [other, value]],
+    ['the references have another order', [{ ...value, references: value.references!.toReversed() }, other]],
+    ['the timestamp is different', [{ ...value, timestamp: '2020-01-01T00:00:00Z' }, other]],
+    ['the same bytes are in base64', [{ ...value, data: { format: 'base64', value: 'eA==' } }, other]],
+    ['the default permissions are explicit', [{ ...value, permissions: '1110' }, other]],
+    ['a secret key is added', [value, other, textValue(300, 'HS_SECKEY')]],
   ])('%s', (_case, values) => {
-    expect(recordEtag(values)).toBe(tag);
+    expect(recordEtag(values)).toBe(etag);
   });
 });
 
-describe('the tag changes when', () => {
+describe('the ETag changes when', () => {
   it.each<[string, HandleValue[]]>([
-    ['a value goes', [value]],
-    ['an index is another', [{ ...value, index: 3 }, other]],
-    ['a type is another', [{ ...value, type: 'URN' }, other]],
-    ['a byte is another', [{ ...value, data: { format: 'string', value: 'y' } }, other]],
-    ['the ttl is another', [{ ...value, ttl: 1 }, other]],
+    ['a value is removed', [value]],
+    ['an index is different', [{ ...value, index: 3 }, other]],
+    ['a type is different', [{ ...value, type: 'URN' }, other]],
+    ['a byte is different', [{ ...value, data: { format: 'string', value: 'y' } }, other]],
+    ['the ttl is different', [{ ...value, ttl: 1 }, other]],
     ['the ttl is a date', [{ ...value, ttl: '2030-01-02T03:04:05Z' }, other]],
-    ['a reference is another', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
-    ['the permissions are others', [{ ...value, permissions: '1100' }, other]],
+    ['a reference is different', [{ ...value, references: [{ handle: 'a/c', index: 1 }] }, other]],
+    ['the permissions are different', [{ ...value, permissions: '1100' }, other]],
   ])('%s', (_case, values) => {
-    expect(recordEtag(values)).not.toBe(tag);
+    expect(recordEtag(values)).not.toBe(etag);
   });
 });
 
-describe('the date', () => {
-  it('is the newest of the values that are shown', () => {
+describe('Last-Modified', () => {
+  it('is the newest timestamp of the visible values', () => {
     const dates = ['2026-01-02T00:00:00Z', '2026-03-01T00:00:00Z', '2025-12-31T00:00:00Z'];
     const values = dates.map((timestamp, at) => ({ ...textValue(at + 1, 'X'), timestamp }));
     const secret = { ...textValue(300, 'HS_SECKEY'), timestamp: '2027-01-01T00:00:00Z' };
     expect(lastModified([...values, other, secret])).toEqual(new Date('2026-03-01T00:00:00Z'));
   });
 
-  it('is missing where no value has one', () => {
+  it('is missing without timestamps', () => {
     expect(lastModified([other])).toBeUndefined();
     expect(lastModified([])).toBeUndefined();
   });

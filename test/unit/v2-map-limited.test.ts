@@ -1,10 +1,10 @@
-// Work on many things, of which only some run at the same time.
+// Mapping with bounded concurrency.
 import { expect, test } from 'vitest';
 import { mapLimited } from '../../src/v2/search.js';
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('never runs more at once than allowed, and keeps the order', async () => {
+test('bounds the concurrency and keeps the order', async () => {
   let running = 0;
   let most = 0;
   const work = async (item: number): Promise<number> => {
@@ -18,7 +18,7 @@ test('never runs more at once than allowed, and keeps the order', async () => {
   expect(most).toBe(4);
 });
 
-test('begins nothing new after a failure', async () => {
+test('starts nothing after a failure', async () => {
   const begun: number[] = [];
   const work = async (item: number): Promise<void> => {
     begun.push(item);
@@ -32,6 +32,6 @@ test('begins nothing new after a failure', async () => {
   expect(begun).toEqual([0, 1]);
 });
 
-test('of nothing gives nothing', async () => {
+test('maps an empty list to an empty list', async () => {
   expect(await mapLimited([], 4, () => Promise.resolve(1))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// A write never leaves a record that the caller can no longer change.
+// A write never locks the caller out.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { type ReadGroup, assertOwnership } from '../../src/v2/ownership.js';
@@ -41,12 +41,12 @@ describe('a write is allowed when an administrator', () => {
     await expect(writing(values)).resolves.toBeUndefined();
   });
 
-  it('stays as it was, whoever it is', async () => {
+  it('stays unchanged, whatever it names', async () => {
     const current = [adminValue(5, stranger)];
     await expect(writing([adminValue(100, stranger)], { current })).resolves.toBeUndefined();
   });
 
-  it('is a group the caller is in, also within a group', async () => {
+  it('is a group with the caller as a direct or nested member', async () => {
     const inner = { handle: '21.T1/INNER', index: 0 };
     const records = new Map([
       [group.handle, vlist(stranger, inner)],
@@ -56,14 +56,14 @@ describe('a write is allowed when an administrator', () => {
     await expect(writing([adminValue(100, group)], { readRecord })).resolves.toBeUndefined();
   });
 
-  it('is the prefix, when that lives on another server', async () => {
+  it('is the prefix handle on another server', async () => {
     const prefix = adminValue(100, { handle: '0.NA/21.T1', index: 200 });
     const readRecord = () => Promise.resolve(undefined);
     await expect(writing([prefix], { readRecord })).resolves.toBeUndefined();
   });
 });
 
-describe('a write is refused when', () => {
+describe('a write is rejected when', () => {
   const refusal = expect.objectContaining({ code: 'V2_NOT_OWNED', status: 400 }) as Error;
 
   it.each<[string, HandleValue[]]>([
@@ -80,19 +80,19 @@ describe('a write is refused when', () => {
     await expect(writing(values)).rejects.toThrow(refusal);
   });
 
-  it('the caller replaces a group by somebody else', async () => {
+  it('the caller replaces a group by another administrator', async () => {
     await expect(writing([adminValue(1, stranger)], { current: [adminValue(1, group)] })).rejects.toThrow(
       refusal,
     );
   });
 
-  it('the caller is not in the group, at the index that is named', async () => {
+  it('the caller is a member at another index of the group', async () => {
     const other = { index: 201, type: 'HS_VLIST', data: { format: 'vlist', value: [identity] } };
     const readRecord = () => Promise.resolve([...vlist(stranger), other]);
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow(refusal);
   });
 
-  it('another prefix is named that lives elsewhere', async () => {
+  it('the administrator is another prefix handle on another server', async () => {
     const foreign = adminValue(100, { handle: '0.NA/99.X', index: 200 });
     await expect(writing([foreign], { readRecord: () => Promise.resolve(undefined) })).rejects.toThrow(
       refusal,
@@ -101,20 +101,20 @@ describe('a write is refused when', () => {
 });
 
 describe('the search in groups', () => {
-  it('comes to an end when groups name each other', async () => {
+  it('ends when groups name each other', async () => {
     const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(group)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
     expect(readRecord).toHaveBeenCalledTimes(1);
   });
 
-  it('asks for 32 records at most', async () => {
+  it('reads at most 32 records', async () => {
     const many = Array.from({ length: 100 }, (_, at) => ({ handle: `21.T1/G${at}`, index: 200 }));
     const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(...many)));
     await expect(writing([adminValue(100, group)], { readRecord })).rejects.toThrow();
     expect(readRecord).toHaveBeenCalledTimes(32);
   });
 
-  it('is not made when the caller is named', async () => {
+  it('reads nothing when the caller is named', async () => {
     const readRecord = vi.fn<ReadGroup>();
     await writing([adminValue(100, stranger), adminValue(101, identity)], { readRecord });
     expect(readRecord).not.toHaveBeenCalled();

@@ -51,17 +51,17 @@ const v2 = [
 ];
 
 describe('the documented record', () => {
-  it('is shown in v2 as documented, to the order of the members', () => {
+  it('is shown as documented, including the order of the members', () => {
     const shown = toV2(upstream.map((value) => ({ ...value, timestamp: TIMESTAMP })));
     expect(JSON.stringify(shown)).toBe(JSON.stringify(v2));
   });
 
-  it('is sent on as the values it was made of', () => {
+  it('is sent upstream as the values it was translated from', () => {
     const [admin, ...others] = upstream;
     expect(sent(v2)).toEqual([...others, admin]);
   });
 
-  it('can be sent back with the line feeds that the original has in its base64', () => {
+  it('can be sent back with line feeds in its base64', () => {
     const text = 'https://example.org/'.repeat(10);
     const data = Buffer.from(text).toString('base64').replace(/.{60}/g, '$&\n');
     expect(data).toContain('\n');
@@ -69,7 +69,7 @@ describe('the documented record', () => {
     expect(sent([{ ...long, data }])).toEqual(sent([long]));
   });
 
-  it('has its administrator under the names of version 8 too', () => {
+  it('accepts the permission names of version 8', () => {
     const { add_naming_auth, delete_naming_auth, ...others } = perms;
     const newer = {
       ...others,
@@ -81,7 +81,7 @@ describe('the documented record', () => {
   });
 });
 
-it('makes the body of the documentation a URL at 1 and an administrator at 100', () => {
+it('translates the documented body to a URL at 1 and an administrator at 100', () => {
   expect(sent([{ type: 'URL', parsed_data: 'http://www.grnet.gr/' }])).toEqual([
     upstream[1],
     {

@@ -1,4 +1,4 @@
-// Lists of prefixes and of handles, in the forms that clients ask for.
+// Lists of prefixes and handles: paging, media types, Depth.
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
@@ -36,18 +36,18 @@ async function asked(
 describe('the list of prefixes', () => {
   const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
 
-  test.each(['', '/'])('is what is configured, with and without a slash: %j', async (path) => {
+  test.each(['', '/'])('is v2.prefixes, with and without a trailing slash: %j', async (path) => {
     const { answer, sent } = await asked(path, [says.missing], { env });
     expect([answer.status, read(answer)]).toEqual([200, ['21.T11998/', '21.T12345/']]);
     expect(sent).toEqual([sends('GET', '/21.T11998/USER01?publicOnly=true', USER01)]);
   });
 
-  test('wants a right password', async () => {
+  test('rejects a wrong password', async () => {
     const { answer } = await asked('/', [says.wrongLogin], { env });
     expect(answer.status).toBe(401);
   });
 
-  test('is there for everybody with v2.anonymousRead', async () => {
+  test('needs no login with v2.anonymousRead', async () => {
     const { answer } = await asked('/', [], { env: { ...env, V2_ANONYMOUS_READ: 'true' }, as: null });
     expect(read(answer)).toHaveLength(2);
   });
@@ -59,7 +59,7 @@ describe('the list of handles', () => {
     ['?limit=10', 'page=0&pageSize=10'],
     ['?limit=10&page=3', 'page=2&pageSize=10'],
     ['?limit=0', ''],
-  ])('%j is asked for with %j', async (query, paging) => {
+  ])('%j becomes the upstream paging %j', async (query, paging) => {
     const { answer, sent } = await asked(`/${PREFIX}${query}`, [listed('A', 'B C', 'D/E')]);
     const target = `?prefix=21.T11998${paging === '' ? '' : `&${paging}`}`;
     expect(sent).toEqual([sends('GET', target, USER01)]);
@@ -77,7 +77,7 @@ describe('the list of handles', () => {
     expect([answer.headers['content-type'], answer.text]).toEqual([type, text]);
   });
 
-  test('with Depth: 1 has the values of each, read through the cache', async () => {
+  test('with Depth: 1 has the values of each handle, through the cache', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),
@@ -94,7 +94,7 @@ describe('the list of handles', () => {
     expect(sent.slice(1).map(({ authorization }) => authorization)).toEqual([undefined, undefined]);
   });
 
-  test('with Depth: 1 of more records than may be read is 501', async () => {
+  test('with Depth: 1 beyond v2.search.maxHandles is 501', async () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const env = { V2_SEARCH_MAX_HANDLES: '1' };
     const { answer, sent } = await asked(`/${PREFIX}`, [listed('A', 'B')], { headers, env });
@@ -107,7 +107,7 @@ describe('the list of handles', () => {
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
-  ] satisfies [string, Scripted, number][])('%s is told', async (_what, refusal, status) => {
+  ] satisfies [string, Scripted, number][])('%s is passed on', async (_what, refusal, status) => {
     const { answer } = await asked(`/${PREFIX}`, [refusal]);
     expect(answer.status).toBe(status);
   });

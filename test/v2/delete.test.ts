@@ -1,4 +1,4 @@
-// DELETE: what is asked of the Handle server, with and without nodelete.
+// DELETE: its upstream requests, with deletion off and on.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../../src/v2/conditions.js';
@@ -25,7 +25,7 @@ async function removed(
 }
 
 describe('while deletion is off', () => {
-  test('a handle that exists is 403 with the reason, and stays', async () => {
+  test('an existing handle is 403 with the reason, and is not deleted', async () => {
     const { answer, sent } = await removed([says.record(RECORD)], {});
     expect([answer.status, sent]).toEqual([403, [LOOK]]);
     expect(read(answer)).toMatchObject({
@@ -34,32 +34,32 @@ describe('while deletion is off', () => {
     });
   });
 
-  test('a handle that is missing is 404', async () => {
+  test('a missing handle is 404', async () => {
     const { answer, sent } = await removed([says.missing], {});
     expect([answer.status, sent]).toEqual([404, [LOOK]]);
   });
 
-  test('a condition that does not hold is 412 first', async () => {
+  test('a failed precondition is 412 before 403', async () => {
     const { answer } = await removed([says.missing], {}, { 'If-Match': '*' });
     expect(answer.status).toBe(412);
   });
 
-  test('handles that may be deleted all the same are', async () => {
+  test('handles of deletion.allowedFor are deleted', async () => {
     const script = [says.record(RECORD), says.done];
     const { answer, sent } = await removed(script, { DELETION_ALLOWED_FOR: '21.T11998/a*' });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 });
 
-describe('where deletion is on', () => {
+describe('while deletion is on', () => {
   const on = { DELETION_HANDLES: 'true' };
 
-  test('the login is tried with a read before the handle is held and removed', async () => {
+  test('a read checks the login before the lock and the deletion', async () => {
     const { answer, sent } = await removed([says.record(RECORD), says.done], on);
     expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
   });
 
-  test('a wrong login and a handle that is missing end at the read', async () => {
+  test('a wrong login and a missing handle end at the read', async () => {
     for (const [said, status] of [
       [says.wrongLogin, 401],
       [says.missing, 404],
@@ -70,14 +70,14 @@ describe('where deletion is on', () => {
     }
   });
 
-  test('with the tag of the present it is removed', async () => {
+  test('the current ETag deletes', async () => {
     const { answer, sent } = await removed([says.record(RECORD), says.done], on, {
       'If-Match': recordEtag(RECORD),
     });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 
-  test('with another tag it stays', async () => {
+  test('another ETag is 412', async () => {
     const { answer, sent } = await removed([says.record(RECORD)], on, { 'If-Match': '"old"' });
     expect([answer.status, sent]).toEqual([412, [LOOK]]);
   });

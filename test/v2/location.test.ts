@@ -1,4 +1,4 @@
-// Location: absolute, under the address that the client itself used.
+// Location: absolute, under the URL of the request.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -39,28 +39,31 @@ describe('Location', () => {
     ['[::1]:8080', 'http://[::1]:8080'],
     ['evil.org/x?', 'OWN'],
     ['a"b', 'OWN'],
-  ])('with Host: %s begins with %s', async (host, base) => {
+  ])('with Host: %s starts with %s', async (host, base) => {
     expect(await locationOf({ Host: host })).toBe(`${base}/api/v2/handles/${NAME}`);
   });
 
-  test.each([{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }])('believes no other proxy with %j', async (env) => {
-    expect(await locationOf(forwarded, env)).toBe(`http://inside:8080/api/v2/handles/${NAME}`);
-  });
+  test.each([{}, { HTTP_TRUSTED_PROXIES: '10.0.0.0/8' }])(
+    'ignores X-Forwarded headers of untrusted proxies with %j',
+    async (env) => {
+      expect(await locationOf(forwarded, env)).toBe(`http://inside:8080/api/v2/handles/${NAME}`);
+    },
+  );
 
   test.each(['loopback', '127.0.0.1', '10.0.0.0/8, 127.0.0.0/8'])(
-    'believes the trusted proxy %s',
+    'uses X-Forwarded headers of the trusted proxy %s',
     async (proxies) => {
       const env = { HTTP_TRUSTED_PROXIES: proxies };
       expect(await locationOf(forwarded, env)).toBe(`https://pid.example.org/epic/api/v2/handles/${NAME}`);
     },
   );
 
-  test('is under v2.publicUrl where that is set', async () => {
+  test('is under v2.publicUrl when it is set', async () => {
     const env = { V2_PUBLIC_URL: 'https://hdl.example.org/pids/', HTTP_TRUSTED_PROXIES: 'loopback' };
     expect(await locationOf(forwarded, env)).toBe(`https://hdl.example.org/pids/api/v2/handles/${NAME}`);
   });
 
-  test('is the address of the request, spelled as the client did', async () => {
+  test('is the URL of the request in the spelling of the client', async () => {
     expect(await locationOf({}, {}, '/21.t11998%2Fa%20b/c/?URL=x')).toBe(
       'OWN/api/v2/handles/21.t11998%2Fa%20b/c',
     );

@@ -1,4 +1,4 @@
-// Who holds a handle for a write: only callers whose login the Handle server has accepted, each in turn.
+// The lock of a handle: only for accepted logins, fair among identities.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../../src/v2/conditions.js';
@@ -14,11 +14,11 @@ import { basic } from '../support/demo.js';
 useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
-/** All turns at the Handle server that one login gets for one handle (an eighth of `upstream.concurrency`). */
+/** The upstream slots that one login gets for one handle (an eighth of `upstream.concurrency`). */
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
-/** A Handle server with one record, that answers when `before` lets it; remembers who asked for what. */
+/** A Handle server with one record that answers when `before` resolves, and records its requests. */
 function startServer(before: (method: string, authorization: string) => Promise<void>) {
   let values: unknown[] = [URL_VALUE, ADMIN_VALUE];
   const asked: string[] = [];
@@ -54,7 +54,7 @@ describe('a wrong password', () => {
     ['a DELETE', { method: 'DELETE' }],
     ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
   ];
-  test.each(writes)('holds no handle: %s', async (_what, write) => {
+  test.each(writes)('takes no lock: %s', async (_what, write) => {
     const open = gate();
     const { asked } = startServer((_method, login) => (login === WRONG ? open.passed : Promise.resolve()));
     const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
@@ -68,7 +68,7 @@ describe('a wrong password', () => {
 });
 
 describe('one caller with many writes of a handle', () => {
-  test('keeps another waiting for one of them', async () => {
+  test('delays another caller by one of them', async () => {
     const open = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
     const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));
@@ -83,7 +83,7 @@ describe('one caller with many writes of a handle', () => {
     open.pass();
     expect((await owner).status).toBe(204);
     for (const { status } of await Promise.all([first, ...many])) expect(status).toBe(204);
-    // Not behind all of them: its own read may be answered a turn or two late.
+    // Not after all of them: its own read may be delayed by a write or two.
     expect(writers().indexOf(`PUT ${USER01}`)).toBeLessThan(5);
   });
 
@@ -109,10 +109,10 @@ describe('one caller with many writes of a handle', () => {
   );
 });
 
-describe('a record that was read before its turn', () => {
+describe('a record that was read before the lock was taken', () => {
   const second = { type: 'URL', parsed_data: 'https://example.org/two' };
 
-  test('is read again when somebody wrote in between, and a condition that no longer holds is 412', async () => {
+  test('is read again after a write in between, and a precondition that fails now is 412', async () => {
     const open = gate();
     const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
@@ -127,7 +127,7 @@ describe('a record that was read before its turn', () => {
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);
   });
 
-  test('is not read again when nobody did, also right after another write', async () => {
+  test('is not read again otherwise, not even right after another write', async () => {
     const { asked } = startServer(() => Promise.resolve());
     const v2 = askV2((await startProxy()).url);
     await v2(`/${NAME}`, put());

@@ -1,4 +1,4 @@
-// POST to a prefix: the name that is made, the request it becomes, and what happens when it goes wrong.
+// POST to a prefix: minted names, upstream requests, failures, repeated POSTs.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -14,7 +14,7 @@ const created: Scripted = { status: 201, body: { responseCode: 1 } };
 const exists: Scripted = { status: 409, body: { responseCode: 101 } };
 const missing: Scripted = { status: 404, body: { responseCode: 100 } };
 const record: Scripted = { status: 200, body: { responseCode: 1, values: RECORD } };
-const silence: Scripted = { status: 0, hangs: true };
+const noResponse: Scripted = { status: 0, hangs: true };
 
 async function posted(script: Scripted[], path = '/21.T11998', question: V2Question = {}) {
   const { sent } = scriptUpstream(...script);
@@ -26,7 +26,7 @@ async function posted(script: Scripted[], path = '/21.T11998', question: V2Quest
 const nameIn = ({ target }: SentUpstream): string => /^\/api\/handles\/([^?]*)/.exec(target)![1]!;
 
 describe('POST', () => {
-  test.each(['/21.T11998', '/21.T11998/'])('to %s writes under a new name where nothing is', async (path) => {
+  test.each(['/21.T11998', '/21.T11998/'])('to %s creates a handle under a new name', async (path) => {
     const { answer, sent, url } = await posted([created, record], path);
     const name = nameIn(sent[0]!);
     expect(name).toMatch(new RegExp(`^21\\.T11998/${UUID}$`));
@@ -54,18 +54,18 @@ describe('POST', () => {
     ['?prefix=GRNET&suffix=TEST', `GRNET${UUID}TEST`],
     ['?generator=juuid&prefix=a-', `a-${UUID}`],
     ['/?generator=uuid', UUID],
-  ])('with %s makes such a name', async (query, pattern) => {
+  ])('with %s mints a matching name', async (query, pattern) => {
     const { sent } = await posted([created, record], `/21.T11998${query}`);
     expect(nameIn(sent[0]!)).toMatch(new RegExp(`^21\\.T11998/${pattern}$`));
   });
 
-  test('with a generator that nobody knows is 400', async () => {
+  test('with an unknown generator is 400', async () => {
     const { answer, sent } = await posted([], '/21.T11998?generator=gwdgpid');
     expect([answer.status, sent]).toEqual([400, []]);
     expect(answer.text).toContain('gwdgpid');
   });
 
-  test('takes another name when one exists', async () => {
+  test('takes another name when the first exists', async () => {
     const second = await posted([exists, created, record]);
     expect(second.answer.status).toBe(201);
     expect(new Set(second.sent.slice(0, 2).map(nameIn)).size).toBe(2);
@@ -77,9 +77,9 @@ describe('POST', () => {
   });
 });
 
-describe('a POST nobody answers', () => {
-  test.each([silence, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
-    'is followed up under its own name, and is 201 when it is there: %j',
+describe('a POST without an upstream response', () => {
+  test.each([noResponse, { status: 0, error: 'ECONNRESET' }, { status: 500, body: { responseCode: 2 } }])(
+    'is 201 when the minted handle exists: %j',
     async (failure) => {
       const { answer, sent } = await posted([failure, record, record]);
       expect(sent.map(({ method }) => method)).toEqual(['PUT', 'GET', 'GET']);
@@ -88,26 +88,26 @@ describe('a POST nobody answers', () => {
     },
   );
 
-  test('is 504 when it is not there, and no second name is tried', async () => {
-    const { answer, sent } = await posted([silence, missing]);
+  test('is 504 when the handle does not exist, and no second name is tried', async () => {
+    const { answer, sent } = await posted([noResponse, missing]);
     expect([answer.status, sent.map(({ method }) => method)]).toEqual([504, ['PUT', 'GET']]);
     expect(read(answer)).toMatchObject({ handle: nameIn(sent[0]!) });
   });
 
-  test('is 504 when nobody can look either', async () => {
-    const { answer, sent } = await posted([silence, { status: 500, body: { responseCode: 2 } }]);
+  test('is 504 when the handle cannot be read', async () => {
+    const { answer, sent } = await posted([noResponse, { status: 500, body: { responseCode: 2 } }]);
     expect([answer.status, sent.length]).toEqual([504, 2]);
   });
 });
 
-describe('a POST sent again after a 504', () => {
+describe('a POST repeated after a 504', () => {
   const env = { UPSTREAM_WRITE_TIMEOUT: '1s' };
   const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
   const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
 
-  /** The names in the writes that a row of POSTs becomes; the first is not answered, nor found. */
+  /** The names in the upstream writes of several POSTs; the first gets no response and is not found. */
   async function namesOf(script: Scripted[], posts: (V2Question & { path?: string })[]) {
-    const { sent } = scriptUpstream(silence, missing, ...script);
+    const { sent } = scriptUpstream(noResponse, missing, ...script);
     const v2 = askV2((await startProxy(env)).url);
     const statuses: number[] = [];
     for (const { path = '/21.T11998', ...question } of [{}, ...posts]) {
@@ -117,19 +117,19 @@ describe('a POST sent again after a 504', () => {
     return { names, statuses };
   }
 
-  test('has the name of the first, and only once', async () => {
+  test('gets the name of the first, once', async () => {
     const { names, statuses } = await namesOf([created, record, created, record], [{}, {}]);
     expect(statuses).toEqual([504, 201, 201]);
     expect(names[1]).toBe(names[0]);
     expect(names[2]).not.toBe(names[0]);
   });
 
-  test('is 201 when the first was carried out after all', async () => {
+  test('is 201 when the first was carried out', async () => {
     const { names, statuses } = await namesOf([exists, record, record], [{}]);
     expect([statuses, new Set(names).size]).toEqual([[504, 201], 1]);
   });
 
-  test('has another name when somebody changed what the first made', async () => {
+  test('gets another name when the handle of the first was changed', async () => {
     const { names, statuses } = await namesOf([exists, changed, created, record], [{}]);
     expect(statuses).toEqual([504, 201]);
     expect(names.map((name) => name === names[0])).toEqual([true, true, false]);
@@ -140,12 +140,12 @@ describe('a POST sent again after a 504', () => {
     { body: [{ ...URL_INPUT, type: 'DESC' }] },
     { path: '/21.T11998?prefix=a-' },
     { headers: { 'Idempotency-Key': 'order-17' } },
-  ])('has another name when it asks for something else: %j', async (question) => {
+  ])('gets another name when it differs: %j', async (question) => {
     const { names } = await namesOf([created, record], [question]);
     expect(names[1]).not.toBe(names[0]);
   });
 
-  test('keeps its name for the next when it is not carried out either', async () => {
+  test('leaves the name to the next one when it fails too', async () => {
     const { names, statuses } = await namesOf(
       [{ status: 401, body: '' }, created, record],
       [{ as: basic('300:21.T11998/USER01', 'wrong') }, {}],
@@ -153,7 +153,7 @@ describe('a POST sent again after a 504', () => {
     expect([statuses, new Set(names).size]).toEqual([[504, 401, 201], 1]);
   });
 
-  test('has another name after a refusal, which is an answer', async () => {
+  test('gets another name after a refusal', async () => {
     const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
     const v2 = askV2((await startProxy(env)).url);
     const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -165,7 +165,7 @@ describe('a POST sent again after a 504', () => {
 describe('with an Idempotency-Key', () => {
   const headers = { 'Idempotency-Key': 'order-17' };
 
-  test('a repeated POST finds the handle of the first, and another caller or key makes another', async () => {
+  test('a repeated POST gets the same handle, and another caller or key gets another', async () => {
     const { sent } = scriptUpstream(
       created,
       record,

@@ -1,4 +1,4 @@
-// OPTIONS, and what scripts of other origins may do.
+// OPTIONS and CORS.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -14,7 +14,7 @@ test.each([
   ['/', 'GET, HEAD, OPTIONS'],
   ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
   [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
-])('OPTIONS %s says what can be done there', async (path, allow) => {
+])('OPTIONS %s lists the allowed methods', async (path, allow) => {
   const { url } = await startProxy();
   const answer = await askV2(url)(path, { method: 'OPTIONS', as: null });
   expect([answer.status, answer.headers.allow]).toEqual([204, allow]);
@@ -32,7 +32,7 @@ test('a preflight allows conditional writes, without a login', async () => {
   expect(answer.headers['access-control-allow-headers']).toContain('If-Match');
 });
 
-test('a preflight for other headers is refused', async () => {
+test('a preflight with other headers is rejected', async () => {
   const { url } = await startProxy();
   const headers = {
     Origin,
@@ -43,7 +43,7 @@ test('a preflight for other headers is refused', async () => {
   expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
 });
 
-test('a script can read the tag and the place of what it wrote', async () => {
+test('a script can read ETag and Location of its write', async () => {
   scriptUpstream(says.missing, says.created, says.record(RECORD));
   const { url } = await startProxy();
   const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [URL_INPUT], headers: { Origin } });

@@ -1,4 +1,4 @@
-// PUT: the requests it becomes, and what is made of each answer.
+// PUT: its upstream requests, and the response to each outcome.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../../src/v2/conditions.js';
 import type { Asked } from '../support/ask.js';
@@ -31,7 +31,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 }
 
 describe('PUT of a handle that does not exist', () => {
-  test('looks, creates it only where nothing is, and reads what the server made of it', async () => {
+  test('reads, creates with overwrite=false, and reads the stored record', async () => {
     const { answer, sent, url } = await answered([says.missing, says.created, says.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
@@ -44,7 +44,7 @@ describe('PUT of a handle that does not exist', () => {
   });
 
   test.each(['https://example.org/one', 'wwwexample'])(
-    'takes %s in data for the text that it is, as MyCoRe sends it',
+    'accepts the text %s in data, as MyCoRe sends it',
     async (data) => {
       const { sent } = await answered([says.missing, says.created, says.missing], {
         body: [{ type: 'URL', data }],
@@ -56,7 +56,7 @@ describe('PUT of a handle that does not exist', () => {
     },
   );
 
-  test('looks again when somebody else was faster', async () => {
+  test('reads again when the handle was created meanwhile', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
       says.missing,
@@ -69,7 +69,7 @@ describe('PUT of a handle that does not exist', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('is created although it cannot be read back', async () => {
+  test('is 201 when it cannot be read back', async () => {
     const { answer } = await answered([
       says.missing,
       says.created,
@@ -84,20 +84,20 @@ describe('PUT of a handle that does not exist', () => {
 describe('PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
-  test('does not look: the server itself creates only where nothing is', async () => {
+  test('sends one write with overwrite=false and no read before it', async () => {
     const { answer, sent } = await answered([says.created, says.record(RECORD)], createOnly);
     expect(sent).toEqual([put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
   });
 
-  test('has the tag of what was sent when somebody else has replaced it since', async () => {
+  test('gets the ETag of its own values when the record was replaced since', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer } = await answered([says.created, says.record([other, ADMIN_VALUE])], createOnly);
     expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);
     expect(answer.headers).not.toHaveProperty('last-modified');
   });
 
-  test('is 412 where something is', async () => {
+  test('is 412 when the handle exists', async () => {
     const { answer, sent } = await answered([says.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);
     expect(answer.status).toBe(412);
@@ -122,18 +122,18 @@ describe('PUT of a handle that exists', () => {
     expect(answer.headers).not.toHaveProperty('content-length');
   });
 
-  test('keeps a secret key that is not shown', async () => {
+  test('keeps a secret key', async () => {
     const record = [...RECORD, SECRET_VALUE];
     const { sent } = await answered([says.record(record), says.done, says.record(record)]);
     expect(sent[1]).toEqual(put('?overwrite=true', [...SENT, withoutStamp(SECRET_VALUE)]));
   });
 
-  test('says 201 when it had been deleted in between', async () => {
+  test('is 201 when the handle was deleted in between', async () => {
     const { answer } = await answered([says.record(RECORD), says.created, says.record(RECORD)]);
     expect(answer.status).toBe(201);
   });
 
-  test('goes by index where the caller may not read everything: add, change, remove', async () => {
+  test('adds, changes and removes by index when the caller cannot read every value', async () => {
     const gone = { ...URL_VALUE, index: 7, type: 'GONE' };
     const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
     const { answer, sent } = await answered(
@@ -161,7 +161,7 @@ describe('PUT of a handle that exists', () => {
     expect(answer.status).toBe(204);
   });
 
-  test('by index begins again when the handle was deleted meanwhile', async () => {
+  test('by index starts again when the handle was deleted meanwhile', async () => {
     const { answer, sent } = await answered([
       says.forbidden,
       says.record(RECORD),
@@ -179,7 +179,7 @@ describe('PUT of a handle that exists', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('by index never overwrites a value that was not shown', async () => {
+  test('by index never overwrites a hidden value', async () => {
     const conflict = {
       status: 409,
       body: { responseCode: 201, message: 'Index conflict for 5', handle: NAME },
@@ -192,7 +192,7 @@ describe('PUT of a handle that exists', () => {
   });
 });
 
-describe('PUT with conditions', () => {
+describe('PUT with preconditions', () => {
   test.each([{ 'If-Match': '"old"' }, { 'If-Match': '"a", "b"' }, { 'If-None-Match': '"x", W/TAG' }])(
     'that do not hold writes nothing: %j',
     async (given) => {
@@ -221,7 +221,7 @@ describe('PUT with conditions', () => {
   });
 });
 
-describe('what clients put behind a suffix', () => {
+describe('the suffix in a path', () => {
   test.each([
     [`/${NAME}/`, NAME],
     [`/${NAME}/?URL=https://example.org/x`, NAME],

@@ -1,4 +1,4 @@
-// GET and HEAD of a handle: as a caller who logged in, and from the shared cache.
+// GET and HEAD of a handle: with a login, and from the shared cache.
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../../src/v2/conditions.js';
 import { useNock } from '../support/nock.js';
@@ -15,8 +15,8 @@ const start = async (env: Record<string, string> = {}) => {
   return { v2: askV2(proxy.url), proxy };
 };
 
-describe('a caller who logged in', () => {
-  test('gets the whole record, sorted, without its secret key', async () => {
+describe('with a login', () => {
+  test('the response has the whole record, sorted, without its secret key', async () => {
     const { sent } = scriptUpstream(says.record([...RECORD, SECRET_VALUE]));
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`);
@@ -45,7 +45,7 @@ describe('a caller who logged in', () => {
     ]);
   });
 
-  test('who may not see all of it gets what is public', async () => {
+  test('a caller who cannot read every value gets the public values', async () => {
     const { sent } = scriptUpstream(says.forbidden, says.record(RECORD));
     const { v2 } = await start();
     expect((await v2(`/${NAME}`)).status).toBe(200);
@@ -55,7 +55,7 @@ describe('a caller who logged in', () => {
     ]);
   });
 
-  test('is never answered from the cache, and leaves nothing in it', async () => {
+  test('the cache is neither read nor filled', async () => {
     const { sent } = scriptUpstream(says.record(RECORD), says.record(RECORD), says.missing);
     const { v2, proxy } = await start();
     await v2(`/${NAME}`);
@@ -64,7 +64,7 @@ describe('a caller who logged in', () => {
     expect(sent.map(({ authorization }) => authorization)).toEqual([USER01, USER01, undefined]);
   });
 
-  test('is told 304 for the tag that is known already', async () => {
+  test('a known ETag is 304', async () => {
     scriptUpstream(says.record(RECORD), says.record(RECORD));
     const { v2 } = await start();
     const headers = { 'If-None-Match': `"x", W/${recordEtag(RECORD)}` };
@@ -73,7 +73,7 @@ describe('a caller who logged in', () => {
     expect((await v2(`/${NAME}`, { headers: { 'If-Match': '"x"' } })).status).toBe(412);
   });
 
-  test('gets the headers alone with HEAD', async () => {
+  test('HEAD has no body', async () => {
     scriptUpstream(says.record(RECORD), says.record(RECORD));
     const { v2 } = await start();
     const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
@@ -83,7 +83,7 @@ describe('a caller who logged in', () => {
 });
 
 describe('without a login', () => {
-  test('nothing is read, and a challenge is given', async () => {
+  test('GET is 401 with a challenge', async () => {
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`, { as: null });
     expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
@@ -107,7 +107,7 @@ describe('without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('v2.anonymousRead knows what is missing, and still wants a login for everything else', async () => {
+  test('v2.anonymousRead answers 404, and needs a login for everything else', async () => {
     const upstream = mockUpstream(notFound(NAME));
     const { v2 } = await start({ V2_ANONYMOUS_READ: 'true' });
     expect((await v2(`/${NAME}`, { as: null })).status).toBe(404);
@@ -117,7 +117,7 @@ describe('without a login', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  test('v2.anonymousRead goes on while the Handle server is down', async () => {
+  test('v2.anonymousRead answers stale records while the Handle server is down', async () => {
     const upstream = mockUpstream(recordOf(RECORD, NAME));
     const { v2, proxy } = await start({ V2_ANONYMOUS_READ: 'true' });
     await v2(`/${NAME}`, { as: null });

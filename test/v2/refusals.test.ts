@@ -1,4 +1,4 @@
-// Every refusal and failure of the Handle server, and the answer of v2 made of it.
+// Every refusal and failure of the Handle server, and its v2 response.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -14,7 +14,7 @@ const code = (status: number, responseCode: number, message?: string): Scripted 
   body: { responseCode, ...(message !== undefined && { message }), handle: NAME },
 });
 
-async function answered(question: V2Question, script: Scripted[]) {
+async function run(question: V2Question, script: Scripted[]) {
   const { sent } = scriptUpstream(...script);
   const proxy = await startProxy({
     UPSTREAM_TIMEOUT: '1s',
@@ -28,29 +28,29 @@ async function answered(question: V2Question, script: Scripted[]) {
 
 const page = '<!DOCTYPE html><title>Bad Message</title>';
 
-describe('to a read', () => {
+describe('of a read', () => {
   test.each<[string, Scripted[], number, string]>([
     ['not found', [says.missing], 404, 'V2_NOT_FOUND'],
-    ['a record that shows nothing', [says.empty], 404, 'V2_NOT_FOUND'],
+    ['a record without values', [says.empty], 404, 'V2_NOT_FOUND'],
     ['a prefix that lives elsewhere', [code(400, 301, "That prefix doesn't live here")], 404, 'V2_NOT_FOUND'],
     ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
-    ['a login it did not look at', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
-    ['a login it calls wrong', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
-    ['sessions only', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
+    ['a login that was ignored', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+    ['a failed login', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
+    ['sessions required', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
     ['forbidden, and forbidden again', [says.forbidden, says.forbidden], 403, 'V2_FORBIDDEN'],
-    ['a request it cannot read', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
+    ['a malformed request', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
     ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
-    ['an error of its login', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
+    ['an authentication error', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
     ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
     ['a referral', [code(300, 302)], 502, 'UPSTREAM_FAILED'],
-    ['a page of its container', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
-    ['a page of its container: too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
-    ['a page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['a record of somebody else', [says.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['a value that is none', [says.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['no answer', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
-  ])('%s is told', async (_what, script, status, errorCode) => {
-    const { answer, sent, problem } = await answered({}, script);
+    ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
+    ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
+    ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['the record of another handle', [says.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['an invalid value', [says.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
+  ])('%s is passed on', async (_what, script, status, errorCode) => {
+    const { answer, sent, problem } = await run({}, script);
     expect([answer.status, problem.status, problem.code]).toEqual([status, status, errorCode]);
     expect(answer.headers['content-type']).toBe('application/problem+json');
     expect(problem.detail.length).toBeGreaterThan(10);
@@ -59,93 +59,90 @@ describe('to a read', () => {
 
   test.each<[string, Scripted, number]>([
     ['a missing handle', says.missing, 100],
-    ['a record that shows nothing', says.empty, 100],
+    ['a record without values', says.empty, 100],
     ['a prefix that lives elsewhere', code(400, 301), 301],
-  ])(
-    '%s is 404 with the response code that clients of Handle servers read',
-    async (_what, said, responseCode) => {
-      for (const question of [{}, { as: null }]) {
-        const { sent } = scriptUpstream(said);
-        const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
-        const answer = await askV2(url)(`/${NAME}`, question);
-        expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
-        expect(sent).toHaveLength(1);
-        nock.cleanAll();
-      }
-    },
-  );
+  ])('%s is 404 with the response code of the Handle server', async (_what, said, responseCode) => {
+    for (const question of [{}, { as: null }]) {
+      const { sent } = scriptUpstream(said);
+      const { url } = await startProxy({ V2_ANONYMOUS_READ: 'true' });
+      const answer = await askV2(url)(`/${NAME}`, question);
+      expect([answer.status, read(answer)]).toMatchObject([404, { responseCode }]);
+      expect(sent).toHaveLength(1);
+      nock.cleanAll();
+    }
+  });
 
-  test('a connection that is cut is tried once more', async () => {
-    const { answer, sent } = await answered({}, [{ status: 0, error: 'ECONNRESET' }, says.record(RECORD)]);
+  test('is tried once more after a reset connection', async () => {
+    const { answer, sent } = await run({}, [{ status: 0, error: 'ECONNRESET' }, says.record(RECORD)]);
     expect([answer.status, sent.length]).toEqual([200, 2]);
   });
 });
 
 const PUT = { method: 'PUT', body: [URL_INPUT] };
 
-describe('to the write of a PUT', () => {
+describe('of the write of a PUT', () => {
   test.each<[string, Scripted, number, string]>([
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
-    ['a value it does not take', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
-    ['a name it does not take', code(400, 102), 400, 'V2_REJECTED'],
+    ['an invalid value', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
+    ['an invalid handle', code(400, 102), 400, 'V2_REJECTED'],
     ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
-    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['read-only', code(503, 7, 'Server temporarily disabled'), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
-    ['a page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
-    ['no answer', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
-    ['a cut connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
-    ['a connection that never was', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
-  ])('%s is told, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
-    const { answer, sent, problem } = await answered(PUT, [says.record(RECORD), refusal]);
+    ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
+    ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+  ])('%s is passed on, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    const { answer, sent, problem } = await run(PUT, [says.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
   });
 
-  test('busy has a Retry-After, the own one of the server if it has', async () => {
+  test('busy has the Retry-After of the server', async () => {
     const busy = { ...code(503, 3), headers: { 'Retry-After': '17' } };
-    const { answer } = await answered(PUT, [says.record(RECORD), busy]);
+    const { answer } = await run(PUT, [says.record(RECORD), busy]);
     expect(answer.headers['retry-after']).toBe('17');
   });
 });
 
-describe('to the look before a write', () => {
-  const LOOK = sends('GET', `/${NAME}?auth=true`, USER01);
+describe('of the read before a write', () => {
+  const READ = sends('GET', `/${NAME}?auth=true`, USER01);
   const refusals: [string, Scripted[], number, string][] = [
     ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
-    ['no login seen', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
+    ['an ignored login', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
     ['an error', [code(500, 2)], 502, 'UPSTREAM_FAILED'],
     ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
-    ['a page', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['no answer', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
+    ['an HTML page', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ];
 
-  test.each([...refusals, ['a handle that is missing', [says.missing], 412, 'CONDITION_FAILED'] as const])(
-    '%s is told, and nothing is written',
+  test.each([...refusals, ['a missing handle', [says.missing], 412, 'CONDITION_FAILED'] as const])(
+    '%s is passed on, and nothing is written',
     async (_what, script, status, errorCode) => {
       for (const question of [PUT, { method: 'DELETE' }]) {
         const conditional = { ...question, headers: { 'If-Match': '*' } };
-        const { answer, sent, problem } = await answered(conditional, [...script]);
-        expect([answer.status, problem.code, sent]).toEqual([status, errorCode, [LOOK]]);
+        const { answer, sent, problem } = await run(conditional, [...script]);
+        expect([answer.status, problem.code, sent]).toEqual([status, errorCode, [READ]]);
         nock.cleanAll();
       }
     },
   );
 });
 
-describe('to the write of a POST', () => {
+describe('of the write of a POST', () => {
   test.each<[string, Scripted, number, string]>([
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
-    ['a value it does not take', code(400, 202), 400, 'V2_REJECTED'],
+    ['an invalid value', code(400, 202), 400, 'V2_REJECTED'],
     ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
-    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
-    ['a page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
-    ['a connection that never was', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
-  ])('%s is told, and no other name is tried', async (_what, refusal, status, errorCode) => {
+    ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
+    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+  ])('%s is passed on, and no other name is tried', async (_what, refusal, status, errorCode) => {
     const { sent } = scriptUpstream(refusal);
     const { url } = await startProxy();
     const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -157,7 +154,7 @@ describe('to the write of a POST', () => {
     ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
     ['read-only', code(503, 7), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
-  ])('%s is looked after once, and told', async (_what, failure, status, errorCode) => {
+  ])('%s is passed on after one read of the minted handle', async (_what, failure, status, errorCode) => {
     const { sent } = scriptUpstream(failure, says.missing);
     const { url } = await startProxy();
     const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -166,20 +163,20 @@ describe('to the write of a POST', () => {
   });
 });
 
-describe('to a DELETE', () => {
+describe('of a DELETE', () => {
   test.each<[string, Scripted, number, string]>([
     ['not found', says.missing, 404, 'V2_NOT_FOUND'],
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
     ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
-    ['no login seen', code(403, 402), 502, 'UPSTREAM_FAILED'],
-    ['not offered', code(501, 5), 501, 'V2_NOT_SUPPORTED'],
+    ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
+    ['not supported', code(501, 5), 501, 'V2_NOT_SUPPORTED'],
     ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
-    ['no answer', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
-    ['a cut connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
-  ])('%s is told, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
-    const { answer, sent, problem } = await answered({ method: 'DELETE' }, [says.record(RECORD), refusal]);
+    ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
+    ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
+  ])('%s is passed on, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+    const { answer, sent, problem } = await run({ method: 'DELETE' }, [says.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent).toEqual([sends('GET', `/${NAME}?auth=true`, USER01), sends('DELETE', `/${NAME}`, USER01)]);
   });

@@ -1,4 +1,4 @@
-// Search: through a reverse look-up service, or by reading; never a part of what there is.
+// Search: through a reverse look-up service or by reading records; never a partial result.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -47,7 +47,7 @@ const three = [
 ];
 
 describe('without a reverse look-up service', () => {
-  test('the prefix is counted, listed with the login of the caller, and read through the cache', async () => {
+  test("handles are counted and listed with the caller's login, and read through the cache", async () => {
     const { answer, sent } = await found('URL=*example*', three);
     expect([answer.status, read(answer)]).toEqual([200, ['A', 'B']]);
     expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
@@ -74,24 +74,24 @@ describe('without a reverse look-up service', () => {
     expect([answer.status, read(answer)]).toEqual([200, suffixes]);
   });
 
-  test('more handles than may be read are 501, which says what to configure', async () => {
+  test('more than v2.search.maxHandles is 501, with the keys to set', async () => {
     const { answer, sent } = await found('URL=*', [counted(3)], { V2_SEARCH_MAX_HANDLES: '2' });
     expect([answer.status, sent.length]).toEqual([501, 1]);
     expect(answer.text).toContain('reverseLookup.url');
     expect(answer.text).toContain('v2.search.maxHandles');
   });
 
-  test('one record that cannot be read fails the search', async () => {
+  test('one unreadable record fails the search', async () => {
     const script = [...three.slice(0, 3), { status: 500, body: { responseCode: 2 } }];
     expect((await found('URL=*', script)).answer.status).toBe(502);
   });
 
-  test('a handle that is gone meanwhile is left out', async () => {
+  test('a handle that was deleted meanwhile is left out', async () => {
     const script = [...three.slice(0, 4), { status: 404, body: { responseCode: 100 } }];
     expect(read((await found('URL=*', script)).answer)).toEqual(['A', 'B']);
   });
 
-  test('who may not list may not search', async () => {
+  test('needs the right to list', async () => {
     const { answer } = await found('URL=*', [{ status: 403, body: { responseCode: 400 } }]);
     expect(answer.status).toBe(403);
   });
@@ -107,7 +107,7 @@ describe('with a reverse look-up service', () => {
       .reply(status, body as nock.Body);
   }
 
-  test('it is asked with the conditions of the caller, and nobody else is', async () => {
+  test('the service gets the conditions of the caller, and no record is read', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=*x%2Fy*&EMAIL=a%40b&limit=1000`, 200, [
       `${PREFIX}/A`,
       `${PREFIX}/B/C`,
@@ -116,7 +116,7 @@ describe('with a reverse look-up service', () => {
     expect([answer.status, read(answer), sent]).toEqual([200, ['A', 'B%2FC'], []]);
   });
 
-  test('a later page is cut out of one answer, as services count pages from 0 or from 1', async () => {
+  test('a later page is cut from one response: services number pages from 0 or from 1', async () => {
     lookup(
       `/hrls/handles/${PREFIX}?URL=*&limit=4`,
       200,
@@ -125,7 +125,7 @@ describe('with a reverse look-up service', () => {
     expect(read((await found('URL=*&limit=2&page=2', [], env)).answer)).toEqual(['C', 'D']);
   });
 
-  test('nothing found is an empty list', async () => {
+  test('no match is an empty list', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
     expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
   });

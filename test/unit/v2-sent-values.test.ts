@@ -1,9 +1,9 @@
-// Values that are sent on: their form, their indexes, and the administrator among them.
+// v2 values as they are sent upstream: data, permissions, indexes, administrator.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { adminValue, automaticAdmin, places, sent, textValue } from '../support/v2-values.js';
 
-/** The first of what a value becomes; its content is a text where it has none. */
+/** The first record-interface value of a v2 value, with text content by default. */
 const first = (members: object): HandleValue =>
   sent([{ type: 'X', ...('data' in members ? {} : { parsed_data: 'x' }), ...members }])[0]!;
 
@@ -27,7 +27,7 @@ describe('data', () => {
     expect(first(members).data).toEqual(data);
   });
 
-  it('of an administrator with bits that JSON has no digit for are sent as bytes', () => {
+  it('of an administrator with extra permission bits are sent as bytes', () => {
     const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
     expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });
   });
@@ -38,10 +38,10 @@ describe('permissions', () => {
     ['rwr-', undefined],
     ['rw--', '1100'],
     ['rwrw', '1111'],
-    // The server's reader never looks at the first of four.
+    // The server ignores the first of four digits.
     ['-wr-', '00110'],
     ['----', '00000'],
-  ])('%s are sent as %s (nothing is 1110)', (privs, permissions) => {
+  ])('%s are sent as %s (omitted: 1110)', (privs, permissions) => {
     expect(first({ privs }).permissions).toBe(permissions);
   });
 });
@@ -61,7 +61,7 @@ it('sends an absolute ttl as a date, references, and no timestamp', () => {
 describe('indexes', () => {
   const values = (...idxs: unknown[]) => idxs.map((idx, at) => ({ type: `T${at}`, parsed_data: 'x', idx }));
 
-  it('that are missing are the lowest free ones, in order', () => {
+  it('are the lowest free ones in order when missing', () => {
     expect(places(sent(values(undefined, 2, '1', -1, undefined)))).toEqual([
       '3 T0',
       '2 T1',
@@ -72,50 +72,50 @@ describe('indexes', () => {
     ]);
   });
 
-  it('are given out without a look at the record, as in the original', () => {
+  it('are assigned independently of the stored record, as in the original service', () => {
     const current = [textValue(1, 'EMAIL'), adminValue(100, automaticAdmin.admin)];
     expect(places(sent(values(undefined), current))).toEqual(['1 T0', '100 HS_ADMIN']);
   });
 
-  it('of hidden values are never given out', () => {
+  it('of hidden values are never assigned', () => {
     const current = [textValue(1, 'HS_SECKEY'), textValue(100, 'HS_SECKEY')];
     expect(places(sent(values(undefined), current))).toEqual(['2 T0', '101 HS_ADMIN']);
   });
 });
 
 describe('the administrator', () => {
-  it('is added behind the others', () => {
+  it('is added after the other values', () => {
     expect(sent([{ type: 'X', parsed_data: 'x' }])).toEqual([
       textValue(1, 'X'),
       adminValue(100, automaticAdmin.admin),
     ]);
   });
 
-  it('takes the next index that is free', () => {
+  it('takes the next free index', () => {
     expect(places(sent([100, 101].map((idx) => ({ type: 'X', parsed_data: 'x', idx }))))).toContain(
       '102 HS_ADMIN',
     );
   });
 
-  it('is not added where one is given', () => {
+  it('is not added to a list with one', () => {
     const body = [{ idx: 5, type: 'HS_ADMIN', data: 'B/MAAAAKMC5OQS8xMTIzOQAAASw=' }];
     expect(places(sent(body))).toEqual(['5 HS_ADMIN']);
   });
 
-  it('is added where only a subtype is given', () => {
+  it('is added to a list with a subtype only', () => {
     expect(places(sent([{ type: 'HS_ADMIN.X', parsed_data: 'x' }]))).toEqual([
       '1 HS_ADMIN.X',
       '100 HS_ADMIN',
     ]);
   });
 
-  it('of an existing record stays when the list has none', () => {
+  it('of an existing record is kept when the list has none', () => {
     const theirs = adminValue(101, { handle: '21.T1/GROUP', index: 200 });
     const current = [{ ...theirs, timestamp: '2026-01-01T00:00:00Z' }];
     expect(sent([{ type: 'URL', parsed_data: 'x' }], current)[1]).toEqual(theirs);
   });
 
-  it('of an existing record moves when a value is put in its place', () => {
+  it('of an existing record moves when its index is taken', () => {
     const theirs = adminValue(1, { handle: '21.T1/GROUP', index: 200 });
     expect(sent([{ type: 'URL', parsed_data: 'x' }], [theirs])[1]).toEqual({ ...theirs, index: 100 });
   });

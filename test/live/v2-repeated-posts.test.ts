@@ -1,4 +1,4 @@
-// A POST whose client never heard of it leaves one handle behind, not two, wherever it is sent again.
+// A repeated POST whose first response was lost makes one handle, on any worker and instance.
 import '../support/real-sockets.js';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -22,12 +22,12 @@ const post = (url: string, place: string): Promise<Asked> =>
 
 const pidIn = (answer: Asked): string => (read(answer) as { 'epic-pid': string })['epic-pid'];
 
-/** The handles at the Handle server that lead to this place. */
+/** The handles at the Handle server with this URL. */
 async function handlesOf(url: string, place: string): Promise<unknown> {
   return read(await askV2(url)(`/21.T11998?URL=*/${place}`));
 }
 
-/** Neither the write nor the look after it is answered, though the write is carried out. */
+/** Neither the write nor the read after it gets a response, though the write is carried out. */
 async function postUnheard(url: string, place: string): Promise<string> {
   demo.fail('reset', { times: 5 });
   const answer = await post(url, place);
@@ -47,7 +47,7 @@ test('after a 504, on any worker of the machine', async () => {
 });
 
 test.each([
-  // A client that has closed its connection looks like one that only sends no more.
+  // A client that closed its connection looks like one that only ended its requests.
   ['closes', 'closed', (socket: Socket) => socket.destroy()],
   ['resets', 'reset', (socket: Socket) => socket.resetAndDestroy()],
 ])('after the client gave up waiting and %s its connection', async (_how, place, leave) => {

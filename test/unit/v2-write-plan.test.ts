@@ -1,4 +1,4 @@
-// An update keeps what v2 does not show, and never overwrites it.
+// The write plan of an update keeps hidden values and never overwrites them.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
 import { toV2 } from '../../src/v2/translation/translate.js';
@@ -16,47 +16,47 @@ const whole = (current: HandleValue[], next: HandleValue[]): HandleValue[] => {
   return plan.values;
 };
 
-describe('after the whole record was read', () => {
-  it('the new list and the secret keys are sent together', () => {
+describe('with the whole record', () => {
+  it('sends the new list and the secret keys together', () => {
     expect(whole([secret, url], [newUrl])).toEqual([newUrl, secretToSend]);
   });
 
-  it('what the list leaves out goes', () => {
+  it('drops values that the list leaves out', () => {
     expect(places(whole([url, textValue(2, 'EMAIL')], [newUrl]))).toEqual(['1 URL']);
   });
 
-  it('a secret key that administrators may not read keeps that', () => {
+  it('keeps the permissions of a secret key that administrators cannot read', () => {
     const kept = whole([{ ...secret, permissions: '0100' }], []);
     expect(kept[0]?.permissions).toBe('00100');
   });
 
-  it('a value in the place of a secret key is refused', () => {
+  it('rejects a value at the index of a secret key', () => {
     const next = [textValue(300, 'URL')];
     expect(() => whole([secret], next)).toThrow(
       expect.objectContaining({ code: 'V2_INDEX_TAKEN', status: 400 }) as Error,
     );
   });
 
-  it('another secret key in its place is refused too', () => {
+  it('rejects another secret key at its index', () => {
     const next = [{ ...secretToSend, data: { format: 'string', value: 'other' } }];
     expect(() => whole([secret], next)).toThrow('idx 300');
   });
 
-  it('the same secret key, sent twice by a repeated PUT, is one value', () => {
+  it('accepts the same secret key in a repeated PUT', () => {
     expect(whole([secret], [secretToSend])).toEqual([secretToSend]);
   });
 
-  it('a value that comes back as it was shown is sent in the form of the server', () => {
+  it('sends an unchanged value in the form of the server', () => {
     const site = { ...textValue(2, 'HS_SITE'), data: { format: 'site', value: { unknown: 'member' } } };
     const back = sent(toV2([url, site]), [url, site]);
     expect(whole([url, site], back)).toContainEqual(site);
   });
 });
 
-describe('after only public values could be read', () => {
+describe('with public values only', () => {
   const current = [url, textValue(2, 'EMAIL'), textValue(3, 'HS_SECKEY')];
 
-  it('values are added, changed and removed by index, unseen ones left alone', () => {
+  it('adds, changes and removes by index, and keeps hidden values', () => {
     const next = [newUrl, textValue(7, 'DESC')];
     expect(planWrite({ current, isFull: false, next })).toEqual({
       kind: 'by-index',
@@ -66,7 +66,7 @@ describe('after only public values could be read', () => {
     });
   });
 
-  it('a value in the place of a secret key is refused', () => {
+  it('rejects a value at the index of a secret key', () => {
     const next = [textValue(3, 'URL')];
     expect(() => planWrite({ current, isFull: false, next })).toThrow('idx 3');
   });

@@ -1,4 +1,4 @@
-// Values that are shown: sorted, without secrets, with the bytes of every kind of data.
+// Record-interface values as v2 shows them: sorted, without secret keys, with the bytes of every data format.
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -12,7 +12,7 @@ it('sorts by index', () => {
   expect(toV2(values).map(({ idx }) => idx)).toEqual([2, 7, 30, 100]);
 });
 
-it('never shows a secret key, however its type is written', () => {
+it('never shows a secret key, in any case of its type', () => {
   const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS'];
   const values = types.map((type, at) => textValue(at + 1, type));
   expect(toV2(values).map(({ type }) => type)).toEqual(['HS_SECKEYS']);
@@ -26,13 +26,13 @@ describe('text', () => {
     ['\0', null],
     ['a\u000b', null],
     ['a\u007f', null],
-  ])('%j is shown parsed as %j', (value, parsed) => {
+  ])('%j has parsed_data %j', (value, parsed) => {
     const shown = one({ data: { format: 'string', value } });
     expect(shown.parsed_data).toBe(parsed);
     expect(Buffer.from(shown.data, 'base64').toString()).toBe(value);
   });
 
-  it('that is no UTF-8 has no parsed form', () => {
+  it('that is not UTF-8 has no parsed_data', () => {
     expect(one({ data: { format: 'base64', value: 'w/8=' } })).toMatchObject({
       parsed_data: null,
       data: 'w/8=',
@@ -59,7 +59,7 @@ const site = {
   ],
 };
 
-describe('data with a form of their own', () => {
+describe('data in other formats', () => {
   it.each<[string, unknown]>([
     ['HS_ADMIN', { format: 'admin', value: { handle: 'a/b', index: 3, permissions: '111111111111' } }],
     [
@@ -73,13 +73,13 @@ describe('data with a form of their own', () => {
     ['HS_SITE', { format: 'site', value: site }],
     ['HS_PUBKEY', { format: 'key', value: { kty: 'DSA', y: '_w', p: 'Aw', q: 'BQ', g: 'Bw' } }],
     ['HS_PUBKEY', { format: 'key', value: { kty: 'RSA', n: '_w', e: 'AQAB' } }],
-  ])('of %s are shown as the bytes from which a server makes %j', (type, data) => {
+  ])('of %s are the bytes of %j', (type, data) => {
     const bytes = one({ type, data }).data;
     const again = valueToJson(valueFromJson({ index: 1, type, data: { format: 'base64', value: bytes } }, 0));
     expect(again.data).toEqual(data);
   });
 
-  it('that cannot be read do not break the rest of the record', () => {
+  it('that are invalid leave the rest of the record readable', () => {
     const broken = [{ format: 'site', value: {} }, { format: 'new', value: 1 }, null, 7].map((data, at) => ({
       ...textValue(at + 1, 'HS_SITE'),
       data,
@@ -93,12 +93,12 @@ describe('data with a form of their own', () => {
     expect(one({ type: 'HS_VLIST', data }).parsed_data).toEqual([{ idx: 300, handle: 'a/b' }]);
   });
 
-  it('of HS_ADMIN that are not an administrator have no parsed form', () => {
+  it('of an invalid HS_ADMIN have no parsed_data', () => {
     expect(one({ type: 'HS_ADMIN' })).toMatchObject({ parsed_data: null, data: 'eA==' });
   });
 });
 
-it('shows what is left out upstream at its default', () => {
+it('shows defaults for omitted members', () => {
   expect(toV2([{ index: 1, type: 'X', data: 'x' }])).toEqual([
     { idx: 1, type: 'X', parsed_data: 'x', data: 'eA==', ttl_type: 0, ttl: 86400, refs: [], privs: 'rwr-' },
   ]);

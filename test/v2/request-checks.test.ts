@@ -1,4 +1,4 @@
-// What is refused before the Handle server is asked, and in which order.
+// Requests that are rejected without an upstream request, and the order of the checks.
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -12,7 +12,7 @@ useNock();
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
-async function refused(path: string, question: V2Question = {}, env: Record<string, string> = {}) {
+async function rejected(path: string, question: V2Question = {}, env: Record<string, string> = {}) {
   const { sent } = scriptUpstream();
   const { url } = await startProxy(env);
   const answer = await askV2(url)(path, question);
@@ -28,46 +28,46 @@ describe('the login', () => {
     ['no colon', basic('nobody')],
     ['no base64', 'Basic ???'],
     ['an identity with a raw colon', basic('300:21.T11998/USER01:password')],
-    ['a name nobody configured', basic('bob:password')],
-  ])('%s is 401 with a challenge, whatever is asked', async (_what, as) => {
+    ['an unknown name', basic('bob:password')],
+  ])('%s is 401 with a challenge, for every path and method', async (_what, as) => {
     for (const [method, path] of [
       ['GET', `/${NAME}`],
       ['PUT', '/21.T11998'],
       ['POST', `/${NAME}`],
       ['GET', '/../nowhere'],
     ] as const) {
-      const answer = await refused(path, { method, as });
+      const answer = await rejected(path, { method, as });
       expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Basic realm="handle"']);
       expect(read(answer)).toMatchObject({ status: 401, code: 'V2_LOGIN_NEEDED' });
     }
   });
 
   test('names the configured realm', async () => {
-    const answer = await refused(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
+    const answer = await rejected(`/${NAME}`, { as: null }, { V2_REALM: 'my service' });
     expect(answer.headers['www-authenticate']).toBe('Basic realm="my service"');
   });
 
   test.each([
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
-  ])('%s travels as %s', async (given, travels) => {
+  ])('%s is sent upstream as %s', async (given, upstream) => {
     const { sent } = scriptUpstream(says.missing);
     const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
     await askV2(url)(`/${NAME}`, { as: basic(given) });
-    expect(sent).toEqual([sends('GET', `/${NAME}`, basic(travels))]);
+    expect(sent).toEqual([sends('GET', `/${NAME}`, basic(upstream))]);
   });
 });
 
-describe('the address', () => {
+describe('the path', () => {
   test.each([
     ['GET', '/%zz/x', 400],
     ['PUT', '/21.T11998/%00', 400],
     ['GET', `/21.T11998/${'x'.repeat(2048)}`, 400],
   ])('%s %s is %i', async (method, path, status) => {
-    expect((await refused(path, { method })).status).toBe(status);
+    expect((await rejected(path, { method })).status).toBe(status);
   });
 
-  test.each(['', '/', '/handlesx', '/generators'])('/api/v2%s is 404 in the form of v2', async (path) => {
+  test.each(['', '/', '/handlesx', '/generators'])('/api/v2%s is 404 as problem JSON', async (path) => {
     const proxy = await startProxy();
     const headers = { Authorization: basic('300%3A21.T11998/USER01:password') };
     const answer = await proxy.ask(`/api/v2${path}`, { headers });
@@ -75,7 +75,7 @@ describe('the address', () => {
     expect(read(answer)).toMatchObject({ code: 'UNKNOWN_ENDPOINT', responseCode: 4 });
   });
 
-  test('is nobody with v2.enabled: false', async () => {
+  test('is not served with v2.enabled: false', async () => {
     const proxy = await startProxy({ V2_ENABLED: 'false' });
     const answer = await proxy.ask(`/api/v2/handles/${NAME}`);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
@@ -95,18 +95,18 @@ describe('the method', () => {
     ['POST', '/', 'GET, HEAD, OPTIONS'],
     ['DELETE', '', 'GET, HEAD, OPTIONS'],
   ])('%s %s is 405 with Allow: %s', async (method, path, allow) => {
-    const answer = await refused(path, { method, headers: { 'Content-Type': 'text/plain' } });
+    const answer = await rejected(path, { method, headers: { 'Content-Type': 'text/plain' } });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
   });
 });
 
-describe('what is refused for every interface', () => {
+describe('requests that every interface rejects', () => {
   test.each([
     [`/${NAME}`, 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['/21.T11998/', 'GET, HEAD, POST, OPTIONS'],
     ['/%zz/x', ''],
-  ])('TRACE %s says what can be done there', async (path, allow) => {
-    const answer = await refused(path, { method: 'TRACE' });
+  ])('TRACE %s is 405 with the allowed methods', async (path, allow) => {
+    const answer = await rejected(path, { method: 'TRACE' });
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
   });
 
@@ -114,8 +114,8 @@ describe('what is refused for every interface', () => {
     ['TRACE', `/${NAME}`, 405],
     ['PATCH', `/${NAME}`, 501],
     ['GET', `/21.T11998/${'x'.repeat(9000)}`, 414],
-  ])('%s of such a path is in the form of v2: %#', async (method, path, status) => {
-    const answer = await refused(path, { method });
+  ])('%s is answered as problem JSON: %#', async (method, path, status) => {
+    const answer = await rejected(path, { method });
     expect([answer.status, answer.headers['content-type']]).toEqual([status, 'application/problem+json']);
   });
 });
@@ -124,12 +124,12 @@ describe('the body of a PUT or POST', () => {
   const put = { method: 'PUT', body: [URL_INPUT] };
 
   test.each([
-    ['nothing', {}, 415],
+    ['no Content-Type', {}, 415],
     ['text', { 'Content-Type': 'text/plain' }, 415],
     ['form data', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
     ['another charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, 415],
     ['another encoding', { 'Content-Type': 'application/json', 'Content-Encoding': 'what' }, 415],
-  ])('declared as %s is %i', async (_what, headers, status) => {
+  ])('with %s is %i', async (_what, headers, status) => {
     const { sent } = scriptUpstream();
     const proxy = await startProxy();
     const Authorization = basic('300%3A21.T11998/USER01:password');
@@ -144,7 +144,7 @@ describe('the body of a PUT or POST', () => {
   });
 
   test.each(['application/json', 'APPLICATION/JSON; charset=UTF-8', 'application/x-json'])(
-    'declared as %s is read',
+    'with %s is accepted',
     async (type) => {
       scriptUpstream(says.missing, says.created, says.missing);
       const { url } = await startProxy();
@@ -161,8 +161,8 @@ describe('the body of a PUT or POST', () => {
     'null',
     '[{"type":"URL"},',
     '[{"idx":1,"type":"A"},{"idx":"1","type":"B"}]',
-  ])('of %j is 400 that says why', async (body) => {
-    const answer = await refused(`/${NAME}`, { method: 'PUT', body });
+  ])('%j is 400 with a reason', async (body) => {
+    const answer = await rejected(`/${NAME}`, { method: 'PUT', body });
     expect(answer.status).toBe(400);
     expect(read(answer)).toMatchObject({ code: 'V2_BAD_BODY', handle: NAME });
   });
@@ -171,7 +171,7 @@ describe('the body of a PUT or POST', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('in %s is unpacked, as far as it is no larger than it may be', async (encoding, pack) => {
+  ])('in %s is decompressed up to http.maxBodySize', async (encoding, pack) => {
     scriptUpstream(says.missing, says.created, says.missing);
     const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
     const Authorization = basic('300%3A21.T11998/USER01:password');
@@ -183,7 +183,7 @@ describe('the body of a PUT or POST', () => {
     expect(await send(Buffer.from('[]'))).toBe(400);
   });
 
-  test('that is no UTF-8 is 400', async () => {
+  test('that is not UTF-8 is 400', async () => {
     const { url } = await startProxy();
     const headers = { 'Content-Type': 'application/json', Authorization: basic('300%3A21.T11998/USER01:p') };
     const body = Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]);
@@ -191,7 +191,7 @@ describe('the body of a PUT or POST', () => {
   });
 
   test('longer than http.maxBodySize is 413', async () => {
-    const answer = await refused(
+    const answer = await rejected(
       `/${NAME}`,
       { ...put, body: 'x'.repeat(2000) },
       { HTTP_MAX_BODY_SIZE: '1KiB' },
