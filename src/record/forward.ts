@@ -73,7 +73,7 @@ class ForwardedRequest extends IncomingMessage {
   }
 
   /**
-   * http-proxy sends by this method only (test/http/forward-framing fails when it does otherwise). The connection may
+   * http-proxy sends by this method only (test/unit/node-internals fails when it does otherwise). The connection may
    * come much later, when the requests before it are done.
    */
   override pipe<T extends NodeJS.WritableStream>(sent: T): T {
