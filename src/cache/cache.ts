@@ -1,4 +1,4 @@
-// The cache of a process as one thing: memory, Redis behind it, and its coherence with every other process.
+// Creates the cache of a process: memory, Redis as second tier, and coherence with all other processes.
 import { type MessageApplier, createMessageApplier } from './coherence/apply-message.js';
 import type { Clock } from './clock.js';
 import type { Coherence } from './coherence/hub.js';
@@ -12,23 +12,23 @@ import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
 
-/** Of one of several workers: the hub is in the primary. */
+/** Coherence of one of several workers: the hub is in the primary. */
 export interface WorkerCoherence extends Coherence {
-  /** Called when the lease may have begun, or ended. */
+  /** Called when the state of the lease may have changed. */
   onState: (listener: () => void) => void;
 }
 
 export interface CacheDeps {
   bounds: MemoryBounds;
   redis?: RedisOptions | undefined;
-  /** How long a write may keep a key from being stored when nobody says how it ended (ms). */
+  /** Life of a fence (ms): how long a write with an unknown end keeps loads of its key from being stored. */
   fenceLifeMs: number;
   now: () => number;
   clock?: Clock | undefined;
   worker?: WorkerCoherence | undefined;
-  /** No load of the key is to be joined any more. */
+  /** Called when new readers of the key must not join a load in flight. */
   onInvalidated: (key: string) => void;
-  /** The same for all keys that begin so. */
+  /** The same for all keys with the prefix. */
   onBanned: (prefix: string) => void;
   onEvict: (store: MemoryUsage['store']) => void;
   onRedisState: (state: 'up' | 'lost') => void;
@@ -39,13 +39,12 @@ export interface Cache {
   memory: MemoryStore;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
-  /** Applies what the primary has delivered to this worker. */
+  /** Applies a message that the primary has sent to this worker. */
   apply: (message: Message) => void;
-  /** What each tier holds of a key; counts as no use. */
+  /** The entry in each tier; does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
-  /** Whether Redis is there, away, or not used. */
   redisState: () => 'up' | 'away' | 'unused';
-  /** The connection to Redis, where one is configured. */
+  /** Undefined without Redis. */
   commands: RedisCommands | undefined;
   close: () => Promise<void>;
 }
@@ -88,7 +87,7 @@ interface Connected {
   close: () => Promise<void>;
 }
 
-/** A worker has commands of its own, and everything else in the primary. */
+/** A worker has its own connection for commands; hub and link are in the primary. */
 function connect(deps: CacheDeps, { apply }: MessageApplier): Connected {
   const { worker, onRedisState } = deps;
   let wasUp: boolean | undefined;
@@ -107,7 +106,7 @@ function connect(deps: CacheDeps, { apply }: MessageApplier): Connected {
 function connectWorker({ redis, clock }: CacheDeps, worker: WorkerCoherence, onState: () => void): Connected {
   if (redis === undefined) return { coherence: worker, close: () => Promise.resolve() };
   const onClaimed = (): void => {
-    // What cannot be published is pending in the primary.
+    // A ban that cannot be published is pending in the primary.
     worker.publish({ kind: 'ban', prefix: '', isSoft: false, number: 0 }).catch(() => undefined);
   };
   const commands = new RedisCommands({ ...redis, clock, onEvictionPolicy: undefined, onState, onClaimed });
@@ -125,7 +124,7 @@ function connectAlone(
     clock,
     onState,
     deliver(message, from) {
-      // This process has stored what it replaces.
+      // This process has just stored the new entry.
       if (message.kind !== 'replaced' || from === undefined) apply(message);
       return Promise.resolve();
     },

@@ -1,4 +1,4 @@
-// The clocks and timers that coherence runs on, so that a test can hand in its own.
+// The clocks and timers of the cache, so that a test can hand in its own.
 import { randomUUID } from 'node:crypto';
 
 export interface Clock {
@@ -6,7 +6,7 @@ export interface Clock {
   now: () => number;
   /** Monotonic clock (ms). */
   monotonic: () => number;
-  /** Runs once after this time, and after what has arrived meanwhile; the result cancels it. */
+  /** Calls `run` after this time, and after pending I/O. The result cancels it. */
   after: (ms: number, run: () => void) => () => void;
   randomId: () => string;
 }
@@ -16,7 +16,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, run) {
     let immediate: NodeJS.Immediate | undefined;
-    // When this process was busy an answer may be here and not read yet.
+    // After a busy period a reply may have arrived that is not read yet: read it before the timeout.
     const timer = setTimeout(() => (immediate = setImmediate(run)), ms).unref();
     return () => {
       clearTimeout(timer);

@@ -1,27 +1,26 @@
-// One cache entry: what is known of one handle, until when, and the bytes it is stored as.
+// A cache entry: the public record of one handle with its times, and the binary form that Redis stores.
 import { crc32 } from 'node:zlib';
 import { type Bytes, fromBuffer, toBuffer } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 
-/** What is known of a handle. All times are milliseconds since the epoch. */
+/** The known state of a handle. All times are milliseconds since the epoch. */
 export interface Entry {
   kind: Answer['kind'];
   /** Public values as a JSON array; empty for `empty` and `not-found`. */
   values: Bytes;
-  /** Why the server says there is no such handle; usually nothing. */
+  /** Message of the server with a not-found answer; usually empty. */
   message: string;
-  /** When the upstream was asked. */
+  /** When the request was sent to the upstream. */
   cachedAt: number;
-  /** From here on the upstream has to be asked. */
+  /** The entry is fresh until this time. */
   staleAt: number;
-  /** Until here the entry may stand in for an upstream that fails. */
+  /** A stale entry may be served until this time when the upstream fails (RFC 5861 stale-if-error). */
   deleteAt: number;
 }
 
-/** From when on it is known, and how long it is fresh. */
 export type Times = Pick<Entry, 'cachedAt' | 'staleAt'>;
 
-/** Stale by every clock, also one that is set back later. */
+/** Stale by every clock, even if one is set back later. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>
@@ -30,32 +29,31 @@ export const isSame = (one: Entry, other: Entry): boolean =>
   one.deleteAt === other.deleteAt &&
   hasSameContent(one, other);
 
-/** Whether both say the same of the handle. */
 export const hasSameContent = (one: Entry, other: Entry): boolean =>
   one.kind === other.kind && one.values === other.values && one.message === other.message;
 
-// A stored entry of another release is a miss, never misread: change VERSION with the layout.
+// Increment VERSION with every change of the layout: an entry of another version is a miss.
 const MAGIC = 'HRP';
 const VERSION = 5;
 export const KINDS = ['found', 'empty', 'not-found'] as const;
-/** In Redis the byte of the kind is raised by this when the entry is stale (redis/coherence-scripts.ts, ENTRY). */
+/** Scripts make an entry stale in Redis by adding this to its kind (redis/coherence-scripts.ts, ENTRY). */
 const STALE_KINDS = KINDS.length;
 const HEADER_BYTES = 69;
 const BAN_AT = 45;
 const RUN_AT = 53;
-/** Characters of a server run. */
+/** Length of a server run. */
 export const RUN_LENGTH = 16;
-/** The checksum (CRC-32) of all that follows it; it begins with the kind. */
+/** A CRC-32 of the bytes from CHECKED_FROM, seeded with the kind. */
 const CHECKSUM_AT = 5;
 const CHECKED_FROM = 9;
 
-/** What was true in Redis when an entry was asked for: the server run, and the number of the newest ban. */
+/** The server run and the newest ban number when a load began. */
 export interface LoadOrigin {
   run: string;
   ban: number;
 }
 
-/** Writes an entry, together with its key and its origin, as one buffer. */
+/** Encodes an entry with its key and origin. */
 export function encodeEntry(
   key: string,
   entry: Entry,
@@ -77,7 +75,7 @@ export function encodeEntry(
   return whole;
 }
 
-/** Reads an entry back. Another version, another key or a damaged buffer is undefined: a miss. */
+/** Undefined for another version, another key or a damaged buffer. */
 export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   if (!hasOurHeader(buffer)) return undefined;
   const kindByte = buffer.readUInt8(4);
@@ -101,13 +99,12 @@ export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   };
 }
 
-/** The origin of a stored entry. */
 export const originOf = (buffer: Buffer): LoadOrigin => ({
   run: buffer.toString('latin1', RUN_AT, RUN_AT + RUN_LENGTH),
   ban: buffer.readDoubleBE(BAN_AT),
 });
 
-/** An entry of an instance whose clock is ahead, by the clock of this one: it was loaded now at the latest. */
+/** Shifts the times of an entry from the future: the clock of its instance is ahead. */
 export function withoutSkew(entry: Entry, now: number): Entry {
   const skewMs = entry.cachedAt - now;
   if (skewMs <= 0) return entry;

@@ -1,4 +1,4 @@
-// The part of the cache that an instance has once: its hub, and its link to the other instances.
+// The coherence of one instance, in its primary or only process: the hub, the commands and the link to other instances.
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
 import type { KnownBans } from './coherence/message.js';
@@ -8,7 +8,7 @@ import { readBans } from './redis/group-states.js';
 import { RedisLink } from './link/link.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
-  /** How old an entry in memory may be while the messages of other instances are not received (ms). */
+  /** Maximum age of a fresh entry in memory while there is no lease (ms). */
   lostMaxAgeMs: number;
   writesWithout: WritesWithout;
 }
@@ -16,7 +16,7 @@ export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'on
 export interface InstanceDeps {
   redis?: RedisOptions | undefined;
   deliver: Deliver;
-  /** Called when Redis, or the lease, may be lost or back. */
+  /** Called when the state of Redis or of the lease may have changed. */
   onState: () => void;
   /** The clock of entries (ms since the epoch). */
   now: () => number;
@@ -26,9 +26,9 @@ export interface InstanceDeps {
 export interface Instance {
   hub: Hub;
   commands?: RedisCommands;
-  /** For a process that starts later than the link. */
+  /** Reads the bans for a worker that starts later than the link. */
   readBans: () => Promise<KnownBans | undefined>;
-  /** What is left of the lease on the messages of other instances (ms); undefined without Redis. */
+  /** Remaining time of the lease (ms); undefined without Redis. */
   leaseLeftMs: () => number | undefined;
   close: () => Promise<void>;
 }
@@ -49,7 +49,7 @@ export function createInstance({
   const commands: RedisCommands = new RedisCommands({
     ...redis,
     clock,
-    // What is under a prefix that was nobody's may be about another upstream.
+    // Entries under a prefix without an owner may be of another upstream.
     onClaimed: () => {
       pending.addAll();
     },

@@ -1,4 +1,4 @@
-// Memory before Redis, and the publication of every invalidation: the store that the resolver uses.
+// The two-tier store that the resolver uses: memory before Redis. It publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
 import type { Coherence } from './coherence/hub.js';
 import type { Entry } from './entry.js';
@@ -15,17 +15,16 @@ export interface TieredStoreDeps {
   memory: MemoryStore;
   coherence: Pick<Coherence, 'publish'>;
   redis?: RedisStore | undefined;
-  /** How long a write may keep a key from being stored when its end is unknown (ms). */
+  /** Life of a fence (ms). */
   fenceLifeMs: number;
-  /** How long an answer counts as fresh that was loaded without Redis (ms). */
+  /** Maximum TTL of an answer that was loaded without Redis (ms). */
   lostMaxAgeMs?: number | undefined;
   now: () => number;
 }
 
-/** `unknown`: in memory, and perhaps in Redis. */
+/** `unknown`: stored in memory, and perhaps in Redis. */
 type StoreResult = 'stored' | 'refused' | 'unknown';
 
-/** Redis decides last: what it refuses to keep does not stay in memory either. */
 export class TieredStore implements Store<TieredTicket> {
   readonly #deps: TieredStoreDeps;
   #fences = 0;
@@ -40,11 +39,12 @@ export class TieredStore implements Store<TieredTicket> {
     if (redis === undefined) return { entry, ticket: { memory, redis: undefined } };
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
-    // After the wait: the key may have been invalidated while Redis was asked.
+    // Read memory again: the key may have been invalidated while Redis answered.
     const near = tier.peek(key);
-    const isNearGood = near !== undefined && near.cachedAt >= (far.entry?.cachedAt ?? -Infinity);
-    if (far.entry === undefined || isNearGood || !tier.isCurrent(key, memory)) return { entry: near, ticket };
-    // Not while a write is in flight: a process that has just started may not know of it, and its writer may die.
+    const isNearNewer = near !== undefined && near.cachedAt >= (far.entry?.cachedAt ?? -Infinity);
+    if (far.entry === undefined || isNearNewer || !tier.isCurrent(key, memory))
+      return { entry: near, ticket };
+    // Not under a fence: if this process has just started, its memory does not know the fence, and the writer may die.
     if (!far.ticket?.isFenced) tier.set(key, far.entry, memory);
     return { entry: far.entry, ticket };
   }
@@ -55,34 +55,39 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   async set(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    return (await this.#keep('set', key, entry, ticket)) !== 'refused';
+    return (await this.#store('set', key, entry, ticket)) !== 'refused';
   }
 
   async replace(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    const kept = await this.#keep('replace', key, entry, ticket);
-    if (kept === 'refused') return false;
-    // Where Redis could not store it, Redis may still hold an older one.
-    await this.#deps.coherence.publish({ kind: kept === 'stored' ? 'replaced' : 'forget', key });
+    const result = await this.#store('replace', key, entry, ticket);
+    if (result === 'refused') return false;
+    // If Redis has not confirmed the entry, it may still hold an older one.
+    await this.#deps.coherence.publish({ kind: result === 'stored' ? 'replaced' : 'forget', key });
     return true;
   }
 
-  /** Redis first where it knows of a write in flight: a process that has just started may not. */
-  async #keep(how: 'set' | 'replace', key: string, entry: Entry, ticket: TieredTicket): Promise<StoreResult> {
-    const keepInMemory = (): boolean =>
+  /** Redis first if it has a fence of the key: the memory of a process that has just started may not know it. */
+  async #store(
+    how: 'set' | 'replace',
+    key: string,
+    entry: Entry,
+    ticket: TieredTicket,
+  ): Promise<StoreResult> {
+    const storeInMemory = (): boolean =>
       this.#deps.memory[how](key, this.#bounded(entry, ticket), ticket.memory);
     if (ticket.redis?.isFenced)
-      return (await this.#share(key, entry, ticket)) === 'stored' && keepInMemory() ? 'stored' : 'refused';
-    return keepInMemory() ? this.#share(key, entry, ticket) : 'refused';
+      return (await this.#share(key, entry, ticket)) === 'stored' && storeInMemory() ? 'stored' : 'refused';
+    return storeInMemory() ? this.#share(key, entry, ticket) : 'refused';
   }
 
-  /** Redis may know of a write in flight from before this process began. Nobody tells it of that one if its writer is lost. */
+  /** Redis may hold a fence that this process does not know. If its writer is lost, only a short TTL corrects the entry. */
   #bounded(entry: Entry, ticket: TieredTicket): Entry {
     const { redis, lostMaxAgeMs = 0 } = this.#deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
     return { ...entry, staleAt: Math.min(entry.staleAt, entry.cachedAt + lostMaxAgeMs) };
   }
 
-  /** Without Redis memory is all there is. What Redis refuses does not stay in memory. */
+  /** An entry that Redis refuses does not stay in memory. */
   async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<StoreResult> {
     const { memory, redis } = this.#deps;
     if (redis === undefined) return 'stored';
@@ -97,7 +102,7 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   forgetCopies(key: string): Promise<void> {
-    // That of Redis may be older than that of this process, and is a copy too.
+    // The entry in Redis is a copy too, and may be older.
     return this.#deps.coherence.publish({ kind: this.#deps.redis ? 'forget' : 'replaced', key });
   }
 
@@ -118,7 +123,7 @@ export class TieredStore implements Store<TieredTicket> {
       changed: () => coherence.publish({ kind: 'changed', key, fence }),
       unchanged: () => coherence.publish({ kind: 'unchanged', key, fence }),
       unknown() {
-        // The clock may have been set meanwhile.
+        // The wall clock may have been set back.
         const lifeMs = Math.min(fenceLifeMs, Math.max(0, Math.ceil(until - now())));
         return coherence.publish({ kind: 'unknown', key, fence, lifeMs });
       },

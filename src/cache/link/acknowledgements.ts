@@ -1,11 +1,11 @@
-// Collects the acknowledgements of a call from the members that it was published to.
+// Acknowledgements of published changes: collects those of other members, and sends those of this one.
 
 interface Call {
   from: Set<string>;
   onReceived: () => void;
 }
 
-/** Acknowledgements may arrive before it is known which members to wait for. */
+/** They may arrive before the list of members to wait for. */
 export class Acknowledgements {
   readonly #calls = new Map<string, Call>();
 
@@ -25,7 +25,7 @@ export class Acknowledgements {
     }
   }
 
-  /** Those that have not acknowledged. */
+  /** Members that have not acknowledged. */
   missing(call: string, members: readonly string[]): string[] {
     const from = this.#calls.get(call)?.from;
     return members.filter((member) => !from?.has(member));
@@ -45,8 +45,8 @@ export class Acknowledgements {
 }
 
 /**
- * All that is acknowledged in one turn of the event loop is one message to each member. One that is lost makes the
- * member wait for the lease.
+ * Batches the acknowledgements of one turn of the event loop into one message per member. If it is lost, the member waits
+ * for the lease instead.
  */
 export function createAcknowledger(
   id: string,

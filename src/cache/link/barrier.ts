@@ -1,4 +1,4 @@
-// Waits until no other member answers with what a change invalidates. See coherence/README.md, "Write".
+// The barrier of a write: waits until no other member can answer with invalidated entries. See ../coherence/README.md, "Write".
 import type { Acknowledgements } from './acknowledgements.js';
 import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
@@ -11,25 +11,25 @@ export interface BarrierDeps {
 }
 
 /**
- * Gives the members that have renewed their lease and not acknowledged: they have not received the message. The change
- * has been published, so whoever joins later receives newer ones only: also one that is expelled now, and joins again.
- * Undefined: the members could not be read. `call` is '' where no acknowledgement was asked for.
+ * Returns the members that have renewed their lease without acknowledging: they have missed the message. Members that join
+ * later read the current numbers first, so they need no acknowledgement.
+ * Undefined: the members could not be read. An empty `call` expects no acknowledgements and waits for the lease.
  */
 export async function awaitAcknowledgements(
   { clock, members, acknowledgements }: BarrierDeps,
   call: string,
 ): Promise<string[] | undefined> {
-  const before = call === '' ? NOBODY : await members.others().catch(() => undefined);
-  // From here on: two readings tell who has renewed only when they are so far apart.
-  const leaseIsOver = wait(clock, LEASE_WAIT_MS);
+  const before = call === '' ? NO_MEMBERS : await members.others().catch(() => undefined);
+  // A member that renews does so within this time: two readings of the list so far apart show which members have renewed.
+  const leaseEnd = wait(clock, LEASE_WAIT_MS);
   if (call === '' || before === undefined) {
-    await leaseIsOver.done;
+    await leaseEnd.done;
     return before && [];
   }
   const ids = [...before.ends.keys()];
   const listIsComplete = wait(clock, before.incompleteForMs);
-  await Promise.race([acknowledgements.waitForAll(call, ids), leaseIsOver.done]);
-  leaseIsOver.cancel();
+  await Promise.race([acknowledgements.waitForAll(call, ids), leaseEnd.done]);
+  leaseEnd.cancel();
   await listIsComplete.done;
   const missing = acknowledgements.missing(call, ids);
   if (missing.length === 0) return [];
@@ -40,14 +40,14 @@ export async function awaitAcknowledgements(
   return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
 }
 
-const NOBODY: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
+const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
 
-/** Its end is negative. */
+/** The score of an expelled member is negative. */
 const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
 
 /**
- * Expelled, they cannot renew their lease: they find that out, distrust what they keep, and join again. False: Redis could
- * not be told.
+ * Expels members and waits for the end of their leases. They cannot renew: they notice, distrust their entries and join
+ * again. False: Redis has not confirmed it.
  */
 export async function expel({ clock, members }: BarrierDeps, late: readonly string[]): Promise<boolean> {
   try {

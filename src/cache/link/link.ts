@@ -1,4 +1,4 @@
-// The link of an instance to the others on one Redis: messages, lease, membership. See coherence/README.md.
+// The link of this instance to the others on one Redis: lease, membership, messages. See ../coherence/README.md.
 import { Acknowledgements, createAcknowledger } from './acknowledgements.js';
 import { type Clock, oneAtATime } from '../clock.js';
 import { LEASE_MS, Lease, MEMBERSHIP_MS, RENEW_EVERY_MS } from '../coherence/lease.js';
@@ -24,10 +24,10 @@ export interface RedisLinkDeps {
   onRenewed: () => void;
 }
 
-/** After so many renewals that failed in a row the connections for messages are opened anew. */
+/** Failed renewals in a row after which the message connections are reopened. */
 const MAX_FAILURES = 4;
-/** With more groups than this the whole cache is distrusted, in one message. */
-const MAX_DISTRUSTED = 64;
+/** With more groups than this, one message distrusts the whole cache. */
+const MAX_DISTRUSTED_GROUPS = 64;
 
 export class RedisLink implements Membership {
   readonly id: string;
@@ -39,12 +39,12 @@ export class RedisLink implements Membership {
   readonly #publisher: Publisher;
   readonly #awaitingReturn = new Set<(isBack: boolean) => void>();
   readonly #lapsed = new Set<string>();
-  /** Whether the numbers were read after the subscription. */
-  #hasRead = false;
-  #count = 1;
+  /** Whether the group numbers were read after subscribing. */
+  #isEstablished = false;
+  #memberCount = 1;
   #failures = 0;
   /** Moments on the monotonic clock. */
-  #steadySince = Infinity;
+  #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
   #cancelTick: () => void = () => undefined;
@@ -97,12 +97,12 @@ export class RedisLink implements Membership {
     return this.#lease.leftMs();
   }
 
-  /** Does now what is done every half second. */
+  /** Renews the lease now, instead of at the next interval. */
   readonly renewNow = oneAtATime(async () => {
     const { commands } = this.#deps;
     try {
       if (!commands.isConnected()) return;
-      if (!this.#hasRead || !this.#subscriptions.isComplete()) await this.#establish();
+      if (!this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
@@ -116,11 +116,11 @@ export class RedisLink implements Membership {
     }
   });
 
-  /** A fence is raised under a lease only, also when the reply comes late: how long it is known to others counts from a renewal. */
+  /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
-    const published = await this.#publisher.publish(change, this.#count);
+    const published = await this.#publisher.publish(change, this.#memberCount);
     return isLeased() ? published : undefined;
   }
 
@@ -143,12 +143,13 @@ export class RedisLink implements Membership {
     });
   }
 
-  /** Nobody need wait for this member any more. */
+  /** Leaves, so that other members stop waiting for this one. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTick();
     this.#lease.end();
-    if (this.#deps.commands.isConnected()) await this.#inTime(this.#members.leave()).catch(() => undefined);
+    if (this.#deps.commands.isConnected())
+      await this.#withTimeout(this.#members.leave()).catch(() => undefined);
     this.#subscriptions.close();
   }
 
@@ -161,83 +162,83 @@ export class RedisLink implements Membership {
   }
 
   /**
-   * Subscribes and joins first, and reads the numbers after: what is published in between is received, and its sender waits
-   * for this member.
+   * Subscribes and joins before it reads the group numbers: messages published in between are received, and their senders
+   * wait for this member.
    */
   async #establish(): Promise<void> {
     const { commands, deliver, pending } = this.#deps;
-    this.#hasRead = false;
-    await this.#inTime(this.#subscriptions.open());
+    this.#isEstablished = false;
+    await this.#withTimeout(this.#subscriptions.open());
     if (this.#lease.leftMs() === 0) {
       await this.#publisher.report(pending);
-      await this.#inTime(this.#members.renew({ joins: true, removes: false }));
+      await this.#withTimeout(this.#members.renew({ joins: true, removes: false }));
     }
     const reading = Promise.all([readNumbers(commands), readBans(commands)]);
-    const [numbers, bans] = await this.#inTime(reading);
+    const [numbers, bans] = await this.#withTimeout(reading);
     const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
-    if (groups.length > MAX_DISTRUSTED) await deliver({ kind: 'distrust' });
+    if (groups.length > MAX_DISTRUSTED_GROUPS) await deliver({ kind: 'distrust' });
     else await Promise.all(groups.map((group) => deliver({ kind: 'distrust', group })));
     await deliver(bans);
-    this.#hasRead = true;
+    this.#isEstablished = true;
   }
 
   async #renew(): Promise<void> {
-    // Until it is reported, no renewal counts as a return.
+    // A renewal counts as a return only when all pending invalidations are published.
     await this.#publisher.report(this.#deps.pending);
-    const asked = this.#lease.now();
-    const removes = this.#lease.leftMs() > 0 && asked.monotonic - this.#steadySince > MEMBERSHIP_MS;
-    const asking = [this.#subscriptions.ping(), this.#members.renew({ joins: false, removes })] as const;
-    const [, renewed] = await this.#inTime(Promise.all(asking));
+    const requestedAt = this.#lease.now();
+    const removes = this.#lease.leftMs() > 0 && requestedAt.monotonic - this.#resumedAt > MEMBERSHIP_MS;
+    const renewing = [this.#subscriptions.ping(), this.#members.renew({ joins: false, removes })] as const;
+    const [, renewed] = await this.#withTimeout(Promise.all(renewing));
     if (renewed.was === 'absent') {
-      await this.#startAnew();
+      await this.#leaveAndRejoin();
       return;
     }
-    if (renewed.was === 'late') throw new Error('a renewal reached Redis too late');
-    this.#count = renewed.count;
-    await this.#endFencesOf(renewed);
-    if (await this.#isBack(renewed)) this.#lease.renew(asked);
+    if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
+    this.#memberCount = renewed.count;
+    await this.#softenLapsed(renewed);
+    if (await this.#mayResume(renewed)) this.#lease.renew(requestedAt);
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
-  /** Expelled, as a message is missing here; or the list of members was lost. It joins again with the next renewal. */
-  async #startAnew(): Promise<void> {
+  /** This member was expelled because it missed a message, or the list was lost. The next renewal joins again. */
+  async #leaveAndRejoin(): Promise<void> {
     this.#lease.end();
     this.#subscriptions.close();
     await this.#deps.deliver({ kind: 'distrust' });
   }
 
-  /** The writer of a fence whose membership has ended cannot lower it. */
-  async #endFencesOf({ lapsed }: Renewal): Promise<void> {
+  /** A lapsed member cannot lower its fences any more. */
+  async #softenLapsed({ lapsed }: Renewal): Promise<void> {
     this.#receiver.dropExpiredFences();
     for (const member of lapsed) {
       if (this.#lapsed.has(member)) continue;
       this.#lapsed.add(member);
-      // In Redis as well: by all that know of it, as each of them may be the only one.
+      // In Redis too. Every member does this, because it may be the only one that knows of the fence.
       for (const key of await this.#receiver.softenFencedKeys(member))
         this.#deps.pending.add({ kind: 'soften', key });
     }
     for (const member of this.#lapsed) if (!lapsed.includes(member)) this.#lapsed.delete(member);
   }
 
-  /** After a lease that has ended: members whose membership has ended too may have changes to report. */
-  async #isBack({ lapsed, listAgeMs }: Renewal): Promise<boolean> {
+  /** After the end of its lease this member waits, because lapsed members may still have pending invalidations to publish. */
+  async #mayResume({ lapsed, listAgeMs }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
     const now = this.#deps.clock.monotonic();
     if (this.#returningSince === undefined) {
       this.#returningSince = now;
       await this.#receiver.softenFencedKeys();
     }
-    // A list that was begun with one master of a cluster lacks those that were members; other masters kept their entries.
+    // A new list on one master of a cluster lacks its former members, while the other masters have kept their entries.
     const isIncomplete = this.#deps.commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
     this.#returningSince = undefined;
-    this.#steadySince = now;
+    this.#resumedAt = now;
     return true;
   }
 
-  #inTime<T>(promise: Promise<T>): Promise<T> {
+  #withTimeout<T>(promise: Promise<T>): Promise<T> {
     return untilDeadline(promise, LEASE_MS, timeoutError, this.#deps.clock);
   }
 }

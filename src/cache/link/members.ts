@@ -1,4 +1,4 @@
-// The members that share a Redis: a sorted set of their ids by the end of their membership (Redis clock).
+// The members that share a Redis, as a sorted set by the end of their membership (Redis clock): renew, expel, leave.
 import type { Clock } from '../clock.js';
 import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS } from '../coherence/lease.js';
 import { EXPEL, RENEW } from '../redis/coherence-scripts.js';
@@ -6,16 +6,16 @@ import type { LinkCommands } from '../redis/commands.js';
 
 export interface Renewal {
   /**
-   * What this member was before. One that is absent has been expelled or removed, and stays so unless it joins. `late`: the
-   * renewal came too late, and nothing was done.
+   * State of this member before the call. An absent member was expelled or removed, and stays so unless it joins. `late`: the
+   * renewal reached Redis too late and changed nothing.
    */
   was: 'listed' | 'lapsed' | 'absent' | 'late';
   count: number;
-  /** Those whose membership has ended. */
+  /** Members whose membership has ended. */
   lapsed: string[];
-  /** Those of them that this call has removed. */
+  /** Lapsed members that this call has removed. */
   removed: string[];
-  /** How long ago the list was begun: Redis was started, flushed, or has taken over then (ms). */
+  /** Age of the list (ms). It is created after a start, a flush or a failover of Redis. */
   listAgeMs: number;
 }
 
@@ -23,7 +23,7 @@ export interface Renewal {
 export interface OtherMembers {
   /** The end of the membership of each. */
   ends: Map<string, string>;
-  /** For so long there may be members with a lease that are not listed (ms). */
+  /** Time during which members with a lease may be missing from the list (ms). */
   incompleteForMs: number;
 }
 
@@ -31,13 +31,13 @@ export class Members {
   readonly #commands: LinkCommands;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #id: string;
-  /** When the list was begun: on the clock of Redis, and at the latest on that of this process. */
-  #begun = { score: '', at: Infinity };
-  /** The clock of Redis (ms) when a reply was sent, and that of this process when it arrived. */
+  /** Creation of the list: its score (Redis clock), and the latest possible moment on the monotonic clock. */
+  #created = { score: '', at: Infinity };
+  /** The Redis clock (ms) when a reply was sent, and the monotonic clock when it arrived. */
   #redisClock: { now: number; at: number } | undefined;
   #renewedAt: number;
-  /** Members whose lease is over, with the end of their membership. */
-  readonly #over = new Map<string, string>();
+  /** Members whose lease has ended, with the end of their membership. */
+  readonly #leaseEnded = new Map<string, string>();
 
   constructor(commands: LinkCommands, clock: Pick<Clock, 'monotonic'>, id: string) {
     this.#commands = commands;
@@ -50,18 +50,18 @@ export class Members {
     return `${this.#commands.keyPrefix}members`;
   }
 
-  /** Stands in the list beside the members. A list from before a restart or a failover has another. */
+  /** An entry beside the members that names the server run: a list from before a restart or a failover has another one. */
   get #mark(): string {
     return `run:${this.#commands.runOf(this.#name) ?? ''}`;
   }
 
-  /** When a renewal was sent last, or when this member started (monotonic). Without a reply it may have been carried out all the same. */
+  /** When the last renewal was sent, or this member started (monotonic). Redis may have run it even without a reply. */
   get renewedAt(): number {
     return this.#renewedAt;
   }
 
   async renew(how: { joins: boolean; removes: boolean }): Promise<Renewal> {
-    // Before the first reply the clock of Redis is not known: that renewal only gives it.
+    // Before the first reply the Redis clock is not known: the first renewal only reads it.
     if (this.#redisClock === undefined) await this.#renew(how);
     return this.#renew(how);
   }
@@ -77,11 +77,11 @@ export class Members {
     const [was, count, lapsed, removed, score, listAgeMs, now] = reply;
     const at = this.#clock.monotonic();
     this.#redisClock = { now: Number(now), at };
-    if (was !== 'late') this.#begun = { score, at: at - listAgeMs };
+    if (was !== 'late') this.#created = { score, at: at - listAgeMs };
     return { was, count, lapsed, removed, listAgeMs };
   }
 
-  /** No later than what the clock of Redis shows; 0 when that is not known. */
+  /** A lower bound of the Redis clock; 0 when it is not known. */
   #redisTime(): number {
     if (this.#redisClock === undefined) return 0;
     const { now, at } = this.#redisClock;
@@ -93,29 +93,29 @@ export class Members {
     const reply = (await this.#commands.command('ZRANGE', this.#name, 0, -1, 'WITHSCORES')) as string[];
     const ends = new Map<string, string>();
     for (let at = 0; at < reply.length; at += 2) ends.set(reply[at] ?? '', reply[at + 1] ?? '');
-    const isKnown = ends.get(mark) === this.#begun.score;
+    const isKnown = ends.get(mark) === this.#created.score;
     ends.delete(mark);
     ends.delete(this.#id);
-    for (const [member, end] of this.#over) {
+    for (const [member, end] of this.#leaseEnded) {
       if (ends.get(member) === end) ends.delete(member);
-      else this.#over.delete(member);
+      else this.#leaseEnded.delete(member);
     }
-    // Whoever is not listed got its lease before the list was begun.
-    const ageMs = isKnown ? this.#clock.monotonic() - this.#begun.at : 0;
+    // A member that is not listed got its lease before the list was created.
+    const ageMs = isKnown ? this.#clock.monotonic() - this.#created.at : 0;
     return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - ageMs) };
   }
 
-  /** The lease of the member is over: nobody waits for it until it renews. */
+  /** Excludes the member from `others` until it renews. */
   markLeaseEnded(member: string, end: string): void {
-    this.#over.set(member, end);
+    this.#leaseEnded.set(member, end);
   }
 
-  /** They learn of it when they renew; to all others their membership has ended. */
+  /** An expelled member notices with its next renewal; all others treat its membership as ended. */
   async expel(members: readonly string[]): Promise<void> {
     await this.#commands.script(EXPEL, [this.#name], members);
   }
 
-  /** Nobody need wait for this member any more. */
+  /** Other members stop waiting for this one. */
   async leave(): Promise<void> {
     await this.#commands.command('ZREM', this.#name, this.#id);
   }

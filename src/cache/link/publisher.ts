@@ -1,4 +1,4 @@
-// Publishes the changes of an instance through Redis, and waits until every other instance has applied them.
+// Publishes the changes of this instance through Redis, and runs the barrier until every other instance has applied them.
 import type { Acknowledgements } from './acknowledgements.js';
 import type { Clock } from '../clock.js';
 import type { Published } from '../coherence/hub.js';
@@ -28,7 +28,7 @@ export interface PublisherDeps {
 const PUBLISH_TIMEOUT_MS = 1000;
 /** With more members than this, a write waits for the lease instead of acknowledgements. */
 const MAX_ACKNOWLEDGING = 128;
-const REPORTED_AT_A_TIME = 200;
+const REPORT_BATCH = 200;
 
 export class Publisher {
   readonly #deps: PublisherDeps;
@@ -38,14 +38,14 @@ export class Publisher {
     this.#deps = deps;
   }
 
-  /** Undefined: Redis has not said that it is published. `count`: about how many members there are. */
+  /** Undefined: Redis has not confirmed the publication. `count`: approximate number of members. */
   async publish(change: Change, count: number): Promise<Published | undefined> {
     if (!this.#deps.commands.isConnected()) return undefined;
     const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
     const call = isAwaited && count <= MAX_ACKNOWLEDGING ? this.#newCall() : '';
     try {
       const seq = await this.#send(change, call);
-      return { seq, acknowledged: isAwaited ? this.#confirm(change, call) : Promise.resolve(true) };
+      return { seq, acknowledged: isAwaited ? this.#runBarrier(change, call) : Promise.resolve(true) };
     } catch (error) {
       this.#deps.acknowledgements.end(call);
       this.#deps.commands.reportFailure(error);
@@ -53,8 +53,8 @@ export class Publisher {
     }
   }
 
-  /** A member that has not received the message, and renews its lease, is sent it once more before it is expelled. */
-  async #confirm(change: Change, call: string): Promise<boolean> {
+  /** A member that renews its lease but has missed the message gets it a second time, and is expelled if it misses that too. */
+  async #runBarrier(change: Change, call: string): Promise<boolean> {
     const late = await this.#awaitAcknowledgements(call);
     if (late === undefined) return false;
     if (late.length === 0) return true;
@@ -73,21 +73,21 @@ export class Publisher {
     return call;
   }
 
-  /** Publishes what was changed while Redis was away. @throws Error when some of it has to be published again */
+  /** Publishes pending invalidations. @throws Error when some of them could not be published, and are pending again */
   async report(pending: PendingInvalidations): Promise<void> {
     for (;;) {
-      const taken = pending.take(REPORTED_AT_A_TIME);
+      const taken = pending.take(REPORT_BATCH);
       if (taken.length === 0) return;
       const sent = await Promise.allSettled(taken.map((change) => this.#report(change)));
       taken.forEach((change, at) => {
         if (sent[at]?.status === 'rejected') pending.add(change);
       });
       const failure = sent.find(({ status }) => status === 'rejected');
-      if (failure) throw new Error('changes could not be reported', { cause: failure });
+      if (failure) throw new Error('pending invalidations could not be published', { cause: failure });
     }
   }
 
-  /** Applied here as well: it may have been copied from Redis into memory before. */
+  /** Applied here too: memory may hold a copy of the older Redis entry. */
   async #report(change: Change): Promise<void> {
     const number = await this.#send(change, '');
     await this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);

@@ -1,4 +1,4 @@
-// Receives the changes of other members: checks their numbers, applies them, acknowledges them.
+// Receives the changes of other members: checks their numbers, applies and acknowledges them.
 import type { Clock } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { type Group, GroupNumbers, groupOf } from '../coherence/groups.js';
@@ -13,14 +13,14 @@ export interface ReceiverDeps {
   acknowledge: (member: string, call: string) => void;
   /** Whether the membership of the member has ended. */
   isLapsed: (member: string) => boolean;
-  /** Bans were missed: they have to be read again. */
+  /** Called when bans were missed and must be read again. */
   onMissedBans: () => void;
 }
 
 export class Receiver {
   readonly numbers = new GroupNumbers();
   readonly #deps: ReceiverDeps;
-  /** Raised by any member: a fence whose writer is lost leaves its entries stale. */
+  /** Fences of all members: when a writer is lost, the entries under its fences become stale. */
   readonly #fences = new Fences();
 
   constructor(deps: ReceiverDeps) {
@@ -32,20 +32,20 @@ export class Receiver {
     if (received === undefined) return;
     const { change, seq } = received;
     const group: Group = change.kind === 'ban' ? 'bans' : groupOf(change.key);
-    if (!this.numbers.advance(group, seq)) this.#missed(group);
-    this.#noteFence(change);
-    // What this member publishes it applies itself.
+    if (!this.numbers.advance(group, seq)) this.#recover(group);
+    this.#trackFence(change);
+    // The hub applies the changes of this member.
     if (received.member !== this.#deps.id) void this.#apply(received);
   }
 
-  /** Makes stale what is kept under the fences of a member, or of all; gives the keys. */
+  /** Makes the entries under the fences of a member stale, or of all members; returns their keys. */
   async softenFencedKeys(member?: string): Promise<string[]> {
     const keys = this.#fences.keysOf(member);
     await Promise.all(keys.map((key) => this.#deps.deliver({ kind: 'soften', key })));
     return keys;
   }
 
-  /** Drops the fences that have expired: each process does the rest with its own copy. */
+  /** Each process makes the entries under expired fences stale with its own copy of the fences. */
   dropExpiredFences(): void {
     const now = this.#deps.clock.now();
     for (
@@ -58,18 +58,18 @@ export class Receiver {
 
   async #apply({ change, member, call }: ReceivedMessage): Promise<void> {
     await this.#deps.deliver(change);
-    // Raised too late: its writer may have been given up already.
+    // The fence came too late: other members may have ended the fences of its writer already.
     if (change.kind === 'raise' && this.#deps.isLapsed(member))
       await this.#deps.deliver({ kind: 'soften', key: change.key });
     if (call !== '') this.#deps.acknowledge(member, call);
   }
 
-  #missed(group: Group): void {
+  #recover(group: Group): void {
     if (group === 'bans') this.#deps.onMissedBans();
     else void this.#deps.deliver({ kind: 'distrust', group });
   }
 
-  #noteFence(change: Change): void {
+  #trackFence(change: Change): void {
     if (change.kind === 'raise' || change.kind === 'unknown')
       this.#fences.raise(change.key, change.fence, this.#deps.clock.now() + change.lifeMs);
     else if (change.kind === 'changed' || change.kind === 'unchanged')

@@ -1,4 +1,4 @@
-// The connections that an instance receives messages on: one to each master.
+// Channels and subscriptions: this instance receives messages on one connection per master.
 import type { RedisMaster } from '../redis/connections.js';
 import type { LinkCommands } from '../redis/commands.js';
 import slotOf from 'cluster-key-slot';
@@ -27,7 +27,7 @@ export class Subscriptions {
     return this.#channels;
   }
 
-  /** Whether every master is subscribed to that there is now. */
+  /** Whether there is a subscription at every current master. */
   isComplete(): boolean {
     const { commands } = this.#deps;
     const names = commands.masters().map(({ name }) => name);
@@ -51,7 +51,7 @@ export class Subscriptions {
     }
   }
 
-  /** Settles when everything has been received that was published before. @throws Error when a connection is lost */
+  /** Settles when all messages published before it have been received. @throws Error when a connection is lost */
   async ping(): Promise<void> {
     if (!this.isComplete()) throw new Error('not subscribed to every master');
     await Promise.all(this.#open.map((subscription) => subscription.ping()));
@@ -90,12 +90,12 @@ export class Subscriptions {
 export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
 
 export interface Channels {
-  /** The command that publishes: in a cluster sharded, as a message on the bus of a cluster may be lost. */
+  /** The publishing command: sharded in a cluster, because a message on the cluster bus may be lost. */
   publish: 'PUBLISH' | 'SPUBLISH';
   ofGroup: (group: Group) => string;
-  /** For acknowledgements to the member. */
+  /** The channel for acknowledgements to the member. */
   ofMember: (member: string) => string;
-  /** What a member subscribes to at the master. */
+  /** The channels that a member subscribes to at the master. */
   at: (master: RedisMaster, member: string) => string[];
 }
 

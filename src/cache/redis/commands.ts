@@ -1,5 +1,5 @@
-// Commands to Redis with a hard time limit, and a pause after one that failed, so that a Redis that does not answer costs one
-// limit and not one for each request.
+// Redis commands with a hard timeout. After a failure they pause, so that an unresponsive Redis costs one timeout and not one
+// for each request.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { type Clock, systemClock, oneAtATime } from '../clock.js';
@@ -13,21 +13,21 @@ import { ServerRuns } from './server-runs.js';
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
   onError?: (command: string) => void;
-  /** Called with each reason once, until Redis is there again. */
+  /** Called once for each reason, until Redis is back. */
   onTrouble?: (reason: string) => void;
-  /** Called once, with the eviction policy, when Redis may evict what is no entry. */
+  /** Called once, with the eviction policy, when Redis may evict keys other than entries. */
   onEvictionPolicy?: ((policy: string) => void) | undefined;
-  /** Called when commands are run again, and when they are not. */
+  /** Called when commands are possible again, and when they are paused. */
   onState?: (isUp: boolean) => void;
   clock?: Clock | undefined;
-  /** Opens the connections; ioredis does where nothing is given. */
+  /** Opens the connections; by default ioredis. */
   open?: ((place: RedisAddress) => RedisConnections) | undefined;
 }
 
 export type Argument = string | number | Buffer;
 
 const CHECK_EVERY_MS = 500;
-/** After so many failed checks in a row the masters are looked for anew. */
+/** Failed checks in a row after which the masters are found again. */
 const MAX_FAILED_CHECKS = 6;
 
 export class RedisCommands {
@@ -35,7 +35,7 @@ export class RedisCommands {
   readonly connections: RedisConnections;
   readonly #options: RedisCommandsOptions;
   readonly #namespace: RedisNamespace;
-  readonly #complaints: TroubleReporter;
+  readonly #troubles: TroubleReporter;
   readonly #runs: ServerRuns;
   readonly #clock: Clock;
   #cancelCheck: () => void = () => undefined;
@@ -47,7 +47,7 @@ export class RedisCommands {
     const { clock = systemClock, open = openRedis } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#complaints = new TroubleReporter(options.onTrouble);
+    this.#troubles = new TroubleReporter(options.onTrouble);
     this.connections = open(options);
     this.redis = this.connections.commands;
     this.#runs = new ServerRuns(this.connections, options.onEvictionPolicy);
@@ -60,7 +60,7 @@ export class RedisCommands {
     return this.#isUp;
   }
 
-  /** Text before every key. It may be another one each time the commands are up. */
+  /** Text before every key. It may change while commands are paused. */
   get keyPrefix(): string {
     return this.#namespace.keyPrefix;
   }
@@ -69,7 +69,7 @@ export class RedisCommands {
     return this.#namespace.channelPrefix;
   }
 
-  /** The masters, when the run of each is known. @throws Error when one is not connected */
+  /** @throws Error when a master is not connected */
   masters(): RedisMaster[] {
     return this.connections.masters();
   }
@@ -102,7 +102,7 @@ export class RedisCommands {
     return this.#runs.ofKey(name);
   }
 
-  /** Runs a command; trouble is undefined and a counter, never an exception. */
+  /** Runs a command. A failure is counted and gives undefined, never an exception. */
   async run<T>(name: string, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
     try {
@@ -115,16 +115,16 @@ export class RedisCommands {
   }
 
   /**
-   * Waits for a command in time. ioredis starts its own time limit only when it sends, and it sends one automatic
-   * pipeline at a time: a command behind a stuck one would wait for twice the limit.
+   * Adds a timeout to a command. ioredis starts its own timeout when it sends, and sends one automatic pipeline at a
+   * time: a command behind a stuck one would wait twice as long.
    *
-   * @throws Error when it fails or is late
+   * @throws Error when it fails or times out
    */
   attempt<T>(command: Promise<T>, timeoutMs: number): Promise<T> {
     return untilDeadline(command, timeoutMs, timeoutError, this.#clock);
   }
 
-  /** Runs a script, which Redis keeps by its digest. @throws Error */
+  /** Runs a script by its digest. @throws Error */
   async script(source: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
     try {
       return await this.redis.evalsha(digestOf(source), keys.length, ...keys, ...args);
@@ -134,11 +134,11 @@ export class RedisCommands {
     }
   }
 
-  /** Reports the errors of a connection, and pauses when it is lost. */
+  /** Reports the errors of a connection, and pauses commands when it is lost. */
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
-      if (!this.#isUp) this.#complaints.report(error);
+      if (!this.#isUp) this.#troubles.report(error);
     });
     connection.on('close', () => {
       if (connection !== this.redis) return;
@@ -150,10 +150,10 @@ export class RedisCommands {
     });
   }
 
-  /** Why messages cannot be received. */
+  /** Reports why the link does not work. */
   reportFailure(error: unknown): void {
     this.#options.onError?.('heartbeat');
-    if (isErrorReply(error)) this.#complaints.report(error);
+    if (isErrorReply(error)) this.#troubles.report(error);
   }
 
   async close(): Promise<void> {
@@ -191,11 +191,11 @@ export class RedisCommands {
   #setUp(isUp: boolean): void {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
-    if (isUp) this.#complaints.clear();
+    if (isUp) this.#troubles.clear();
     this.#options.onState?.(isUp);
   }
 
-  /** Looks for the masters anew. */
+  /** Finds the masters again. */
   rediscover(): void {
     if (!this.#isClosed) this.connections.rediscover();
   }

@@ -1,33 +1,33 @@
-// Opens what leads to Redis: one server, the master that Sentinels name, or a cluster.
+// Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 
 export interface RedisAddress {
-  /** How long a command is waited for. */
+  /** Timeout of a command (ms). */
   commandTimeoutMs: number;
-  /** One server; with Sentinels what is needed to log in to the master; not used for a cluster. */
+  /** One server. With Sentinels: the credentials for the master. Not used for a cluster. */
   url?: string | undefined;
-  /** PEM text of the only authority to trust. */
+  /** PEM text of the only trusted certificate authority. */
   ca?: string | undefined;
   /** Addresses of Sentinels. */
   sentinels?: readonly string[] | undefined;
   sentinelName?: string | undefined;
-  /** Addresses of some nodes of a cluster; the first says how to log in. */
+  /** Addresses of some nodes of a cluster; the first one contains the credentials. */
   cluster?: readonly string[] | undefined;
 }
 
 export interface RedisConnections {
-  /** For commands. A cluster takes the same ones. */
+  /** The connection for commands; a cluster accepts the same ones. */
   commands: Redis;
   isCluster: boolean;
   /** The connection to the master that holds the slot of a cluster. */
   clientOf: (slot: number) => Redis | undefined;
-  /** Every master there is now. @throws Error when a part of a cluster has none */
+  /** The current masters. @throws Error when some slots of a cluster have none */
   masters: () => RedisMaster[];
-  /** Number of the database. PUBLISH does not keep databases apart. */
+  /** Number of the database. PUBLISH ignores it. */
   database: number;
   /** A new connection to a master, for messages. */
   openMessageConnection: (master: RedisMaster) => Redis;
-  /** Takes nothing for granted any more: looks for the masters anew. */
+  /** Finds the masters again. */
   rediscover: () => void;
 }
 
@@ -40,7 +40,7 @@ export interface RedisMaster {
 }
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** A connection for messages that is lost is replaced by its owner: it may have missed some. */
+/** A lost message connection is not retried: its owner opens another one, because messages may have been missed. */
 const never = (): null => null;
 const SLOTS = 16_384;
 
@@ -57,8 +57,7 @@ const settings = {
 } satisfies RedisOptions;
 
 export function openRedis(place: RedisAddress): RedisConnections {
-  // For what nobody waits for any more; but ioredis sends one automatic pipeline at a time, and what comes
-  // after a stuck one waits with it.
+  // Frees the pipeline: ioredis sends one automatic pipeline at a time, so commands behind a stuck one wait with it.
   const commandTimeout = Math.max(500, 2 * place.commandTimeoutMs);
   if (place.cluster !== undefined) return openCluster(place, { addresses: place.cluster, commandTimeout });
   const options = {
@@ -97,7 +96,7 @@ function sentinelOptions({ url, ca, sentinels = [], sentinelName = 'mymaster' }:
     sentinelUsername: first?.username,
     sentinelPassword: first?.password,
     sentinelTLS: first?.tls,
-    // A master that is frozen keeps its connections: the Sentinels say when it is not one any more.
+    // A frozen master keeps its connections: only the Sentinels report that it was replaced.
     failoverDetector: true,
     sentinelRetryStrategy: settings.retryStrategy,
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
@@ -119,7 +118,7 @@ function openCluster(
       enableOfflineQueue,
       enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
-      // A command is given up long before; what is tried again later must not cross with newer ones.
+      // Few retries: a command that runs after its timeout could overtake newer ones.
       maxRedirections: 3,
       retryDelayOnFailover: 20,
       retryDelayOnClusterDown: 20,
@@ -153,13 +152,13 @@ function openCluster(
   };
 }
 
-/** The end of ioredis is not ours: a failover in the middle of its search for the master ends it too. */
+/** ioredis gives up for good when a failover interrupts its search for the master. */
 function reconnectIfEnded(connection: Redis | Cluster): void {
   if (connection.status !== 'end') return;
   connection.connect().catch(() => undefined);
 }
 
-/** ioredis drops a node that is gone before it knows who follows: its slots have nobody then. */
+/** ioredis drops a lost node before it knows its successor: some slots have no master then. */
 function mastersOf(cluster: Cluster): RedisMaster[] {
   const nodes = new Map(cluster.nodes('master').map((node) => [nameOf(node), node]));
   const wanted = new Set(Array.from({ length: SLOTS }, (_, slot) => cluster.slots[slot]?.[0]));
@@ -173,11 +172,11 @@ function mastersOf(cluster: Cluster): RedisMaster[] {
 
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
-/** Of a cluster there is one only. */
+/** A cluster has one database only. */
 export const databaseNumber = ({ url, cluster }: Pick<RedisAddress, 'url' | 'cluster'>): number =>
   cluster === undefined && url !== undefined ? (parseAddress(url, undefined).db ?? 0) : 0;
 
-/** The parts of an address, as ioredis wants them. */
+/** The parts of an address as ioredis options. */
 function parseAddress(address: string, ca: string | undefined): RedisOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(address);
   const db = Number(pathname.slice(1));
@@ -193,7 +192,7 @@ function parseAddress(address: string, ca: string | undefined): RedisOptions {
   });
 }
 
-/** `exactOptionalPropertyTypes`: what is not known is left out. */
+/** `exactOptionalPropertyTypes` forbids explicit undefined. */
 function withoutUndefined<T extends object>(
   given: T,
 ): { [K in keyof T]: Exclude<T[K], undefined> } & RedisOptions {

@@ -1,20 +1,20 @@
-// What an error of Redis is about, and how it is told.
+// Classifies errors of Redis, and reports each reason once.
 
-const MOST_REASON_LENGTH = 200;
+const MAX_REASON_LENGTH = 200;
 
-/** Redis is there, but full, or holds something else under this key, or takes no writes. */
+/** Redis answers, but is full, read-only, or holds another type under this key. */
 export const concernsOneCommand = (error: unknown): boolean =>
   error instanceof Error && /\b(OOM|WRONGTYPE|MISCONF|NOREPLICAS)\b/.test(error.message);
 
-/** Redis itself said no, such as NOPERM or CLUSTERDOWN. */
+/** An error reply of Redis itself, such as NOPERM or CLUSTERDOWN. */
 export const isErrorReply = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'ReplyError';
 
 export const timeoutError = (): Error => new Error('Redis did not answer in time');
 
-const MOST_REASONS = 10;
+const MAX_REASONS = 10;
 
-/** Reports why Redis cannot be used: each reason once until it is back. */
+/** Reports each reason why Redis cannot be used once, until Redis is back. */
 export class TroubleReporter {
   readonly #onTrouble: ((reason: string) => void) | undefined;
   readonly #reasons = new Set<string>();
@@ -25,22 +25,22 @@ export class TroubleReporter {
 
   report(error: unknown): void {
     const reason = reasonOf(error);
-    if (this.#reasons.size >= MOST_REASONS || this.#reasons.has(reason)) return;
+    if (this.#reasons.size >= MAX_REASONS || this.#reasons.has(reason)) return;
     this.#reasons.add(reason);
     this.#onTrouble?.(reason);
   }
 
-  /** Redis is there again. */
+  /** Called when Redis is back. */
   clear(): void {
     this.#reasons.clear();
   }
 }
 
-/** What went wrong, without what was sent: a Redis that does not know AUTH quotes the password. */
+/** The message without the arguments of the command: a Redis that does not know AUTH quotes the password. */
 function reasonOf(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
   if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
-  // Where a name has several addresses node has a code only (AggregateError).
-  const said = message === '' ? (code ?? 'unknown') : message;
-  return said.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MOST_REASON_LENGTH);
+  // For a name with several addresses node gives only a code (AggregateError).
+  const text = message === '' ? (code ?? 'unknown') : message;
+  return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
 }

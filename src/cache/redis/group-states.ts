@@ -1,4 +1,4 @@
-// Reads and publishes the state of groups: the only place that knows the arguments of the scripts.
+// Publishes changes and reads group states: the only caller of the scripts that change them.
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
@@ -6,19 +6,19 @@ import { type Channels, GROUP_NAMES } from '../link/subscriptions.js';
 import { BAN, CHANGE, READ_BANS, SYNC } from './coherence-scripts.js';
 import type { LinkCommands } from './commands.js';
 import { groupNames, stateName } from './namespace.js';
-/** A script holds up every other client of Redis while it runs. */
-const GROUPS_AT_A_TIME = 128;
+/** Small, because Redis serves no other client while a script runs. */
+const GROUPS_PER_SCRIPT = 128;
 
 export interface Publication {
   change: Change;
   member: string;
-  /** '' when nobody need acknowledge it. */
+  /** Id for acknowledgements; '' when none is expected. */
   call: string;
   /** Wall clock of the sender (ms). */
   now: number;
 }
 
-/** Gives the number of the message. @throws Error when Redis has not said that it is published */
+/** Returns the number of the message. @throws Error when Redis has not confirmed the publication */
 export async function publishChange(
   commands: LinkCommands,
   channels: Channels,
@@ -49,7 +49,7 @@ export async function publishChange(
 
 /** The number of the last message of each group. */
 export async function readNumbers(commands: LinkCommands): Promise<Map<Group, GroupNumber>> {
-  const size = commands.isCluster ? 1 : GROUPS_AT_A_TIME;
+  const size = commands.isCluster ? 1 : GROUPS_PER_SCRIPT;
   const parts = Array.from({ length: Math.ceil(GROUP_NAMES.length / size) }, (_, part) =>
     GROUP_NAMES.slice(part * size, (part + 1) * size),
   );
@@ -85,6 +85,6 @@ const banOf = (number: number, text: string): NumberedBan => ({
 
 function runOf(commands: LinkCommands, name: string): string {
   const run = commands.runOf(name);
-  if (run === undefined) throw new Error('the run of the server is not known');
+  if (run === undefined) throw new Error('the run id of the Redis server is not known');
   return run;
 }

@@ -1,4 +1,4 @@
-// A connection to one master, for messages. What it answers comes after every message that was published before.
+// A connection to one master for messages. Its replies arrive after all messages that were published before them.
 import { once } from 'node:events';
 import type { RedisConnections, RedisMaster } from './connections.js';
 import type { Redis } from 'ioredis';
@@ -14,9 +14,9 @@ export interface Subscription {
 
 export interface SubscriptionEvents {
   onMessage: (channel: string, text: string) => void;
-  /** The connection is lost, or the server serves a channel no longer. */
+  /** Called when the connection is lost, or the server does not serve a channel any more. */
   onLost: () => void;
-  /** Told of the connection before it is open. */
+  /** Called with the connection before it is open. */
   watch: (connection: Redis) => void;
 }
 
@@ -36,7 +36,7 @@ export async function openSubscription(
     throw error;
   }
   connection.once('close', onLost);
-  // ioredis reports what it does not expect: a server that serves a channel no longer.
+  // ioredis reports an unexpected unsubscription as an error: the server does not serve a channel any more.
   connection.on('error', () => {
     connection.disconnect();
   });
@@ -58,5 +58,5 @@ export async function openSubscription(
 
 async function closed(connection: Redis): Promise<never> {
   await once(connection, 'close');
-  throw new Error('no connection for messages');
+  throw new Error('the message connection was closed');
 }

@@ -1,30 +1,30 @@
-// Which keys of Redis are this deployment's: one with another upstream must share neither entries nor messages.
+// Names of keys and channels in Redis. A prefix belongs to one upstream, so that deployments of two never share entries.
 import { hash } from 'node:crypto';
 import { groupOf } from '../coherence/groups.js';
 import type { Redis } from 'ioredis';
 
 export interface NamespaceOptions {
   keyPrefix: string;
-  /** Address of the upstream. Undefined: nobody with another one can have this prefix. */
+  /** Address of the upstream; undefined when the prefix already contains it. */
   upstream?: string;
   /** Called once when the prefix belongs to another upstream. */
   onForeign?: (found: ForeignPrefix) => void;
-  /** Called when the prefix was nobody's: what is under it may be about another upstream. */
+  /** Called when the prefix had no owner: entries under it may be of another upstream. */
   onClaimed?: () => void;
 }
 
 export interface ForeignPrefix {
   keyPrefix: string;
   upstream: string;
-  /** Address of the upstream to which the prefix belongs. */
+  /** Address of the upstream that owns the prefix. */
   other: string;
   /** The prefix that is used instead. */
   instead: string;
 }
 
 /**
- * Key: the marker. ARGV: address of the upstream. Gives the address that holds the prefix, and whether it is new. A
- * deletion is first: a full Redis (noeviction) refuses a script whose first write wants memory.
+ * Key: the marker. ARGV: address of the upstream. Returns the address that owns the prefix, and 1 if it is new. The first
+ * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 const CLAIM = `
 local holder = redis.call('GET', KEYS[1])
@@ -34,8 +34,8 @@ redis.call('SET', KEYS[1], ARGV[1])
 return {ARGV[1], 1}`;
 
 /**
- * The first upstream under a prefix keeps it. Others use a prefix made of it and their address, so that their
- * instances share among themselves all the same; they come back to it only when they are started again.
+ * The first upstream owns a prefix. Instances of another one add a hash of its address to the prefix and share that; they
+ * try the configured prefix again only after a restart.
  */
 export class RedisNamespace {
   readonly #options: NamespaceOptions;
@@ -53,14 +53,14 @@ export class RedisNamespace {
     return this.#keyPrefix;
   }
 
-  /** Text before every channel: Redis keeps keys of its databases apart, but no messages. */
+  /** Text before every channel. It contains the database, because Redis channels are shared by all databases. */
   get channelPrefix(): string {
     return `${this.#keyPrefix}${this.#database}:`;
   }
 
   /**
-   * To be called before anything is read, and from time to time, as Redis may have lost the marker. True: the prefix
-   * is another one from now on.
+   * Claims the prefix. Called before the first read, and periodically because Redis may lose the marker. True: the prefix
+   * has changed.
    */
   async claim(redis: Redis): Promise<boolean> {
     const { keyPrefix, upstream, onForeign, onClaimed } = this.#options;
@@ -74,7 +74,7 @@ export class RedisNamespace {
   }
 }
 
-/** 72 bits: no two addresses have the same by chance. */
+/** 72 bits, so that collisions are improbable. */
 export const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
 
 /** The entry of a key and the state of its group, in one slot. */

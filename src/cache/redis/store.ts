@@ -1,4 +1,4 @@
-// The Redis tier: entries that all instances share, each with the server run and the bans it was loaded under.
+// The Redis tier: entries that all instances share, each with the server run and the ban number that it was loaded under.
 import type { Bans } from '../coherence/bans.js';
 import {
   type Entry,
@@ -14,14 +14,14 @@ import { STORE, SYNC } from './coherence-scripts.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, groupNames } from './namespace.js';
 
-/** Undefined: Redis could not be asked. */
+/** Undefined: Redis could not be read. */
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
   commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script'>;
   /** Undefined while the bans of Redis have not been read. */
   bans: () => Bans | undefined;
-  /** While changes are not received, or not reported yet, Redis may hold what is over. */
+  /** Whether there is a lease: without one, Redis may hold entries that are invalidated already. */
   isLinked: () => boolean;
   now: () => number;
 }
@@ -33,37 +33,37 @@ export class RedisStore {
     this.#deps = deps;
   }
 
-  /** The entry first: a state that is read after it knows of every change that the entry does not contain. */
+  /** Reads the entry before the state, so that the state includes every change that the entry does not. */
   async get(key: string): Promise<Lookup<RedisTicket>> {
     const { commands } = this.#deps;
-    const bans = this.#bansInForce();
-    if (bans === undefined) return NOTHING;
+    const bans = this.#currentBans();
+    if (bans === undefined) return MISS;
     const [entryName, stateName] = groupNames(commands.keyPrefix, key);
     const ban = bans.latest;
     const reply = await commands.run('get', (redis) =>
-      // MGET takes what is no string for nothing.
+      // MGET returns null for another type instead of an error.
       Promise.all([redis.mgetBuffer(entryName), redis.hmget(stateName, 'run', 'seq', `f:${key}`)]),
     );
-    if (reply === undefined) return NOTHING;
+    if (reply === undefined) return MISS;
     const [[buffer], [run = null, seq, fences]] = reply;
-    // A server that was restarted, or has taken over, may hold what is over.
-    const served = commands.runOf(stateName);
-    if (run === null && served !== undefined) this.#openState(stateName, served);
-    if (run === null || run !== served) return NOTHING;
+    // After a restart or a failover the server may hold invalidated entries.
+    const serverRun = commands.runOf(stateName);
+    if (run === null && serverRun !== undefined) this.#openState(stateName, serverRun);
+    if (run === null || run !== serverRun) return MISS;
     return {
       entry: buffer ? this.#decode(key, buffer, bothRuns(run, bans.run)) : undefined,
       ticket: { run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
     };
   }
 
-  /** Undefined: Redis is not to be read. Another server may have made bans that are not known yet. */
-  #bansInForce(): Bans | undefined {
+  /** Undefined: Redis must not be read, because bans of the present server run may not be known yet. */
+  #currentBans(): Bans | undefined {
     const { commands, isLinked } = this.#deps;
     const bans = this.#deps.bans();
     return isLinked() && bans?.run === commands.runOf(bansName(commands.keyPrefix)) ? bans : undefined;
   }
 
-  /** It was evicted or flushed: without it nothing of its group is stored. Nobody waits for it. */
+  /** Creates a state that was evicted or flushed: without one, no entry of its group is stored. */
   #openState(stateName: string, run: string): void {
     const { commands } = this.#deps;
     void commands.run('open', () => commands.script(SYNC, [stateName], [run]));
@@ -83,7 +83,7 @@ export class RedisStore {
     return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
-  /** Undefined: Redis could not be asked, so nothing is known against the entry. */
+  /** False: refused. Undefined: Redis has not answered, so the entry may or may not be stored. */
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
     const { commands, now } = this.#deps;
     const lifeMs = Math.ceil(entry.deleteAt - now());
@@ -99,8 +99,8 @@ export class RedisStore {
   }
 }
 
-/** In a cluster the bans may be on another master than the entry, and the number of the newest ban is of that one. */
+/** In a cluster the bans may be on another master than the entry, so an entry depends on the runs of both. */
 const bothRuns = (run: string, bansRun: string): string =>
   run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 
-const NOTHING = { entry: undefined, ticket: undefined };
+const MISS = { entry: undefined, ticket: undefined };
