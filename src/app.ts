@@ -1,6 +1,6 @@
 // Makes each part once and hands it to the next. Nothing happens on import.
 import type { RequestListener } from 'node:http';
-import { type Member, createOperations } from './admin/operations.js';
+import { type ProcessControl, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
@@ -15,7 +15,7 @@ import { type GateUse, createGate } from './upstream/concurrency-limiter.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
 import { makeHandler } from './compose/http.js';
-import { makeMember } from './compose/worker-report.js';
+import { createProcessControl } from './compose/process-control.js';
 import { type Parts, type Peers, newInstance } from './compose/parts.js';
 import { makeTracing } from './compose/tracing.js';
 import { gateOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
@@ -51,7 +51,7 @@ export interface App {
   /** Asks the upstream for all workers who wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
   /** What this process does and tells for its operator. */
-  member: Member;
+  member: ProcessControl;
   /** Brings those keys into effect that may change while it runs; the others have to be as they were. */
   reload: (config: Config) => void;
   close: () => Promise<void>;
@@ -87,7 +87,7 @@ export function createApp(deps: AppDeps): App {
   measureUse(parts, uses);
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(parts, readiness);
-  const member = makeMember(parts, { cache, resolver, eventLoop, uses });
+  const member = createProcessControl(parts, { cache, resolver, eventLoop, uses });
   const operations = createOperations(() => [member], now);
   const { handler, remake, flush } = makeHandler(parts, { resolver, cache, coordination, agents, gate });
   return {

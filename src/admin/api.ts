@@ -1,29 +1,54 @@
-// The operator's calls: purge, look into the cache, statistics, log level.
+// The admin API: purge, cache inspection, statistics, log level.
 import { type Request, Router } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ServiceError } from '../errors.js';
+import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createWithBody, parseJsonBody } from '../http/request-body.js';
-import type { Operations, PurgeOrder } from './operations.js';
-import { logLevelBody, orderOf, purgeBody } from './request-schemas.js';
+import { LOG_LEVELS } from '../observe/logger.js';
+import type { Operations, PurgeRequest } from './operations.js';
 import { sendProblem } from './problem.js';
 
-/** Ten thousand handles of a usual length, and then some. */
+/** A longer list would block a process. */
+const MAX_HANDLES = 10_000;
+/** Enough for that many handles of usual length. */
 const MAX_BODY_BYTES = 4 * 1024 ** 2;
 const MAX_TOTAL_BYTES = 4 * MAX_BODY_BYTES;
+const MAX_LOGGED_HANDLES = 5;
+const BODY_ERRORS = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
 
-const CODES = { invalid: 'ADMIN_BAD_BODY', encoding: 'ADMIN_BAD_BODY' } as const;
+const handle = z
+  .string()
+  .min(1)
+  .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
+const soft = z.boolean().optional().describe('Keep the entries as stale, for an upstream that fails.');
+
+export const purgeBody = z.union(
+  [
+    z.strictObject({ handle, soft }),
+    z.strictObject({ handles: z.array(handle).min(1).max(MAX_HANDLES), soft }),
+    z.strictObject({ prefix: handle, soft }),
+    z.strictObject({ all: z.literal(true), soft }),
+  ],
+  {
+    error: `give {"handle": "…"}, {"handles": ["…"]} with at most ${MAX_HANDLES}, {"prefix": "…"} or {"all": true}, and "soft": true or false`,
+  },
+);
+
+export const logLevelBody = z.strictObject(
+  { level: z.enum(LOG_LEVELS) },
+  { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
+);
 
 export function createApi(operations: Operations): Router {
   const api = Router();
   const withBody = createWithBody({ maxBodyBytes: MAX_BODY_BYTES, maxTotalBytes: MAX_TOTAL_BYTES });
 
-  /** Receives a JSON body that fits the schema. The Content-Type does not count: `curl -d` sends that of a form. */
+  /** Of any Content-Type: `curl -d` declares a form. */
   const readJson = <T extends z.ZodType>(req: Request, schema: T): Promise<z.output<T>> =>
     withBody(req, async (body) => {
       const encoding = req.headers['content-encoding'];
-      const parsed = schema.safeParse(
-        await parseJsonBody(body, { encoding, maxBodyBytes: MAX_BODY_BYTES, codes: CODES }),
-      );
+      const options = { encoding, maxBodyBytes: MAX_BODY_BYTES, codes: BODY_ERRORS };
+      const parsed = schema.safeParse(await parseJsonBody(body, options));
       if (parsed.success) return parsed.data;
       throw new ServiceError('ADMIN_BAD_BODY', { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
@@ -37,29 +62,34 @@ export function createApi(operations: Operations): Router {
       sendProblem(res, 'BAD_PARAMETER', 'give ?handle=…');
       return;
     }
-    const copies = await operations.look(handle);
+    const copies = await operations.inspect(handle);
     res.json({ handle, cached: copies.length > 0, copies });
   });
   api.post('/purge', async (req, res) => {
-    const order = orderOf(await readJson(req, purgeBody));
-    Object.assign(res.locals, { told: toldOf(order) });
-    const { isShared } = await operations.purge(order);
-    res.json({ purged: toldOf(order), soft: order.isSoft, shared: isShared });
+    const request = purgeRequestOf(await readJson(req, purgeBody));
+    const purged = summaryOf(request);
+    Object.assign(res.locals, { told: purged });
+    const { isShared } = await operations.purge(request);
+    res.json({ purged, soft: request.isSoft, shared: isShared });
   });
   api.put('/log-level', async (req, res) => {
-    const given = await readJson(req, logLevelBody);
-    Object.assign(res.locals, { told: given });
-    await operations.setLogLevel(given.level);
-    res.json(given);
+    const body = await readJson(req, logLevelBody);
+    Object.assign(res.locals, { told: body });
+    await operations.setLogLevel(body.level);
+    res.json(body);
   });
   return api;
 }
 
-const MOST_TOLD = 5;
+function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof purgeBody>): PurgeRequest {
+  if ('handle' in target) return { isSoft, handles: [target.handle] };
+  if ('handles' in target) return { isSoft, handles: target.handles };
+  return { isSoft, prefix: 'prefix' in target ? target.prefix : '' };
+}
 
-/** What was purged, in a few words: a list may be long. */
-function toldOf(order: PurgeOrder): object {
-  if ('prefix' in order) return order.prefix === '' ? { all: true } : { prefix: order.prefix };
-  const { handles } = order;
-  return { count: handles.length, handles: handles.slice(0, MOST_TOLD) };
+/** Short, for the response and the log. */
+function summaryOf(request: PurgeRequest): object {
+  if ('prefix' in request) return request.prefix === '' ? { all: true } : { prefix: request.prefix };
+  const { handles } = request;
+  return { count: handles.length, handles: handles.slice(0, MAX_LOGGED_HANDLES) };
 }

@@ -1,4 +1,4 @@
-// The operator's listener: is it alive, is it ready, what does it measure, what does it hold; a page to watch it.
+// The admin listener: probes, metrics, status page, API, and its log.
 import express, {
   type Express,
   type NextFunction,
@@ -10,21 +10,30 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/readiness.js';
 import { createApi } from './api.js';
-import { type OnCall, createCallLog } from './call-log.js';
 import type { Operations } from './operations.js';
 import { sendProblem } from './problem.js';
-import { createEvents } from './status/events.js';
+import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
+export interface AdminCall {
+  method: string;
+  path: string;
+  /** The handle, purge or log level of the call. */
+  told?: unknown;
+  from: string | undefined;
+  status: number;
+  ms: number;
+}
+
 export interface AdminDeps {
-  /** Stands before everything else: who may ask. */
+  /** Checked before every route. */
   tokenCheck: RequestHandler;
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
   readiness: Readiness;
   operations: Operations;
-  /** Told of every call when it is over; `isRoutine`: a machine asks it every few seconds. */
-  onCall?: OnCall;
-  /** Told of failures that are nobody's fault but ours. */
+  /** Called after every call; `isRoutine`: programs repeat it every few seconds. */
+  onCall?: (call: AdminCall, isRoutine: boolean) => void;
+  /** Called with every error that the caller did not cause. */
   onUnexpected?: (error: unknown) => void;
 }
 
@@ -33,8 +42,8 @@ export function createAdminApp(deps: AdminDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(neverKept);
-  if (onCall) app.use(createCallLog(onCall)); // sees those that are refused too
+  app.use(disableCaching);
+  if (onCall) app.use(createCallLog(onCall)); // before the token check, so that refused calls are logged
   app.use(tokenCheck);
 
   app.get('/healthz', (_req, res) => {
@@ -49,32 +58,51 @@ export function createAdminApp(deps: AdminDeps): Express {
   });
   app.get('/', statusPage);
   app.get('/status/:file', createStatusFiles());
-  app.get('/events', createEvents({ stats: () => operations.stats(), onUnexpected }));
+  app.get('/events', createEventStream({ stats: () => operations.stats(), onUnexpected }));
   app.use(createApi(operations));
 
   app.use((req: Request, res: Response) => {
     sendProblem(res, 'UNKNOWN_ENDPOINT', `${req.method} ${req.path} is not answered here`);
   });
-  // Express knows an error handler by its four parameters.
+  // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
-    const refusal = refusalOf(error);
-    if (refusal === undefined) onUnexpected?.(error);
+    const problem = problemOf(error);
+    if (problem === undefined) onUnexpected?.(error);
     if (res.headersSent) next(error);
-    else if (refusal) sendProblem(res, ...refusal);
-    else sendProblem(res, 'INTERNAL', 'see the log');
+    else sendProblem(res, ...(problem ?? (['INTERNAL', 'see the log'] as const)));
   });
   return app;
 }
 
 /** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
-function refusalOf(error: unknown): [code: ErrorCode, detail: string | undefined] | undefined {
+function problemOf(error: unknown): [code: ErrorCode, detail: string | undefined] | undefined {
   if (error instanceof ServiceError) return [error.code, error.detail];
   const { status } = error as { status?: unknown };
   return status === 400 ? ['BAD_REQUEST', 'the path is not percent-encoded'] : undefined;
 }
 
-/** The state of a moment: an old one would mislead whoever reads it. */
-function neverKept(_req: Request, res: Response, next: NextFunction): void {
+function disableCaching(_req: Request, res: Response, next: NextFunction): void {
   res.set('Cache-Control', 'no-store');
   next();
 }
+
+/** Calls that monitoring and the status page repeat. */
+const ROUTINE = /^\/(?:healthz|readyz|metrics|stats|events|status\/[\w.]+)?$/;
+
+/** Logs neither headers nor the raw query, which may hold credentials. */
+function createCallLog(onCall: NonNullable<AdminDeps['onCall']>): RequestHandler {
+  return function callLog(req: Request, res: Response, next: NextFunction): void {
+    const startedAt = performance.now();
+    const { method, path } = req;
+    res.once('close', () => {
+      const { told = handleInQuery(req) } = res.locals as { told?: unknown };
+      const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+      const isRoutine = method === 'GET' && ROUTINE.test(path) && res.statusCode < 400;
+      onCall({ method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms }, isRoutine);
+    });
+    next();
+  };
+}
+
+const handleInQuery = ({ query: { handle } }: Request): unknown =>
+  typeof handle === 'string' ? { handle } : undefined;

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import { CATALOGUE, type ErrorCode } from '../errors.js';
 
-/** `type` is left out: it is `about:blank` then (RFC 9457 §3.1.1); `code` is the name in our catalogue. */
+/** Without `type`, which is `about:blank` then (RFC 9457 section 3.1.1); `code` is the name in the catalogue. */
 export function sendProblem(res: Response, code: ErrorCode, detail: string | undefined): void {
   const { status, title, responseCode } = CATALOGUE[code];
   const problem = { title, status, code, responseCode, detail };

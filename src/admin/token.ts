@@ -1,27 +1,26 @@
-// Who may ask the admin listener: whoever knows the token; without one, whoever is on this machine.
+// Access to the admin listener: by token, or from this machine when no token is set; never cross-origin.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { sendProblem } from './problem.js';
 
 export interface TokenDeps {
-  /** None: the listener is to be reached from this machine only. */
+  /** Null: only requests to a loopback host are allowed. */
   token: string | null;
   isLoopback: (host: string) => boolean;
 }
 
-/** Orchestrators ask these and have no place for a token; they say nothing but yes or no. */
+/** Probes of orchestrators cannot send a token. */
 const OPEN_PATHS: readonly string[] = ['/healthz', '/readyz'];
 
-/** Stands before everything else of the admin listener. */
 export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandler {
   const isExpected = token === null ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
     if (isProbe(req)) next();
-    else if (isFromElsewhere(req, isExpected === undefined ? isLoopback : () => true)) {
-      sendProblem(res, 'ADMIN_FOREIGN', 'it was sent by a page of another place, or to another name');
+    else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
+      sendProblem(res, 'ADMIN_FOREIGN', 'the Origin or Host is not that of the admin listener');
     } else if (isExpected === undefined || isExpected(givenToken(req))) next();
     else {
-      // One line each: browsers pass over a line that begins with a scheme they do not know.
+      // One header per scheme: browsers ignore a header that begins with an unknown scheme.
       res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
       sendProblem(res, 'ADMIN_TOKEN_NEEDED', 'send "Authorization: Bearer <admin.token>"');
     }
@@ -32,18 +31,18 @@ const isProbe = ({ method, path }: Request): boolean =>
   (method === 'GET' || method === 'HEAD') && OPEN_PATHS.includes(path);
 
 /**
- * A browser on this machine lends its place to every page it shows: a page elsewhere can post here, and
- * with a name of its own that leads to 127.0.0.1 (DNS rebinding) it can also read the answer.
+ * A browser on this machine runs pages of any site. Such a page can post here, and with a host name that
+ * resolves to 127.0.0.1 (DNS rebinding) it can read the response too.
  */
-function isFromElsewhere({ headers }: Request, mayBeCalled: (host: string) => boolean): boolean {
+function isCrossOrigin({ headers }: Request, isAllowedHost: (host: string) => boolean): boolean {
   const { host = '', origin } = headers;
   const url = URL.canParse(`http://${host}`) ? new URL(`http://${host}`) : undefined;
-  if (url === undefined || !mayBeCalled(url.hostname)) return true;
+  if (url === undefined || !isAllowedHost(url.hostname)) return true;
   if (headers['sec-fetch-site'] === 'cross-site') return true;
   return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === url.host);
 }
 
-/** Basic too, with any user name: a browser has no other way to ask for a token. */
+/** Bearer, or Basic with any user name: a browser can only prompt for Basic. */
 function givenToken({ headers: { authorization = '' } }: Request): string {
   const [, scheme = '', given = ''] = /^(bearer|basic) +(\S+) *$/i.exec(authorization) ?? [];
   if (scheme.toLowerCase() !== 'basic') return given;
@@ -52,7 +51,7 @@ function givenToken({ headers: { authorization = '' } }: Request): string {
     .replace(/^[^:]*:/, '');
 }
 
-/** Digests have one length and are compared in constant time: how long it takes tells nothing. */
+/** Compares digests, which have one length, in constant time. */
 function secretEquals(secret: string): (given: string) => boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   const expected = digest(secret);

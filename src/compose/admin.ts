@@ -1,4 +1,4 @@
-// Makes the operator's listener: of one process, or of the primary of several.
+// Creates the admin listener, for one process or for the primary of several.
 import type { RequestListener } from 'node:http';
 import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';

@@ -1,6 +1,6 @@
 // The schemas of bodies: what is validated comes from its validator, the rest is what is written and recorded.
 import { z } from 'zod';
-import { logLevelBody, purgeBody } from '../admin/request-schemas.js';
+import { logLevelBody, purgeBody } from '../admin/api.js';
 import { bodyValue } from '../v2/translation/schema.js';
 import { type Schema, ref } from './parts.js';
 

@@ -4,8 +4,8 @@ import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { createAdminApp } from '../../src/admin/app.js';
-import type { Stats } from '../../src/admin/operations.js';
-import { MOST_WATCHERS } from '../../src/admin/status/events.js';
+import type { Statistics } from '../../src/admin/statistics.js';
+import { MAX_VIEWERS } from '../../src/admin/status/events.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createReadiness } from '../../src/observe/readiness.js';
 import { noOperations } from '../support/admin.js';
@@ -33,7 +33,7 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
 }
 
 /** The admin listener alone, with statistics that count how often they were asked for. */
-async function listenAlone(stats = vi.fn(() => Promise.resolve({} as Stats))) {
+async function listenAlone(stats = vi.fn(() => Promise.resolve({} as Statistics))) {
   const onUnexpected = vi.fn();
   const app = createAdminApp({
     tokenCheck: (_req, _res, next) => {
@@ -56,13 +56,13 @@ async function watch(url: string, headers: Record<string, string> = {}) {
   const { body, status, headers: told } = await fetch(`${url}/events`, { headers, signal: leaving.signal });
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
-  const next = async (): Promise<Stats | undefined> => {
+  const next = async (): Promise<Statistics | undefined> => {
     for (;;) {
       const end = rest.indexOf('\n\n');
       if (end >= 0) {
         const message = rest.slice(0, end);
         rest = rest.slice(end + 2);
-        return JSON.parse(message.replace(/^data: /, '')) as Stats;
+        return JSON.parse(message.replace(/^data: /, '')) as Statistics;
       }
       const read = await reader?.read().catch(() => undefined);
       if (read?.value === undefined) return undefined;
@@ -103,8 +103,8 @@ test('the page holds no figures and loads nothing but what this listener has', a
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
   expect(page.text, 'nothing inline').not.toMatch(/<style|style=|<script>|\son\w+=/);
   const loaded = [...page.text.matchAll(/(?:src|href)="(status\/[^"]+)"/g)].map(([, name]) => name ?? '');
-  expect(loaded).toEqual(['status/look.css', 'status/main.js']);
-  expect((await ask(url, '/status/look.css')).headers['content-type']).toContain('text/css');
+  expect(loaded).toEqual(['status/style.css', 'status/main.js']);
+  expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
 });
 
 test('every script that the page imports is there, and nothing else of the folder', async () => {
@@ -183,7 +183,7 @@ test('all who watch share one look at the statistics, and nobody looks when nobo
 test('so many may watch; one more is told so, until somebody leaves', async () => {
   const { url } = await listenAlone();
   const watching = [];
-  for (let count = 0; count < MOST_WATCHERS; count++) watching.push(await watch(url));
+  for (let count = 0; count < MAX_VIEWERS; count++) watching.push(await watch(url));
   const refused = await ask(url, '/events');
   expect(refused.status).toBe(503);
   expect(JSON.parse(refused.text)).toMatchObject({ code: 'ADMIN_BUSY' });

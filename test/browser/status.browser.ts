@@ -1,4 +1,4 @@
-// What an operator sees in a browser: figures that move, words for trouble, and a line that is lost.
+// The status page in a browser: figures, health, and a lost connection.
 import { once } from 'node:events';
 import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -32,8 +32,8 @@ async function startWorld(env: Record<string, string> = {}) {
 }
 
 /** On a busy machine the proxy may say for a moment that it is busy. */
-const titleSaysWell = (page: Page): Promise<void> =>
-  expect.poll(() => page.title(), { timeout: 30_000 }).toContain('All is well');
+const titleIsHealthy = (page: Page): Promise<void> =>
+  expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 
 /** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
 const shots = process.env['SHOTS'];
@@ -41,11 +41,11 @@ const shot = (name: string): { path?: string } =>
   shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 describeInBrowser('the status page', (open) => {
-  test('shows figures that move, and nothing that axe, the console or the policy complain of', async () => {
+  test('updates its figures, without findings of axe, the console or the policy', async () => {
     const { proxy, admin } = await startWorld();
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 900 } });
     await page.goto(admin.url);
-    await page.getByText('All is well').waitFor();
+    await page.getByText('Healthy').waitFor();
     for (let times = 0; times < 20; times++) await proxy.ask(PAGE);
     proxy.pass(1000);
     await page.getByText('95 %', { exact: true }).waitFor();
@@ -57,44 +57,44 @@ describeInBrowser('the status page', (open) => {
     proxy.pass(1000);
     await page.getByText('21 in 2 s').waitFor();
     expect(await page.locator('#rate-chart .line').getAttribute('d')).not.toBe(line);
-    await titleSaysWell(page);
+    await titleIsHealthy(page);
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
     await page.screenshot(shot('status'));
   });
 
-  test('says trouble in words, in dark too, and names the errors', async () => {
+  test('shows a failing Handle server and its errors, also in dark colours', async () => {
     const { demo, proxy, admin } = await startWorld({ UPSTREAM_BREAKER_FAILURES: '2' });
     const { page, findings } = await open({ colorScheme: 'dark' });
     demo.fail('reset');
     for (const name of ['a', 'b', 'c']) await ask(proxy.url, `/api/handles/21.T11998/${name}`);
     proxy.pass(1000);
     await page.goto(admin.url);
-    await page.getByRole('status').getByText('The Handle server fails: what is kept stands in').waitFor();
-    await page.getByText('Resting').waitFor();
+    await page.getByRole('status').getByText('Handle server failing: serving stale records').waitFor();
+    await page.getByText('Circuit open').waitFor();
     expect(await page.getByText(/breaker open: 127\.0\.0\.1/).count()).toBe(1);
     expect(await page.getByRole('row', { name: /its breaker is open/ }).count()).toBe(1);
-    expect(await page.title()).toMatch(/^■ The Handle server fails/);
+    expect(await page.title()).toMatch(/^■ Handle server failing/);
     expect(await findings()).toEqual([]);
     await page.screenshot(shot('status-trouble'));
   });
 
-  test('a line that is lost is said, and taken up again when the proxy is back', async () => {
+  test('shows a lost connection and reconnects', async () => {
     const { proxy, admin } = await startWorld();
     const { page, findings } = await open();
     await page.goto(admin.url);
-    await page.getByText('All is well').waitFor();
+    await page.getByText('Healthy').waitFor();
     admin.close();
     await page.getByRole('status').getByText('Connection lost').waitFor();
     await page.getByText(/Not connected .* figures are/).waitFor();
     expect(await findings()).toEqual([]);
     await page.screenshot(shot('status-lost'));
     await listen(proxy.app.admin, Number(new URL(admin.url).port));
-    await page.getByText('All is well').waitFor();
+    await page.getByText('Healthy').waitFor();
     expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
   });
 
-  test('a phone shows it all without scrolling sideways, and names are only text', async () => {
+  test('fits a phone, and shows names as text', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;
     await proxy.ask(`/api/handles/21.T11998/${encodeURIComponent(hostile)}`);
@@ -105,18 +105,18 @@ describeInBrowser('the status page', (open) => {
     const wider = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
     expect(wider).toBeLessThanOrEqual(0);
     expect(await page.title()).toContain('handle-resolver-proxy');
-    await titleSaysWell(page);
+    await titleIsHealthy(page);
     expect(await findings()).toEqual([]);
     expect(complaints).toEqual([]);
     await page.screenshot({ ...shot('status-phone'), fullPage: true });
   });
 
-  test('with a token, the browser asks for it as a password', async () => {
+  test('accepts the token as the password of the browser', async () => {
     const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
     const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });
     const answer = await page.goto(admin.url);
     expect(answer?.status()).toBe(200);
-    await page.getByText('All is well').waitFor();
+    await page.getByText('Healthy').waitFor();
     expect(page.url()).toBe(admin.url);
     expect(complaints).toEqual([]);
   });

@@ -101,7 +101,7 @@ test('a limit that comes later counts from then on, and one that goes lets every
 test('a new longest life holds for what is loaded from then on; what is kept stays', async () => {
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const life = async (handle: string): Promise<unknown> => {
-    const [copy] = await proxy.app.member.look(handle);
+    const [copy] = await proxy.app.member.inspect(handle);
     return copy?.lifeLeftSeconds;
   };
   await proxy.ask(PAGE);

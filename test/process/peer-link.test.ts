@@ -1,6 +1,6 @@
 // A worker's link to the primary, also with values that cannot be serialised.
 import { expect, test } from 'vitest';
-import type { Member } from '../../src/admin/operations.js';
+import type { ProcessControl } from '../../src/admin/operations.js';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Outcome } from '../../src/handle/outcome.js';
@@ -55,7 +55,7 @@ test("a report that cannot be serialised fails the operator's call", async () =>
   const { sent, send } = createChannel();
   const report = (): Promise<unknown> => Promise.resolve({ pid: 1n });
   const call: Extract<Down, { kind: 'call' }> = { kind: 'call', id: 3, name: 'report', argument: undefined };
-  await answerCall({ report } as unknown as Member, call, send);
+  await answerCall({ report } as unknown as ProcessControl, call, send);
   expect(sent).toEqual([{ kind: 'call-reply', id: 3, failure: expect.stringContaining('BigInt') as string }]);
 });
 

@@ -1,84 +1,85 @@
-// The stream behind the status page: the statistics once a second, as server-sent events.
+// The event stream of the status page: statistics once a second as server-sent events.
 import type { Request, RequestHandler, Response } from 'express';
 import { sendProblem } from '../problem.js';
 
-export interface EventsDeps {
+export interface EventStreamDeps {
   stats: () => Promise<unknown>;
-  /** Told when the statistics could not be had. */
+  /** Called when the statistics fail. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
 
-const EVERY_MS = 1000;
+const INTERVAL_MS = 1000;
 
-/** Walls and desks; each takes a connection and some ten kilobytes a second. */
-export const MOST_WATCHERS = 16;
+/** Each viewer takes a connection and about 10 kB a second. */
+export const MAX_VIEWERS = 16;
 
-/** Who has not read for so many messages is gone, or keeps a place from others. */
-const MOST_SKIPPED = 30;
+/** A viewer that skips more messages in a row is disconnected. */
+const MAX_SKIPPED = 30;
 
-/** The statistics are asked for once for all who watch, and not at all when nobody does. */
-export function createEvents({ stats, onUnexpected }: EventsDeps): RequestHandler {
-  /** Each with the number of messages it was not sent in a row. */
-  const watchers = new Map<Response, number>();
+/** The statistics are collected once for all viewers, and only while there are viewers. */
+export function createEventStream({ stats, onUnexpected }: EventStreamDeps): RequestHandler {
+  /** Messages skipped in a row, by viewer. */
+  const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
-  let isAsking = false;
+  let isCollecting = false;
   let latest: string | undefined;
 
-  async function tellAll(): Promise<void> {
-    if (isAsking) return;
-    isAsking = true;
+  async function publish(): Promise<void> {
+    if (isCollecting) return;
+    isCollecting = true;
     try {
       const message = `data: ${JSON.stringify(await stats())}\n\n`;
       latest = message;
-      for (const [watcher, skipped] of watchers) watchers.set(watcher, tell(watcher, message, skipped));
+      for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
     } catch (error) {
       onUnexpected?.(error);
-      // They come again, and see for as long that something is wrong.
-      for (const watcher of watchers.keys()) watcher.destroy();
+      // The page reconnects and shows that the connection is lost.
+      for (const viewer of viewers.keys()) viewer.destroy();
     } finally {
-      isAsking = false;
+      isCollecting = false;
     }
   }
 
-  function leave(watcher: Response): void {
-    watchers.delete(watcher);
-    if (watchers.size > 0) return;
+  function add(viewer: Response): void {
+    viewers.set(viewer, 0);
+    viewer.once('close', () => {
+      remove(viewer);
+    });
+    if (latest !== undefined) send(viewer, latest, 0);
+    if (timer !== undefined) return;
+    void publish();
+    timer = setInterval(() => void publish(), INTERVAL_MS).unref();
+  }
+
+  function remove(viewer: Response): void {
+    viewers.delete(viewer);
+    if (viewers.size > 0) return;
     clearInterval(timer);
     timer = latest = undefined;
   }
 
   return function events(req: Request, res: Response): void {
-    if (watchers.size >= MOST_WATCHERS) {
-      sendProblem(res, 'ADMIN_BUSY', `at most ${MOST_WATCHERS} may watch at the same time`);
+    if (viewers.size >= MAX_VIEWERS) {
+      sendProblem(res, 'ADMIN_BUSY', `at most ${MAX_VIEWERS}`);
       return;
     }
-    // nginx would hold it back.
+    // Without this header nginx buffers the stream.
     res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
     if (req.method === 'HEAD') {
       res.end();
       return;
     }
     res.flushHeaders();
-    watchers.set(res, 0);
-    res.once('close', () => {
-      leave(res);
-    });
-    if (latest !== undefined) tell(res, latest, 0);
-    timer ??= startTelling(tellAll);
+    add(res);
   };
 }
 
-function startTelling(tellAll: () => Promise<void>): NodeJS.Timeout {
-  void tellAll();
-  return setInterval(() => void tellAll(), EVERY_MS).unref();
-}
-
-/** Only who has read what came before gets more: what nobody reads would gather in memory. */
-function tell(watcher: Response, message: string, skipped: number): number {
-  if (!watcher.writableNeedDrain) {
-    watcher.write(message);
+/** Skips a viewer that has not read the previous message, so that no backlog grows in memory. */
+function send(viewer: Response, message: string, skipped: number): number {
+  if (!viewer.writableNeedDrain) {
+    viewer.write(message);
     return 0;
   }
-  if (skipped >= MOST_SKIPPED) watcher.destroy();
+  if (skipped >= MAX_SKIPPED) viewer.destroy();
   return skipped + 1;
 }

@@ -1,12 +1,8 @@
-// How the status page looks: figures as large as the screen allows, in light and dark.
+// The style sheet of the status page: large figures for a wall screen.
+import { BASE_STYLE } from '../../html/style.js';
 
-export const STYLE = `
-:root{color-scheme:light dark;--back:#f4f6f8;--card:#fff;--text:#1b1f24;--quiet:#55606b;--line:#d5dbe1;--link:#0b57d0;--area:#0b57d022;--good:#176b2e;--good-back:#176b2e;--on-good:#fff;--warn:#8a4b00;--bad:#b3261e;--on:#fff}
-@media (prefers-color-scheme:dark){:root{--back:#0f1419;--card:#181f27;--text:#e6e9ee;--quiet:#a3adb8;--line:#323c47;--link:#8ab4f8;--area:#8ab4f82b;--good:#5fd07f;--good-back:#14532d;--on-good:#e6f6ea;--warn:#f0b429;--bad:#ff8a80;--on:#0f1419}}
-*{box-sizing:border-box}
-body{margin:0;padding:0 clamp(.75rem,1.5vw,2rem);background:var(--back);color:var(--text);font:clamp(1rem,.8rem + .4vw,1.5rem)/1.4 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
-a{color:var(--link)}
-a:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+export const STATUS_STYLE = `${BASE_STYLE}
+body{padding:0 clamp(.75rem,1.5vw,2rem);font-size:clamp(1rem,.8rem + .4vw,1.5rem);line-height:1.4}
 header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space-between;gap:.25rem 1rem;padding-top:.75rem}
 h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}
 h1 span{font-weight:400;color:var(--quiet)}
@@ -15,14 +11,14 @@ p{margin:0}
 .badge{font-weight:600;color:var(--quiet)}
 .badge[data-level=bad]{color:var(--bad)}
 .state{margin:.6rem 0;padding:.35em .6em;border-radius:.4rem;border:1px solid var(--line);background:var(--card);font-size:clamp(1.5rem,3vw,3.5rem);line-height:1.2;font-weight:700}
-.state[data-level]{color:var(--on);border-color:transparent}
+.state[data-level]{color:var(--on-level);border-color:transparent}
 .state[data-level=good]{background:var(--good-back);color:var(--on-good)}
 .state[data-level=warn]{background:var(--warn)}
 .state[data-level=bad]{background:var(--bad)}
 .tiles{display:grid;gap:.75rem;margin:.75rem 0;grid-template-columns:minmax(0,1fr)}
 @media (min-width:34em){.figures{grid-template-columns:repeat(2,minmax(0,1fr))}}
 @media (min-width:64em){.figures{grid-template-columns:repeat(4,minmax(0,1fr))}.lists{grid-template-columns:repeat(3,minmax(0,1fr))}}
-section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.7rem .9rem;min-width:0;display:flex;flex-direction:column}
+section{padding:.7rem .9rem;min-width:0;display:flex;flex-direction:column}
 .figure{font-size:clamp(2.4rem,4.4vw,6rem);line-height:1.15;font-weight:700;font-variant-numeric:tabular-nums;letter-spacing:-.01em;overflow-wrap:anywhere}
 .figure.part{font-size:clamp(1.7rem,2.7vw,3.8rem);line-height:1.3}
 .figure small{font-size:.5em;font-weight:600;letter-spacing:0}
@@ -37,13 +33,13 @@ section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 .area{fill:var(--area)}
 .line{fill:none;stroke:var(--link);stroke-width:2.5;stroke-linejoin:round;stroke-linecap:round;vector-effect:non-scaling-stroke}
 .marks{fill:none;stroke:var(--bad);stroke-width:3;vector-effect:non-scaling-stroke}
-table{width:100%;border-collapse:collapse;margin-top:.25rem}
+table{margin-top:.25rem}
 table:has(tbody:empty){display:none}
 th{font-size:.8em;text-align:left;color:var(--quiet);font-weight:600}
 th,td{padding:.15rem .75rem .15rem 0;vertical-align:top}
 td{border-top:1px solid var(--line);overflow-wrap:anywhere}
 td:first-child{width:1%;white-space:nowrap;font-variant-numeric:tabular-nums;text-align:right}
 th:first-child{text-align:right}
-footer{color:var(--quiet);font-size:.85em;padding-bottom:1rem}
+footer{font-size:.85em;padding-bottom:1rem}
 .old .tiles{filter:grayscale(1)}
 `;

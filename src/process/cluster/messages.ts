@@ -1,5 +1,5 @@
 // The messages between the primary process and its workers.
-import type { Member } from '../../admin/operations.js';
+import type { ProcessControl } from '../../admin/operations.js';
 import type { Moment } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
@@ -48,7 +48,7 @@ export type Down =
   | { kind: 'load'; id: number; from: number; key: string; handle: string }
   | { kind: 'loaded'; id: number; answer: PeerAnswer }
   /** An operator's call on the admin listener. */
-  | { kind: 'call'; id: number; name: keyof Member; argument: unknown }
+  | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
   | { kind: 'stop' };
 
 /** An outcome, the failure of the upstream, or neither: then the worker has to load by itself. */

@@ -1,6 +1,6 @@
 // The primary of several workers: starts them, restarts those that exit, routes their messages, serves the admin listener.
 import cluster, { type Worker } from 'node:cluster';
-import { type Member, createOperations } from '../../admin/operations.js';
+import { type ProcessControl, createOperations } from '../../admin/operations.js';
 import { makeAdmin } from '../../compose/admin.js';
 import { newInstance } from '../../compose/parts.js';
 import type { Config } from '../../config/schema.js';
@@ -103,7 +103,7 @@ class WorkerPool {
   }
 
   /** The workers that listen. */
-  members(): Member[] {
+  members(): ProcessControl[] {
     return [...this.#listening].flatMap((id) => {
       const worker = cluster.workers?.[id];
       return worker === undefined ? [] : [this.#memberOf(worker)];
@@ -120,7 +120,7 @@ class WorkerPool {
     );
   }
 
-  #memberOf(worker: Worker): Member {
+  #memberOf(worker: Worker): ProcessControl {
     return this.#calls.memberOf((message) => {
       if (!worker.isConnected()) throw new Error('the worker has exited');
       worker.send(wrap(message));

@@ -1,5 +1,5 @@
 // Operators' calls to the workers, from the primary by message.
-import type { Member } from '../../admin/operations.js';
+import type { ProcessControl } from '../../admin/operations.js';
 import type { Down, Up } from './messages.js';
 import { PendingRequests } from './pending-requests.js';
 
@@ -13,9 +13,9 @@ type CallReply = Extract<Up, { kind: 'call-reply' }>;
 export class WorkerCalls {
   readonly #pending = new PendingRequests<CallReply>();
 
-  memberOf(send: (message: Down) => void): Member {
+  memberOf(send: (message: Down) => void): ProcessControl {
     const call = async <T>(
-      name: keyof Member,
+      name: keyof ProcessControl,
       argument: unknown,
       timeoutMs = CALL_TIMEOUT_MS,
     ): Promise<T> => {
@@ -28,7 +28,7 @@ export class WorkerCalls {
     };
     return {
       purge: (order) => call('purge', order, PURGE_TIMEOUT_MS),
-      look: (handle) => call('look', handle),
+      inspect: (handle) => call('inspect', handle),
       report: () => call('report', undefined),
       setLogLevel: (level) => call('setLogLevel', level),
       metrics: () => call('metrics', undefined),
@@ -42,7 +42,7 @@ export class WorkerCalls {
 
 /** The worker's side. A value that cannot be serialised is a failure of the call. */
 export async function answerCall(
-  member: Member,
+  member: ProcessControl,
   { id, name, argument }: Extract<Down, { kind: 'call' }>,
   send: (reply: CallReply) => void,
 ): Promise<void> {

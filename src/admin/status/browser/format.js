@@ -1,8 +1,8 @@
-// Numbers as people read them: a number and, where it has one, its unit.
+// Formats numbers, as text or as [number, unit].
 
 export const counted = (count) => count.toLocaleString('en');
 export const rate = (perSecond) => counted(perSecond < 100 ? perSecond : Math.round(perSecond));
-/** Cut, not rounded: 100 % means all. */
+/** Truncated: 100 % means all. */
 export const percent = (part) => (part === null ? ['–'] : [String(Math.floor(part * 1000) / 10), '%']);
 export const time = (ms) => {
   if (ms === null) return ['–'];
@@ -24,5 +24,5 @@ export const span = (seconds) => {
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 };
-export const many = (count, one, more = `${one}s`) => `${counted(count)} ${count === 1 ? one : more}`;
+export const plural = (count, noun) => `${counted(count)} ${noun}${count === 1 ? '' : 's'}`;
 export const joined = (parts, between = ' ') => parts.join(between);

@@ -1,20 +1,40 @@
-// Makes of what each worker saw what an operator reads.
-import type { ActivityReport, Second, SeenError, UpstreamSecond } from '../../observe/activity.js';
-import { type Percentiles, percentiles } from '../../observe/latency.js';
-import { type Ranked, mergeRanked } from '../../observe/top-list.js';
+// Statistics of the instance: merges the reports of its processes.
+import type { ActivityReport, Second, SeenError, UpstreamSecond } from '../observe/activity.js';
+import { type Percentiles, percentiles } from '../observe/latency.js';
+import { type Ranked, mergeRanked } from '../observe/top-list.js';
 
-export interface Summary {
+export interface StoreUsage {
+  store: 'found' | 'notFound';
+  entries: number;
+  bytes: number;
+}
+
+export interface ProcessReport {
+  pid: number;
+  memory: StoreUsage[];
+  process: { rssBytes: number; heapUsedBytes: number; eventLoopDelayMs: number };
+  redis: 'up' | 'away' | 'unused';
+  running: number;
+  waiting: number;
+  logLevel: string;
+  activity: ActivityReport;
+}
+
+export type Statistics = ReturnType<typeof statisticsOf>;
+
+/** The part that comes from requests. */
+interface RequestStatistics {
   startedAt: string;
   uptimeSeconds: number;
   requests: {
     total: number;
     byResult: Record<string, number>;
-    /** Of the last ten seconds. */
+    /** Over the last ten seconds. */
     perSecond: number;
-    /** Part of the questions that the cache may answer and did, since the start; null before the first. */
+    /** Hits and stale hits among cacheable reads, since the start; null without any. */
     hitRatio: number | null;
     hitRatioLastMinute: number | null;
-    /** Of the last minute. */
+    /** Over the last minute. */
     latencyMs: Percentiles;
   };
   upstream: {
@@ -26,11 +46,11 @@ export interface Summary {
   topHandles: Ranked[];
   topMisses: Ranked[];
   recentErrors: SeenError[];
-  /** The last minute, a point a second, oldest first. */
-  history: Point[];
+  /** One point per second of the last minute, oldest first. */
+  history: HistoryPoint[];
 }
 
-export interface Point {
+interface HistoryPoint {
   second: number;
   answers: number;
   hitRatio: number | null;
@@ -41,24 +61,56 @@ export interface Point {
 }
 
 const RATE_SECONDS = 10;
-const MOST_RANKED = 20;
-const MOST_ERRORS = 20;
-const MINUTE = 60;
+const MAX_RANKED = 20;
+const MAX_ERRORS = 20;
+const HISTORY_SECONDS = 60;
 
-export function summarise(reports: readonly ActivityReport[], now: number): Summary {
+export function statisticsOf(reports: readonly ProcessReport[], now: number) {
+  const activities = reports.map(({ activity }) => activity);
+  const statistics = mergeActivity(activities, now);
+  const servers = [...new Set(activities.flatMap(({ breakers }) => Object.keys(breakers)))];
+  const isOpen = (server: string): boolean => activities.some(({ breakers }) => breakers[server] === 'open');
+  return {
+    ...statistics,
+    upstream: {
+      ...statistics.upstream,
+      running: total(reports, ({ running }) => running),
+      waiting: total(reports, ({ waiting }) => waiting),
+      servers: servers.map((server) => ({ server, breaker: isOpen(server) ? 'open' : 'closed' })),
+    },
+    redis: { state: worstState(reports.map(({ redis }) => redis)) },
+    memory: sumByStore(reports.flatMap(({ memory }) => memory)),
+    logLevel: reports[0]?.logLevel ?? null,
+    workers: reports.map(({ pid, memory, process }) => ({ pid, memory, ...process })),
+  };
+}
+
+function sumByStore(usages: readonly StoreUsage[]): StoreUsage[] {
+  const sums = new Map<string, StoreUsage>();
+  for (const { store, entries, bytes } of usages) {
+    const known = sums.get(store) ?? { store, entries: 0, bytes: 0 };
+    sums.set(store, { store, entries: known.entries + entries, bytes: known.bytes + bytes });
+  }
+  return [...sums.values()];
+}
+
+const worstState = (states: readonly ProcessReport['redis'][]): ProcessReport['redis'] =>
+  states.includes('away') ? 'away' : (states[0] ?? 'unused');
+
+function mergeActivity(reports: readonly ActivityReport[], now: number): RequestStatistics {
   const seconds = mergeSeconds(reports);
   const byResult = sumCounts(reports.map(({ results }) => results));
   const startedAt = Math.min(now, ...reports.map((report) => report.startedAt));
-  // The present second is not over.
+  // The current second is incomplete.
   const second = Math.floor(now / 1000) - 1;
   const recent = seconds.filter((one) => one.second > second - RATE_SECONDS && one.second <= second);
   return {
     startedAt: new Date(startedAt).toISOString(),
     uptimeSeconds: Math.round((now - startedAt) / 1000),
     requests: {
-      total: sum(byResult),
+      total: sumValues(byResult),
       byResult,
-      perSecond: round(recent.reduce((all, { results }) => all + sum(results), 0) / RATE_SECONDS),
+      perSecond: round(recent.reduce((all, { results }) => all + sumValues(results), 0) / RATE_SECONDS),
       hitRatio: hitRatio(byResult),
       hitRatioLastMinute: hitRatio(sumCounts(seconds.map(({ results }) => results))),
       latencyMs: percentiles(sumLists(seconds.map(({ latency }) => latency))),
@@ -71,30 +123,30 @@ export function summarise(reports: readonly ActivityReport[], now: number): Summ
     },
     topHandles: mergeRanked(
       reports.map(({ topHandles }) => topHandles),
-      MOST_RANKED,
+      MAX_RANKED,
     ),
     topMisses: mergeRanked(
       reports.map(({ topMisses }) => topMisses),
-      MOST_RANKED,
+      MAX_RANKED,
     ),
     recentErrors: reports
       .flatMap(({ errors }) => errors)
       .sort((one, other) => (one.at < other.at ? 1 : -1))
-      .slice(0, MOST_ERRORS),
+      .slice(0, MAX_ERRORS),
     history: historyOf(seconds, second),
   };
 }
 
 const EMPTY: Omit<WholeSecond, 'second'> = { results: {}, latency: [], upstream: [], upstreamFailures: 0 };
 
-function historyOf(seconds: readonly WholeSecond[], last: number): Point[] {
+function historyOf(seconds: readonly WholeSecond[], last: number): HistoryPoint[] {
   const bySecond = new Map(seconds.map((second) => [second.second, second]));
-  return Array.from({ length: MINUTE }, (_, at) => {
-    const second = last - MINUTE + 1 + at;
+  return Array.from({ length: HISTORY_SECONDS }, (_, at) => {
+    const second = last - HISTORY_SECONDS + 1 + at;
     const { results, latency, upstream, upstreamFailures } = bySecond.get(second) ?? EMPTY;
     return {
       second,
-      answers: sum(results),
+      answers: sumValues(results),
       hitRatio: hitRatio(results),
       p99Ms: percentiles(latency).p99,
       upstreamAnswers: sumList(upstream),
@@ -125,7 +177,6 @@ const addSeconds = (one: WholeSecond, other: WholeSecond): WholeSecond => ({
   upstreamFailures: one.upstreamFailures + other.upstreamFailures,
 });
 
-/** Answers that came from what was kept, of all that could have. */
 function hitRatio({ hit = 0, stale = 0, miss = 0 }: Partial<Record<string, number>>): number | null {
   const all = hit + stale + miss;
   return all === 0 ? null : Number(((hit + stale) / all).toFixed(4));
@@ -145,6 +196,6 @@ function sumLists(lists: readonly (readonly number[])[]): number[] {
 }
 
 const sumList = (list: readonly number[]): number => list.reduce((all, one) => all + one, 0);
-const sum = (counts: Record<string, number>): number => sumList(Object.values(counts));
+const sumValues = (counts: Record<string, number>): number => sumList(Object.values(counts));
 const round = (rate: number): number => Math.round(rate * 10) / 10;
 const total = <T>(list: readonly T[], of: (one: T) => number): number => sumList(list.map(of));

@@ -1,0 +1,62 @@
+// Puts texts and figures into elements by id. Only as text: names of handles are chosen by clients.
+
+const MAX_ROWS = 10;
+const SIGNS = { good: '●', warn: '▲', bad: '■' };
+
+export const element = (id) => document.getElementById(id);
+
+export function putText(id, text) {
+  const target = element(id);
+  if (target.textContent !== text) target.textContent = text;
+}
+
+function create(name, text, attributes = {}) {
+  const created = document.createElement(name);
+  created.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  return created;
+}
+
+export function setLevel(target, level) {
+  if (level === undefined) delete target.dataset.level;
+  else target.dataset.level = level;
+}
+
+export function putFigure(id, [number, unit], more) {
+  element(id).replaceChildren(number, ...(unit === undefined ? [] : [' ', create('small', unit)]));
+  putText(`${id}-more`, more);
+}
+
+const sign = (level) =>
+  create('span', level === undefined ? '' : `${SIGNS[level]} `, { 'aria-hidden': 'true' });
+
+export function putHealth(id, { level, word, detail }, more = detail) {
+  element(id).replaceChildren(sign(level), word);
+  setLevel(element(id), level);
+  putText(`${id}-more`, more);
+}
+
+/** Screen readers announce each change of this element, so it is changed only with the text. */
+export function putState(level, text) {
+  const target = element('state');
+  if (target.dataset.level === level && target.lastChild?.textContent === text) return;
+  setLevel(target, level);
+  target.replaceChildren(sign(level), text);
+  document.title = `${SIGNS[level]} ${text} – handle-resolver-proxy`;
+}
+
+export function putRows(id, rows, empty) {
+  const target = element(id);
+  const selection = getSelection();
+  // Replacing the rows would lose a selection that is being copied.
+  if (!selection.isCollapsed && target.contains(selection.anchorNode)) return;
+  target.replaceChildren(
+    ...rows.slice(0, MAX_ROWS).map(([first, second]) => {
+      const row = create('tr', '');
+      row.append(create('td', first), create('td', ''));
+      row.lastChild.append(create('bdi', second));
+      return row;
+    }),
+  );
+  putText(`${id}-more`, rows.length === 0 ? empty : '');
+}

@@ -1,0 +1,44 @@
+// Health of each part: a level (good, warn, bad), a word and a detail.
+import { counted, plural } from './format.js';
+
+/** Clients notice an event loop delay from here on. */
+const MAX_DELAY_MS = 250;
+
+export const sum = (list) => list.reduce((total, one) => total + one, 0);
+
+export function serverHealth({ upstream, history }) {
+  const { servers } = upstream;
+  const open = servers.filter(({ breaker }) => breaker === 'open').length;
+  const failed = sum(history.map((point) => point.upstreamFailures));
+  const requests = sum(history.map((point) => point.upstreamAnswers));
+  const detail = `${counted(failed)} of ${plural(requests, 'request')} failed in the last minute`;
+  if (servers.length > 0 && open === servers.length) return { level: 'bad', word: 'Circuit open', detail };
+  if (requests > 0 && failed * 2 >= requests) return { level: 'bad', word: 'Failing', detail };
+  if (failed > 0 || open > 0) return { level: 'warn', word: 'Degraded', detail };
+  return { level: 'good', word: requests > 0 ? 'Up' : 'Idle', detail };
+}
+
+export function redisHealth({ state }) {
+  if (state === 'up') return { level: 'good', word: 'Connected', detail: 'shared with other instances' };
+  if (state === 'unused') return { word: 'Not used', detail: 'this instance has its own cache' };
+  return { level: 'warn', word: 'Unavailable', detail: 'serving from memory and the Handle server' };
+}
+
+export function processHealth(workers) {
+  const delay = Math.round(Math.max(0, ...workers.map(({ eventLoopDelayMs }) => eventLoopDelayMs)));
+  const detail = `event loop delay up to ${delay} ms`;
+  if (workers.length === 0) return { level: 'bad', word: 'None', detail: 'no worker responds' };
+  return delay >= MAX_DELAY_MS
+    ? { level: 'warn', word: `${workers.length} overloaded`, detail }
+    : { level: 'good', word: `${workers.length} up`, detail };
+}
+
+/** The most severe problem, as a level and a text. */
+export function overallHealth(server, redis, processes) {
+  if (processes.level === 'bad') return ['bad', 'No process responds'];
+  if (server.level === 'bad') return ['bad', 'Handle server failing: serving stale records'];
+  if (server.level === 'warn') return ['warn', 'Handle server degraded'];
+  if (redis.level === 'warn') return ['warn', 'Redis unavailable'];
+  if (processes.level === 'warn') return ['warn', 'Proxy overloaded'];
+  return ['good', 'Healthy'];
+}

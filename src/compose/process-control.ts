@@ -1,0 +1,86 @@
+// Controls this process for the admin API: purge, inspection, report, log level.
+import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operations.js';
+import type { Cache } from '../cache/cache.js';
+import { type Entry, encodeEntry } from '../cache/entry.js';
+import { judge } from '../cache/policy.js';
+import type { EventLoop } from '../observe/event-loop.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { GateUse } from '../upstream/concurrency-limiter.js';
+import type { Parts } from './parts.js';
+
+export interface ControlledParts {
+  cache: Cache;
+  resolver: Resolver<unknown>;
+  eventLoop: EventLoop;
+  uses: () => GateUse[];
+}
+
+const MAX_CONCURRENT_PURGES = 200;
+
+export function createProcessControl(parts: Parts, controlled: ControlledParts): ProcessControl {
+  const { logger, metrics, activity } = parts;
+  const { cache, resolver, eventLoop, uses } = controlled;
+  return {
+    async purge(request) {
+      await purge(resolver, request);
+      return { isShared: cache.redisState() !== 'away' };
+    },
+    inspect: (handle) => inspect(resolver.keyOf(handle), cache, parts.now),
+    report() {
+      const { rss, heapUsed } = process.memoryUsage();
+      const used = uses();
+      return Promise.resolve({
+        pid: process.pid,
+        memory: cache.memory.usage(),
+        process: { rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
+        redis: cache.redisState(),
+        running: used.reduce((sum, { running }) => sum + running, 0),
+        waiting: used.reduce((sum, { waiting }) => sum + waiting, 0),
+        logLevel: logger.level,
+        activity: activity.report(),
+      });
+    },
+    setLogLevel(level) {
+      logger.level = level;
+      return Promise.resolve();
+    },
+    metrics: () => metrics.registry.getMetricsAsJSON(),
+  };
+}
+
+async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promise<void> {
+  const { isSoft } = request;
+  if ('prefix' in request) {
+    await resolver.purge({ prefix: request.prefix }, { isSoft });
+    return;
+  }
+  const { handles } = request;
+  for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
+    const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
+    await Promise.all(batch.map((handle) => resolver.purge({ handle }, { isSoft })));
+  }
+}
+
+async function inspect(key: string, cache: Cache, now: () => number): Promise<CacheCopy[]> {
+  const { memory, redis } = await cache.inspect(key);
+  const stateOf = (entry: Entry) => entryState(entry, now(), cache.trustedSince());
+  const copies: CacheCopy[] = [];
+  if (memory) {
+    const { entry, bytes, hits } = memory;
+    copies.push({ tier: 'memory', pid: process.pid, bytes, hits, ...stateOf(entry) });
+  }
+  if (redis) copies.push({ tier: 'redis', bytes: encodeEntry(key, redis).length, ...stateOf(redis) });
+  return copies;
+}
+
+function entryState(entry: Entry, now: number, trustedSince: ReturnType<Cache['trustedSince']>) {
+  const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000));
+  const use = judge(entry, now, trustedSince);
+  return {
+    kind: entry.kind,
+    use,
+    ageSeconds: seconds(now - entry.cachedAt),
+    lifeLeftSeconds: use === 'fresh' ? seconds(entry.staleAt - now) : 0,
+    standInLeftSeconds: seconds(entry.deleteAt - now),
+  };
+}

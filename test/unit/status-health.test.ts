@@ -1,0 +1,72 @@
+// Health levels, texts and number formats of the status page.
+import { describe, expect, test } from 'vitest';
+import {
+  overallHealth,
+  processHealth,
+  redisHealth,
+  serverHealth,
+} from '../../src/admin/status/browser/health.js';
+import { bytes, percent, span, time } from '../../src/admin/status/browser/format.js';
+
+const server = (asked: number, failed: number, ...breakers: string[]) =>
+  serverHealth({
+    upstream: { servers: breakers.map((breaker) => ({ server: 'http://a.example', breaker })) },
+    history: [
+      { upstreamAnswers: asked, upstreamFailures: failed },
+      { upstreamAnswers: 0, upstreamFailures: 0 },
+    ],
+  });
+const healthy = server(10, 0, 'closed');
+const redis = (state: string) => redisHealth({ state });
+const busy = (...delays: number[]) => processHealth(delays.map((eventLoopDelayMs) => ({ eventLoopDelayMs })));
+
+describe('the Handle server', () => {
+  test.each([
+    ['responds', healthy, 'good', 'Up'],
+    ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
+    ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
+    ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
+    ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
+    ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
+  ])('%s', (_what, judged, level, word) => {
+    expect(judged).toMatchObject({ level, word });
+  });
+});
+
+describe('the overall health', () => {
+  test.each([
+    ['Healthy', 'good', healthy, redis('up'), busy(1, 2)],
+    ['Healthy', 'good', healthy, redis('unused'), busy(1)],
+    ['Redis unavailable', 'warn', healthy, redis('away'), busy(1)],
+    ['Proxy overloaded', 'warn', healthy, redis('up'), busy(1, 800)],
+    ['No process responds', 'bad', server(0, 0), redis('unused'), busy()],
+    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('away'), busy(800)],
+    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('away'), busy(1)],
+  ])('%s (%s)', (words, level, ...judged) => {
+    expect(overallHealth(...judged)).toEqual([level, words]);
+  });
+});
+
+test.each([
+  [percent(null), ['–']],
+  [percent(0.99996), ['99.9', '%']],
+  [percent(1), ['100', '%']],
+  [time(null), ['–']],
+  [time(0.05), ['0.05', 'ms']],
+  [time(1840), ['1.84', 's']],
+  [bytes(0), ['0', 'KiB']],
+  [bytes(12_300), ['12', 'KiB']],
+  [bytes(3.5 * 1024 ** 2), ['3.5', 'MiB']],
+  [bytes(20 * 1024 ** 3), ['20', 'GiB']],
+])('%j is formatted as %j', (made, read) => {
+  expect(made).toEqual(read);
+});
+
+test.each([
+  [59, '59 s'],
+  [61, '1 min 1 s'],
+  [3720, '1 h 2 min'],
+  [90_000, '1 d 1 h'],
+])('%d seconds are %s', (seconds, words) => {
+  expect(span(seconds)).toBe(words);
+});
