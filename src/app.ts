@@ -10,15 +10,15 @@ import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import { type EventLoop, watchEventLoop } from './observe/event-loop.js';
 import { type Readiness, createReadiness } from './observe/readiness.js';
-import { type Agents, createAgents } from './upstream/agent.js';
-import { type GateUse, createGate } from './upstream/concurrency-limiter.js';
+import { type LimiterUse, ConcurrencyLimiter } from './upstream/concurrency-limiter.js';
+import { type Connections, type createPools, createConnections } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
 import { makeHandler } from './compose/http.js';
 import { createProcessControl } from './compose/process-control.js';
 import { type Parts, type Peers, newInstance } from './compose/parts.js';
 import { makeTracing } from './compose/tracing.js';
-import { gateOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
+import { limiterOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
 
 export interface AppDeps {
   config: Config;
@@ -29,6 +29,8 @@ export interface AppDeps {
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
+  /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
+  createDispatcher?: typeof createPools;
   /** The other workers of this machine, when there are any. */
   peers?: Peers;
   /** What tells this proxy from others in `Via`; all workers of a machine share it. */
@@ -68,28 +70,29 @@ export function createApp(deps: AppDeps): App {
   const traced = tracing && { tracer: tracing.tracer };
   const parts: Parts = { ...deps, now, activity, upstreamUrl, pseudonym, ...traced };
   const { peers } = parts;
-  const agents = makeAgents(parts);
+  const connections = makeConnections(parts);
   const cache: Cache = makeCache(parts, {
     onInvalidated(key) {
-      resolver.letGo(key);
+      resolver.detachLoads(key);
     },
     onBanned(prefix) {
-      resolver.letGoAll(prefix);
+      resolver.detachLoadsUnder(prefix);
     },
   });
   const coordination = makeCoordination(parts, cache);
-  const client = makeUpstream(parts, agents);
+  const client = makeUpstream(parts, connections);
   const upstream = shareUpstream(parts, { cache, upstream: client });
-  const gate = createGate(gateOptions(parts, 'passed'));
+  const limiter = new ConcurrencyLimiter(limiterOptions(parts, 'passed'));
   const resolver = makeResolver(parts, { cache, upstream });
   parts.metrics.onCollect(() => cache.memory.usage());
-  const uses = (): [read: GateUse, passed: GateUse] => [client.use(), gate.use()];
+  const uses = (): [read: LimiterUse, passed: LimiterUse] => [client.use(), limiter.use()];
   measureUse(parts, uses);
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(parts, readiness);
   const member = createProcessControl(parts, { cache, resolver, eventLoop, uses });
   const operations = createOperations(() => [member], now);
-  const { handler, remake, flush } = makeHandler(parts, { resolver, cache, coordination, agents, gate });
+  const made = { resolver, cache, coordination, connections, limiter };
+  const { handler, remake, flush } = makeHandler(parts, made);
   return {
     handler,
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
@@ -112,7 +115,7 @@ export function createApp(deps: AppDeps): App {
       flush();
       eventLoop.close();
       activity.close();
-      await Promise.all([cache.close(), agents.close()]);
+      await Promise.all([cache.close(), connections.close()]);
       await tracing?.close();
     },
   };
@@ -122,12 +125,13 @@ function makeCoordination({ config, peers, now }: Parts, { commands }: Cache): C
   return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
-function makeAgents({ config, upstreamUrl, ca }: Parts): Agents {
+function makeConnections({ config, upstreamUrl, ca, createDispatcher }: Parts): Connections {
   const { connections, fingerprint } = config.upstream;
-  return createAgents({ url: upstreamUrl, connections, ca, fingerprint: fingerprint ?? undefined });
+  const trust = { ca, fingerprint: fingerprint ?? undefined };
+  return createConnections({ url: upstreamUrl, connections, ...trust }, createDispatcher);
 }
 
-function measureUse({ metrics }: Parts, uses: () => [read: GateUse, passed: GateUse]): void {
+function measureUse({ metrics }: Parts, uses: () => [read: LimiterUse, passed: LimiterUse]): void {
   metrics.onCollectUse(() => {
     const [read, passed] = uses();
     return [

@@ -1,11 +1,11 @@
-// Makes what passes requests on: it has connections and bodies under way, so a reload leaves it alone.
+// Creates the forwarding of requests. It has connections and bodies in use, so a reload keeps it.
 import type { Agent } from 'node:http';
 import { type Forward, createForwarder, createLimitedForward } from '../record/forward.js';
 import { createPassThrough } from '../record/pass-through.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import { type WithBody, createWithBody } from '../http/request-body.js';
-import { type Agents, createAgents } from '../upstream/agent.js';
-import type { Gate } from '../upstream/concurrency-limiter.js';
+import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
+import { type Connections, createConnections } from '../upstream/connections.js';
 import { type RecordClient, createRecordClient } from '../upstream/record-client.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import type { Parts } from './parts.js';
@@ -20,13 +20,18 @@ export interface Passing {
   reverse?: { passThrough: NonNullable<PipelineDeps['reverseLookup']>; lookup: ReverseLookup };
 }
 
-export function makePassing(parts: Parts, { agents, gate }: { agents: Agents; gate: Gate }): Passing {
-  const forward = createLimitedForward(makeForwarder(parts, agents.nodeAgent), gate);
+interface ForwardingParts {
+  connections: Connections;
+  limiter: ConcurrencyLimiter;
+}
+
+export function makePassing(parts: Parts, made: ForwardingParts): Passing {
+  const forward = createLimitedForward(makeForwarder(parts, made.connections.writeAgent), made.limiter);
   const withBody = makeWithBody(parts.config);
   const reverse = makeReverse(parts, withBody);
   const maxRecordBytes = parts.config.upstream.maxBodySize;
   return {
-    records: makeRecords(parts, { agents, gate }),
+    records: makeRecords(parts, made),
     forward,
     withBody,
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
@@ -36,11 +41,11 @@ export function makePassing(parts: Parts, { agents, gate }: { agents: Agents; ga
 
 function makeRecords(
   { config, upstreamUrl: url, pseudonym }: Parts,
-  { agents, gate }: { agents: Agents; gate: Gate },
+  { connections: { dispatcher }, limiter }: ForwardingParts,
 ): RecordClient {
   const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
   const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
-  return createRecordClient({ url, pseudonym, caseSensitive, gate, ...limits, ...agents });
+  return createRecordClient({ url, pseudonym, caseSensitive, limiter, dispatcher, ...limits });
 }
 
 function makeForwarder({ config, upstreamUrl, pseudonym }: Parts, agent: Agent): Forward {
@@ -66,8 +71,8 @@ function makeReverse(parts: Parts, withBody: WithBody): Passing['reverse'] {
   const { url } = config.reverseLookup;
   if (url === null) return undefined;
   const { timeout: timeoutMs, maxBodySize: maxBodyBytes, connections } = config.upstream;
-  const { nodeAgent, dispatcher } = createAgents({ url, connections });
-  const forward = makeForwarder({ ...parts, upstreamUrl: url }, nodeAgent);
+  const { writeAgent, dispatcher } = createConnections({ url, connections }, parts.createDispatcher);
+  const forward = makeForwarder({ ...parts, upstreamUrl: url }, writeAgent);
   return {
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes }),
     lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),

@@ -16,8 +16,8 @@ import { type RateLimit, createRateLimit } from '../server/rate-limit.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Agents } from '../upstream/agent.js';
-import type { Gate } from '../upstream/concurrency-limiter.js';
+import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
+import type { Connections } from '../upstream/connections.js';
 import { type Parts, reportUnexpected } from './parts.js';
 import { makeOpenApi } from './openapi.js';
 import { type Passing, makePassing } from './forwarding.js';
@@ -31,9 +31,9 @@ export interface HandlerParts {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
-  agents: Agents;
-  /** For requests that are passed on. */
-  gate: Gate;
+  connections: Connections;
+  /** Of forwarded requests. */
+  limiter: ConcurrencyLimiter;
 }
 
 export interface Handler {

@@ -8,6 +8,7 @@ import type { Activity } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Tracer } from '../observe/tracer.js';
+import type { createPools } from '../upstream/connections.js';
 
 export interface Peers extends WorkerCoherence, WorkerCoordination {
   /** Loads in the worker that owns the key; undefined when this worker has to load by itself; rejects with the failure there. */
@@ -30,6 +31,8 @@ export interface Parts {
   /** Our name in `Via`. It is this proxy's own, so that proxies may stand in a row without being a loop. */
   pseudonym: string;
   now: () => number;
+  /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
+  createDispatcher?: typeof createPools;
   /** When traces are turned on. */
   tracer?: Tracer;
   /** The other workers of this machine, when there are any. */

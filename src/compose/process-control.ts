@@ -5,14 +5,14 @@ import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { EventLoop } from '../observe/event-loop.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { GateUse } from '../upstream/concurrency-limiter.js';
+import type { LimiterUse } from '../upstream/concurrency-limiter.js';
 import type { Parts } from './parts.js';
 
 export interface ControlledParts {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
-  uses: () => GateUse[];
+  uses: () => LimiterUse[];
 }
 
 const MAX_CONCURRENT_PURGES = 200;

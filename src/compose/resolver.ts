@@ -1,18 +1,18 @@
-// Makes the client of the upstream and the resolver that uses it.
+// Creates the client of the upstream and the resolver that uses it.
 import type { Cache } from '../cache/cache.js';
-import { Resting } from '../cache/failure-cache.js';
 import { CATALOGUE } from '../errors.js';
 import { recordKey } from '../handle/handle.js';
 import { Resolver } from '../resolver/resolver.js';
 import { SharedUpstream } from '../resolver/shared-upstream.js';
-import type { Agents } from '../upstream/agent.js';
 import { type UpstreamClient, createUpstreamClient } from '../upstream/client.js';
-import type { GateOptions } from '../upstream/concurrency-limiter.js';
+import type { LimiterOptions } from '../upstream/concurrency-limiter.js';
+import type { Connections } from '../upstream/connections.js';
+import { ExpiringMap } from '../upstream/expiring-map.js';
 import type { Parts } from './parts.js';
 
 export function makeUpstream(
   { config, upstreamUrl, pseudonym, now, logger, metrics, activity, tracer }: Parts,
-  agents: Agents,
+  { dispatcher }: Connections,
 ): UpstreamClient {
   const { timeout, failoverAfter, retryAfter, maxRest, maxBodySize, caseSensitive, mirrorMaxTtl, breaker } =
     config.upstream;
@@ -27,17 +27,17 @@ export function makeUpstream(
     timeoutMs: timeout,
     failoverAfterMs: failoverAfter,
     retryAfterMs: retryAfter,
-    maxRestMs: maxRest,
+    maxPauseMs: maxRest,
     mirrorLagMs: mirrorMaxTtl,
-    gate: gateOptions({ config, metrics }, 'read'),
+    limiter: limiterOptions({ config, metrics }, 'read'),
     pseudonym,
     maxBodyBytes: maxBodySize,
     caseSensitive,
-    reads: agents.reads,
+    dispatcher,
     breaker: {
       failures: breaker.failures,
       openForMs: breaker.openFor,
-      onBreaker(state, server) {
+      onStateChange(state, server) {
         const shown = state === 'open' ? 'open' : 'closed';
         metrics.breakerIs(shown, server);
         activity.breakerIs(shown, server);
@@ -45,11 +45,10 @@ export function makeUpstream(
         logger.warn({ breaker: state, server }, `upstream breaker is ${state}`);
       },
     },
-    onAnswer: ({ result, durationMs }) => {
+    onCall: ({ result, durationMs }) => {
       metrics.upstreamAnswered({ outcome: result, ms: durationMs });
       const isFailure = result in CATALOGUE;
       tracer?.called({ name: 'read at the Handle server', durationMs, result, isFailure });
-      if (result === 'aborted') return;
       activity.upstreamAnswered({ isFailure, ms: durationMs });
       if (isFailure) activity.failed(`the upstream did not answer: ${result}`);
     },
@@ -57,19 +56,19 @@ export function makeUpstream(
   });
 }
 
-/** How many requests of a kind the upstream gets at a time. */
-export function gateOptions(
+/** Concurrency limit of one kind of requests. */
+export function limiterOptions(
   { config, metrics }: Pick<Parts, 'config' | 'metrics'>,
   kind: string,
-): GateOptions {
+): LimiterOptions {
   const { concurrency, queue, queueTimeout } = config.upstream;
-  const onTurnedAway = (): void => {
+  const onRejected = (): void => {
     metrics.turnedAway(kind);
   };
-  return { concurrency, queue, waitMs: queueTimeout, onTurnedAway };
+  return { concurrency, queue, waitMs: queueTimeout, onRejected };
 }
 
-/** With other workers on the machine, one of them asks for each key. */
+/** With other workers on the machine, one of them loads each key. */
 export function shareUpstream(
   { config, peers }: Parts,
   { cache, upstream }: { cache: Cache; upstream: UpstreamClient },
@@ -78,9 +77,12 @@ export function shareUpstream(
     upstream,
     mayJoin: () => cache.trustedSince() === 0,
     keyOf: (handle) => recordKey(handle, config.upstream.caseSensitive),
-    askPeer: (key, handle) => peers?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
+    loadAtOwner: (key, handle) => peers?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
   });
 }
+
+/** A key that falls out is merely loaded again. */
+const MAX_FAILURES = 100_000;
 
 export function makeResolver(
   parts: Parts,
@@ -92,8 +94,8 @@ export function makeResolver(
     memory: cache.memory,
     trustedSince: cache.trustedSince,
     upstream,
-    resting: new Resting(config.upstream.retryAfter, now),
-    // A reload may change these two.
+    failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
+    // A reload may change these two keys.
     get lifetimes() {
       return { ...parts.config.cache, mirrorMaxTtl: parts.config.upstream.mirrorMaxTtl };
     },

@@ -13,7 +13,7 @@ import { handleToPath, upperAscii } from '../handle/handle.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
-import { type Gate, type GiveWay, callerKey } from '../upstream/concurrency-limiter.js';
+import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import { isBeforeConnection } from '../upstream/failure.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
@@ -163,29 +163,32 @@ function toForwardError(error: unknown): ServiceError {
  * Forwards under a concurrency limit. A place is taken until the response has been read to its end, or until a request
  * waits for it while the client of this response does not read.
  */
-export function createLimitedForward(forward: Forward, gate: Pick<Gate, 'enter' | 'offer'>): Forward {
+export function createLimitedForward(
+  forward: Forward,
+  limiter: Pick<ConcurrencyLimiter, 'acquire' | 'allowPreemption'>,
+): Forward {
   return async function limitedForward(req, res, content) {
     const { handle } = contextOf(res);
-    const leave = await gate.enter(handle && callerKey(upperAscii(handle), req.headers.authorization));
+    const release = await limiter.acquire(handle && callerKey(upperAscii(handle), req.headers.authorization));
     try {
       // Nothing has been sent, and http-proxy would not notice that the client has left.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
       const response = await forward(req, res, content);
-      const withdraw = gate.offer(cutIfStalled(response, res));
+      const withdraw = limiter.allowPreemption(cutIfStalled(response, res));
       response.once('close', () => {
         withdraw();
-        leave();
+        release();
       });
       return response;
     } catch (error) {
-      leave();
+      release();
       throw error;
     }
   };
 }
 
 /** Cuts off a client that has taken nothing for this time; one that reads is never cut. */
-function cutIfStalled(response: IncomingMessage, res: ServerResponse): GiveWay {
+function cutIfStalled(response: IncomingMessage, res: ServerResponse): Preempt {
   let movedAt = performance.now();
   res.on('drain', () => {
     movedAt = performance.now();

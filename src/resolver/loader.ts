@@ -1,4 +1,4 @@
-// One load: look in the shared tier, ask the upstream when that does not help, keep what it says.
+// One load: reads the shared tier, then the upstream, and stores the outcome.
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type LifetimeBounds,
@@ -8,32 +8,40 @@ import {
   judge,
   makeEntry,
 } from '../cache/policy.js';
-import type { Resting } from '../cache/failure-cache.js';
 import type { Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
-import type { Load } from './single-flight.js';
+import type { ExpiringMap } from '../upstream/expiring-map.js';
 import type { Resolution } from './resolution.js';
 
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
   upstream: {
-    resolve: (question: { handle: string; authoritative: boolean }) => Promise<Outcome>;
-    letGo?: (key: string) => void;
-    letGoAll?: (prefix: string) => void;
+    resolve: (read: { handle: string; authoritative: boolean }) => Promise<Outcome>;
+    detachLoads?: (key: string) => void;
+    detachLoadsUnder?: (prefix: string) => void;
   };
-  resting: Resting;
+  /** Keys whose last load failed: a stale entry is served without another load (RFC 8767 §5, failure recheck). */
+  failures: ExpiringMap<true>;
   lifetimes: LifetimeBounds;
   now: () => number;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
 }
 
+/** A load under way. */
+export interface EntryLoad {
+  startedAt: number;
+  /** The entry of the shared tier, which may stand in for the answer. */
+  standIn: Promise<Entry | undefined>;
+  answer: Promise<Resolution>;
+}
+
 export interface Task {
   key: string;
   handle: string;
   authoritative: boolean;
-  /** Refresh ahead: what is kept is fresh, but something newer than this is wanted (ms). */
+  /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
   newerThan: number;
 }
 
@@ -44,63 +52,63 @@ export class Loader<Ticket> {
     this.#deps = deps;
   }
 
-  start(task: Task): Load<Resolution, Entry | undefined> {
-    const looked = Promise.resolve(this.#deps.store.get(task.key));
-    const answer = looked.then(
-      (kept) => this.#answerFromKept(task, kept.entry) ?? this.#askUpstream(task, kept),
+  start(task: Task): EntryLoad {
+    const found = Promise.resolve(this.#deps.store.get(task.key));
+    const answer = found.then(
+      (kept) => this.#answerFromEntry(task, kept.entry) ?? this.#loadFromUpstream(task, kept),
     );
-    // Whoever was served a stale entry does not wait for it: its failure is nobody's then.
+    // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
     answer.catch(() => undefined);
-    return { startedAt: this.#deps.now(), standIn: looked.then(({ entry }) => entry), answer };
+    return { startedAt: this.#deps.now(), standIn: found.then(({ entry }) => entry), answer };
   }
 
-  /** What an entry is good for now. */
+  /** What an entry may be used for now. */
   use(entry: Entry | undefined): Use {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
-  #answerFromKept(task: Task, entry: Entry | undefined): Resolution | undefined {
+  #answerFromEntry(task: Task, entry: Entry | undefined): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
     const use = this.use(entry);
     if (use === 'fresh' && entry.cachedAt > task.newerThan) {
       return { kind: 'entry', entry, from: 'redis', collapsed: false };
     }
-    if (use === 'stale' && this.#deps.resting.isResting(task.key)) {
+    if (use === 'stale' && this.#deps.failures.has(task.key)) {
       return { kind: 'entry', entry, from: 'memory', collapsed: false, stale: 'resting' };
     }
     return undefined;
   }
 
-  async #askUpstream(task: Task, kept: Lookup<Ticket>): Promise<Resolution> {
-    const askedAt = this.#deps.now();
+  async #loadFromUpstream(task: Task, kept: Lookup<Ticket>): Promise<Resolution> {
+    const requestedAt = this.#deps.now();
     const outcome = await this.#outcomeOf(task);
-    if (outcome.isFromMirror && kept.entry && this.#isBetter(kept.entry, askedAt)) {
-      this.#deps.resting.failed(task.key);
+    if (outcome.isFromMirror && kept.entry && this.#isBetter(kept.entry, requestedAt)) {
+      this.#deps.failures.set(task.key, true);
       return { kind: 'entry', entry: kept.entry, from: 'memory', collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, askedAt, this.#deps.lifetimes);
+    const entry = makeEntry(outcome, requestedAt, this.#deps.lifetimes);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
-    // The next question shall not find the older record, wherever it is answered.
+    // The next read must not find the older record, on any instance.
     if (task.authoritative) await storing;
     else storing.catch(exceptNotConfirmed);
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
-  /** Than what a mirror says. */
-  #isBetter(entry: Entry, askedAt: number): boolean {
-    return this.use(entry) === 'stale' && isNewerThanMirror(entry, askedAt, this.#deps.lifetimes);
+  /** Whether an entry is newer than the answer of a mirror. */
+  #isBetter(entry: Entry, requestedAt: number): boolean {
+    return this.use(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.lifetimes);
   }
 
   async #outcomeOf({ key, handle, authoritative }: Task): Promise<Outcome> {
     try {
       const outcome = await this.#deps.upstream.resolve({ handle, authoritative });
-      this.#deps.resting.succeeded(key);
+      this.#deps.failures.delete(key);
       return outcome;
     } catch (failure) {
-      this.#deps.resting.failed(key);
+      this.#deps.failures.set(key, true);
       throw failure;
     }
   }
@@ -117,8 +125,8 @@ export class Loader<Ticket> {
   }
 
   /**
-   * A write, or another authoritative answer, came in between: nobody can tell which of the two is newer.
-   * An older record must not be answered after this one was, so an entry that differs goes. So do the copies of others.
+   * A write, or another authoritative answer, came in between: which of the two is newer is unknown. An older record
+   * must not be answered after this one, so an entry that differs is removed, and so are the copies of others.
    */
   async #invalidate(key: string, entry: Entry): Promise<void> {
     const { store } = this.#deps;
@@ -133,7 +141,7 @@ export class Loader<Ticket> {
   }
 }
 
-/** A reader has asked for no change: that one is not confirmed is nothing to it. */
+/** A read has changed nothing, so it does not matter that an invalidation was not confirmed. */
 function exceptNotConfirmed(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }

@@ -1,4 +1,4 @@
-// What the resolver answers with.
+// The result of resolving a handle.
 import type { Entry } from '../cache/entry.js';
 import type { Refused } from '../handle/outcome.js';
 

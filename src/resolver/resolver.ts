@@ -1,31 +1,35 @@
-// The use case in words: answer a handle from the cache or the upstream, and forget a handle.
-import { type Clock, systemClock } from '../cache/clock.js';
+// Answers a handle from the cache or the upstream, and invalidates handles.
+import type { Clock } from '../cache/clock.js';
+import { untilDeadline } from '../cache/deadline.js';
 import type { Entry } from '../cache/entry.js';
 import { isDueForRefresh } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
-import { Flight, type Load } from './single-flight.js';
-import { Loader, type LoaderDeps, type Task } from './loader.js';
+import { type EntryLoad, Loader, type LoaderDeps, type Task } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
+import { SingleFlight } from './single-flight.js';
 
 export interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
-  /** The memory tier, asked first and without waiting. */
+  /** The memory tier, read first and synchronously. */
   memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
-  /** How often an entry must have been asked for to be refreshed ahead; 0 = never. */
+  /** Minimum hits of an entry for a refresh ahead; 0: never. */
   refreshAheadMinHits: number;
-  /** How long a reader waits for the upstream when a stale entry could be answered (ms). */
+  /** How long a reader waits for the upstream when there is a stale entry (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
   clock?: Pick<Clock, 'after'>;
 }
 
-/** One handle, or all that begin with the prefix; an empty one is every handle. */
+/** One handle, or all handles under the prefix; an empty prefix means every handle. */
 export type PurgeTarget = { handle: string } | { prefix: string };
+
+/** Rejects the wait for a load that is late. */
+const LATE = new Error('the load is late');
 
 export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
-  readonly #flight = new Flight<Resolution, Entry | undefined>();
+  readonly #flight = new SingleFlight<EntryLoad>();
 
   constructor(deps: ResolverDeps<Ticket>) {
     this.#deps = deps;
@@ -33,7 +37,7 @@ export class Resolver<Ticket> {
   }
 
   /**
-   * Answers a handle. `authoritative` asks the upstream always, and keeps what it says.
+   * Answers a handle. `authoritative` always reads from the upstream, and stores the outcome.
    *
    * @throws ServiceError when the upstream fails and nothing may stand in
    */
@@ -44,29 +48,29 @@ export class Resolver<Ticket> {
       this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
       return { kind: 'entry', entry, from: 'memory', collapsed: false };
     }
-    if (authoritative) return this.#askAuthority({ key, handle, authoritative, newerThan: 0 });
+    if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
     const { load, collapsed } = this.#join({ key, handle, authoritative, newerThan: 0 });
     const resolution = await this.#answerInTime(key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
 
-  /** Forgets a handle in every tier; what is on its way reaches those who asked before, and is not kept. */
+  /** Invalidates a handle in every tier. A load under way still answers its callers, and is not stored. */
   async forget(handle: string): Promise<void> {
     const key = this.keyOf(handle);
-    this.letGo(key);
+    this.detachLoads(key);
     await this.#deps.store.forget(key);
   }
 
-  /** As the operator wishes: forgets what is kept, or lets it stand in only; what is on its way is not kept. */
+  /** Invalidates by order of the operator; soft: entries become stale. Loads under way are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const key = this.keyOf(target.handle);
-      this.letGo(key);
+      this.detachLoads(key);
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
-      this.letGoAll(prefix);
+      this.detachLoadsUnder(prefix);
       await this.#deps.store.ban({ prefix, isSoft });
     }
   }
@@ -76,7 +80,7 @@ export class Resolver<Ticket> {
     const key = this.keyOf(handle);
     const fence = await this.#deps.store.fence(key);
     const invalidate = async (outcome: 'changed' | 'unknown'): Promise<void> => {
-      this.letGo(key);
+      this.detachLoads(key);
       await fence[outcome]();
     };
     return {
@@ -86,61 +90,52 @@ export class Resolver<Ticket> {
     };
   }
 
-  /** Lets go of loads on their way, after another instance said that the key was forgotten. */
-  letGo(key: string): void {
-    this.#flight.forget(key);
-    this.#deps.upstream.letGo?.(key);
+  /** Later callers do not join the loads under way: the key was invalidated, here or on another instance. */
+  detachLoads(key: string): void {
+    this.#flight.detach(key);
+    this.#deps.upstream.detachLoads?.(key);
   }
 
-  /** The same for all keys that begin so. */
-  letGoAll(prefix: string): void {
-    this.#flight.forgetWhere((key) => key.startsWith(prefix));
-    this.#deps.upstream.letGoAll?.(prefix);
+  /** The same for all keys under the prefix. */
+  detachLoadsUnder(prefix: string): void {
+    this.#flight.detachUnder(prefix);
+    this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
-  /** The key a handle is kept under. */
+  /** The cache key of a handle. */
   keyOf(handle: string): string {
     return recordKey(handle, this.#deps.caseSensitive);
   }
 
-  /** Joins no load, as any may have begun before a change; nor does a later caller join one from before the answer. */
-  async #askAuthority(task: Task): Promise<Resolution> {
+  /** Joins no load, as it may have begun before a change; and no later caller joins one from before the answer. */
+  async #readAuthoritatively(task: Task): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
-    this.letGo(task.key);
+    this.detachLoads(task.key);
     return resolution;
   }
 
-  #join(task: Task): { load: Load<Resolution, Entry | undefined>; collapsed: boolean } {
-    const start = (): Load<Resolution, Entry | undefined> => this.#loader.start(task);
+  #join(task: Task): { load: EntryLoad; collapsed: boolean } {
+    const start = (): EntryLoad => this.#loader.start(task);
     return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
   /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
-  async #answerInTime(
-    key: string,
-    entry: Entry | undefined,
-    load: Load<Resolution, Entry | undefined>,
-  ): Promise<Resolution> {
+  async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
     const standIn = this.#loader.use(entry) === 'stale' ? entry : await load.standIn;
-    // It may be trusted by now though it was not when the load began: then it stands in all the better.
-    if (standIn === undefined || this.#loader.use(standIn) === 'none')
-      return load.answer.catch((failure: unknown) => this.#foundMeanwhile(key, failure));
+    // It may be trusted by now though it was not when the load began.
+    if (standIn === undefined || this.#loader.use(standIn) === 'none') {
+      return load.answer.catch((failure: unknown) => this.#loadedMeanwhile(key, failure));
+    }
     const stale = (reason: StaleReason): FromEntry => {
       return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
-    let cancel = (): void => undefined;
-    const late = new Promise<Resolution>((resolve) => {
-      cancel = (this.#deps.clock ?? systemClock).after(Math.max(0, waitMs), () => {
-        resolve(stale('late'));
-      });
-    });
-    const answered = load.answer.catch(() => stale('error'));
-    return Promise.race([answered, late]).finally(cancel);
+    const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);
+    return inTime.catch((failure: unknown) => stale(failure === LATE ? 'late' : 'error'));
   }
 
-  /** By another load: in a Redis that had not been found yet, or at the upstream before it failed. */
-  #foundMeanwhile(key: string, failure: unknown): FromEntry {
+  /** The entry of another load: from a Redis that was not connected yet, or from the upstream before it failed. */
+  #loadedMeanwhile(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
     const use = this.#loader.use(entry);
     if (entry === undefined || use === 'none') throw failure;
@@ -148,15 +143,15 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 
-  /** Design decision 7: nobody waits for it, and nobody gets stale data meanwhile. */
+  /** Design decision 7: no reader waits for it, and none gets stale data meanwhile. */
   #refreshAhead(entry: Entry, task: Task): void {
-    const { memory, now, refreshAheadMinHits: minHits, resting } = this.#deps;
+    const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
     const isDue = isDueForRefresh(entry, { now: now(), hits: memory.hits(task.key), minHits });
-    if (isDue && !resting.isResting(task.key)) this.#join(task);
+    if (isDue && !failures.has(task.key)) this.#join(task);
   }
 }
 
-/** A prefix alone is kept under `0.NA/`, so a text without a slash may be the beginning of such a name. */
+/** A prefix itself is a handle under `0.NA/`, so a text without a slash may be the beginning of such a handle. */
 function keyPrefixes(text: string, caseSensitive: boolean): string[] {
   const folded = foldHandle(text, caseSensitive);
   return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];

@@ -1,40 +1,32 @@
-// One load per key: whoever asks while a load is on its way joins it.
+// Single-flight: callers of a key join the load that is under way.
 
-/** What a load gives: at once what may stand in for it, later the answer. */
-export interface Load<T, StandIn> {
+export interface Load {
   startedAt: number;
-  standIn: Promise<StandIn>;
-  answer: Promise<T>;
+  answer: Promise<unknown>;
 }
 
-/**
- * Joins callers of the same key. A forgotten key lets its load go: those who joined before get what
- * they asked for before, and the next caller starts a load of its own.
- */
-export class Flight<T, StandIn> {
-  readonly #loads = new Map<string, Load<T, StandIn>>();
+/** A detached load still answers its callers, but the next caller starts a load of its own. */
+export class SingleFlight<L extends Load> {
+  readonly #loads = new Map<string, L>();
 
-  /** `since`: a load that began before (ms) is not joined. */
-  join(
-    key: string,
-    { start, since }: { start: () => Load<T, StandIn>; since: number },
-  ): { load: Load<T, StandIn>; collapsed: boolean } {
+  /** Joins the load of the key, or starts one. `since`: an earlier load (ms) is not joined. */
+  join(key: string, { start, since }: { start: () => L; since: number }): { load: L; collapsed: boolean } {
     const running = this.#loads.get(key);
     if (running && running.startedAt >= since) return { load: running, collapsed: true };
     const load = start();
     this.#loads.set(key, load);
-    const land = (): void => {
+    const remove = (): void => {
       if (this.#loads.get(key) === load) this.#loads.delete(key);
     };
-    load.answer.then(land, land);
+    load.answer.then(remove, remove);
     return { load, collapsed: false };
   }
 
-  forget(key: string): void {
+  detach(key: string): void {
     this.#loads.delete(key);
   }
 
-  forgetWhere(isForgotten: (key: string) => boolean): void {
-    for (const key of this.#loads.keys()) if (isForgotten(key)) this.#loads.delete(key);
+  detachUnder(prefix: string): void {
+    for (const key of this.#loads.keys()) if (key.startsWith(prefix)) this.#loads.delete(key);
   }
 }

@@ -1,40 +1,40 @@
-// Circuit breaker of one server: opens when the server fails, not when a few of its records do.
+// Circuit breaker of one server: it opens when the server fails, not when a few of its records do.
 import { ServiceError } from '../errors.js';
 import { type FailureScope, scopeOf } from './failure.js';
 
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
 export interface BreakerOptions {
-  /** Failures in a row that open the breaker. */
+  /** Consecutive failures that open the breaker. */
   failures: number;
   openForMs: number;
-  onBreaker?: ((state: BreakerState) => void) | undefined;
+  onStateChange?: ((state: BreakerState) => void) | undefined;
 }
 
-/** How many times `failures` different records have to be answered with an error. */
+/** Errors about single records open the breaker at this multiple of `failures`. */
 const RECORDS_PER_FAILURE = 10;
 
-/** A server that gave a good answer within this time works (ms), whatever it says of some records. */
-const WORKS_MS = 1000;
+/** A server that succeeded within this time works (ms), whatever it answers for some records. */
+const WORKING_MS = 1000;
 
 /**
- * Counts failures in a row, which a good answer ends. A failure before anything was sent counts each time, as no
- * record can cause it. Of any other, each record counts once, and only when no good answer came after its request
- * was sent: a client that asks for some broken records again and again must not shut out everybody.
+ * Counts consecutive failures; a success resets the count. A failed connection counts each time, as no record can cause
+ * it. Any other failure counts once per record, and only when no success came after its request was sent: a client
+ * that requests some broken records again and again must not open the breaker for all.
  */
 export class CircuitBreaker {
   readonly #options: BreakerOptions;
-  readonly #failing: ReturnType<typeof createFailing>;
+  readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
   #state: BreakerState = 'closed';
   #openedBy: FailureScope = 'server';
-  #goodAnswers = 0;
-  #lastGoodAt = -Infinity;
+  #successes = 0;
+  #lastSuccessAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
   constructor(options: BreakerOptions) {
     this.#options = options;
-    this.#failing = createFailing(options.failures);
+    this.#failures = createFailureCount(options.failures);
     this.#trials = createTrials(options.failures, options.openForMs);
   }
 
@@ -43,83 +43,82 @@ export class CircuitBreaker {
   }
 
   /**
-   * Runs a request about the record under a key. `isTrial`: the breaker is open, and this request is one of those
-   * that find out whether the server is back.
+   * Runs a request about the record under a key. While the breaker is open a few requests are let through as trials.
    *
    * @throws ServiceError UPSTREAM_RESTING while the breaker is open
    */
-  async run<T>(key: string, work: (isTrial: boolean) => Promise<T>): Promise<T> {
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const isTrial = this.#state !== 'closed';
-    if (isTrial) this.#try(key);
-    const goodBefore = this.#goodAnswers;
+    if (isTrial) this.#admitTrial(key);
+    const successesBefore = this.#successes;
     try {
-      const value = await work(isTrial);
+      const value = await work();
       this.#succeeded();
       return value;
     } catch (error) {
       // A failure from before the breaker opened must not undo what a trial found since.
-      const isNews = this.#goodAnswers === goodBefore && isTrial === (this.#state !== 'closed');
+      const isNews = this.#successes === successesBefore && isTrial === (this.#state !== 'closed');
       if (error instanceof ServiceError && isNews) this.#failed(key, error);
       throw error;
     }
   }
 
-  #try(key: string): void {
-    const retryAfterMs = this.#trials.admit(key, this.#failing.has(key));
+  #admitTrial(key: string): void {
+    const retryAfterMs = this.#trials.admit(key, this.#failures.has(key));
     if (retryAfterMs > 0) {
       throw new ServiceError('UPSTREAM_RESTING', { cause: this.#lastFailure, retryAfterMs });
     }
-    if (this.#trials.isFirst()) this.#become('half-open');
+    if (this.#trials.isFirst()) this.#setState('half-open');
   }
 
   #succeeded(): void {
-    this.#goodAnswers++;
-    this.#lastGoodAt = performance.now();
-    this.#failing.clear();
-    this.#become('closed');
+    this.#successes++;
+    this.#lastSuccessAt = performance.now();
+    this.#failures.clear();
+    this.#setState('closed');
   }
 
   #failed(key: string, failure: ServiceError): void {
     this.#lastFailure = failure;
     const scope = scopeOf(failure);
-    this.#failing.add(scope, key);
+    this.#failures.add(scope, key);
     if (this.#state !== 'closed') {
       this.#trialFailed(scope);
       return;
     }
-    const reason = this.#failing.reason();
-    const isWorking = performance.now() - this.#lastGoodAt < WORKS_MS;
-    if (reason === 'connection' || (reason !== undefined && !isWorking)) this.#open(reason);
+    const broken = this.#failures.brokenScope();
+    const isWorking = performance.now() - this.#lastSuccessAt < WORKING_MS;
+    if (broken === 'connection' || (broken !== undefined && !isWorking)) this.#open(broken);
   }
 
   #trialFailed(scope: FailureScope): void {
     if (scope === 'connection') {
       this.#open(scope);
     } else if (scope === 'record' && this.#openedBy !== 'record') {
-      // The server answers again: what it says of this record is about this record.
-      this.#failing.clearServer();
-      this.#become('closed');
+      // The server answers again: the failure is about this record only.
+      this.#failures.clearServer();
+      this.#setState('closed');
     } else {
-      this.#become('open');
+      this.#setState('open');
     }
   }
 
   #open(by: FailureScope): void {
     this.#openedBy = by;
     this.#trials.begin(by === 'connection' ? this.#options.openForMs : 0);
-    this.#become('open');
+    this.#setState('open');
   }
 
-  #become(state: BreakerState): void {
+  #setState(state: BreakerState): void {
     if (this.#state === state) return;
     this.#state = state;
-    this.#options.onBreaker?.(state);
+    this.#options.onStateChange?.(state);
   }
 }
 
-/** Failures since the last good answer. */
-function createFailing(failures: number) {
-  const mostRecords = RECORDS_PER_FAILURE * failures;
+/** Failures since the last success. */
+function createFailureCount(failures: number) {
+  const maxRecords = RECORDS_PER_FAILURE * failures;
   const keys = { server: new Set<string>(), record: new Set<string>() };
   let unconnected = 0;
 
@@ -131,14 +130,14 @@ function createFailing(failures: number) {
   return {
     add(scope: FailureScope, key: string): void {
       if (scope === 'connection') unconnected++;
-      else if (keys[scope].size < mostRecords) keys[scope].add(key);
+      else if (keys[scope].size < maxRecords) keys[scope].add(key);
     },
     has: (key: string): boolean => keys.server.has(key) || keys.record.has(key),
-    /** Why the server counts as broken, if it does. */
-    reason(): FailureScope | undefined {
+    /** The scope in which there are enough failures to open the breaker. */
+    brokenScope(): FailureScope | undefined {
       if (unconnected >= failures) return 'connection';
       if (unconnected + keys.server.size >= failures) return 'server';
-      return keys.record.size >= mostRecords ? 'record' : undefined;
+      return keys.record.size >= maxRecords ? 'record' : undefined;
     },
     clearServer,
     clear(): void {
@@ -149,10 +148,10 @@ function createFailing(failures: number) {
 }
 
 /**
- * Requests let through while the breaker is open. In each period several records are tried, of those that have
- * failed already only one: whoever asks for broken records must not be the only one who is tried.
+ * Requests let through while the breaker is open. In each period several records are tried, but only one of those that
+ * have failed before: a client that requests broken records must not use up all trials.
  */
-function createTrials(mostKeys: number, periodMs: number) {
+function createTrials(maxKeys: number, periodMs: number) {
   const keys = new Set<string>();
   let hasFailing = false;
   let startsAt = 0;
@@ -165,12 +164,12 @@ function createTrials(mostKeys: number, periodMs: number) {
 
   return {
     begin,
-    /** Admits a request, or says when to ask again (ms). */
+    /** Admits a request (0), or returns the time until the next one may be admitted (ms). */
     admit(key: string, isFailing: boolean): number {
       const now = performance.now();
       if (now < startsAt) return startsAt - now;
       if (now >= startsAt + periodMs) begin(0);
-      const isFull = isFailing ? hasFailing : keys.size - Number(hasFailing) >= mostKeys;
+      const isFull = isFailing ? hasFailing : keys.size - Number(hasFailing) >= maxKeys;
       if (isFull || keys.has(key)) return startsAt + periodMs - now;
       keys.add(key);
       hasFailing ||= isFailing;

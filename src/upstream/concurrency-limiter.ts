@@ -1,186 +1,166 @@
-// Lets so many requests through to the Handle server at a time; the others wait in a line with an end.
+// Concurrency limit of the requests to a Handle server, with a bounded queue that is fair among keys.
 import { ServiceError } from '../errors.js';
 
-export interface GateOptions {
-  /** Most requests at a time. */
+export interface LimiterOptions {
+  /** Maximum requests at a time. */
   concurrency: number;
-  /** Most requests that wait for their turn. */
+  /** Maximum requests that wait. */
   queue: number;
-  /** How long one of them waits before it is turned away. */
+  /** Timeout for the wait (ms). */
   waitMs: number;
-  /** One was turned away. */
-  onTurnedAway?: (() => void) | undefined;
+  onRejected?: (() => void) | undefined;
 }
 
-export interface GateUse {
+export interface LimiterUse {
   running: number;
   waiting: number;
 }
 
-/** Ends a turn that somebody else could use better; says whether it did. It must have lasted for so long (ms). */
-export type GiveWay = (atLeastMs: number) => boolean;
+/** Ends a request that has been stalled for at least this time, so that its slot is freed; false when it is not stalled. */
+export type Preempt = (stalledMs: number) => boolean;
 
-export interface Gate {
-  /**
-   * Waits for a turn and gives the function that ends it. One `key` gets a part of all turns only, and of the line:
-   * a record for which the server hangs takes up no more than that, however often it is asked for.
-   *
-   * @throws ServiceError OVERLOADED
-   */
-  enter: (key?: string) => Promise<() => void>;
-  /** Names a turn that may be ended early; gives the function that takes that back. */
-  offer: (giveWay: GiveWay) => () => void;
-  run: <T>(work: () => Promise<T>, key?: string) => Promise<T>;
-  use: () => GateUse;
-}
-
-/** With each login a part of its own: wrong passwords must not take the turns of the owner of a handle. */
+/** Each login has a part of its own: wrong passwords must not take the slots of the owner of a handle. */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
+
+/** The part of one key: an eighth of the slots, and half of the queue. */
+const PARTS = { slots: 8, queue: 2 };
 
 interface Waiting {
   key: string | undefined;
-  letIn: () => void;
+  admit: () => void;
 }
-
-/** The part of one key: of all turns an eighth, and of the line a half. */
-const PARTS = { turns: 8, line: 2 };
 
 /**
- * A line without an end would only make everybody late: who cannot be served in time is told at once,
- * so that a stale record can stand in, or the caller can come back later (RFC 9110 §15.6.4).
+ * An unbounded queue would only make every request late: one that cannot be served in time fails at once, so that a
+ * stale record can stand in, or the caller can come back later (RFC 9110 §15.6.4). One `key` gets only a part of the
+ * slots and of the queue: a record for which the server hangs takes no more, however often it is requested. Not
+ * cockatiel's bulkhead: its queue has neither keys, nor a timeout, nor requests that can be ended for others.
  */
-export function createGate(options: GateOptions): Gate {
-  const { concurrency, queue, waitMs } = options;
-  const overloaded = createTurnAway(options);
-  const line = new Set<Waiting>();
-  const offers = createOffers();
-  const turns = createTally(concurrency, PARTS.turns);
-  const places = createTally(queue, PARTS.line);
+export class ConcurrencyLimiter {
+  readonly #options: LimiterOptions;
+  readonly #slots: ReturnType<typeof createShares>;
+  readonly #places: ReturnType<typeof createShares>;
+  readonly #waiting = new Set<Waiting>();
+  readonly #preemptible = new Set<Preempt>();
 
-  function begin(key?: string): () => void {
-    turns.add(key);
-    return once(() => {
-      turns.remove(key);
-      letNextIn(line, turns);
-    });
+  constructor(options: LimiterOptions) {
+    this.#options = options;
+    this.#slots = createShares(options.concurrency, PARTS.slots);
+    this.#places = createShares(options.queue, PARTS.queue);
   }
 
-  function wait(key?: string): Promise<() => void> {
-    places.add(key);
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        for (const timer of timers) clearTimeout(timer);
-        line.delete(waiting);
-        places.remove(key);
-      };
-      const letIn = (): void => {
-        leave();
-        resolve(begin(key));
-      };
-      const waiting = { key, letIn };
-      line.add(waiting);
-      const timers = [
-        // In time for whoever waits to get the turn.
-        setTimeout(offers.takeOne, 0.75 * waitMs, waitMs / 2),
-        setTimeout(() => {
-          leave();
-          reject(overloaded(`no turn within ${waitMs} ms`));
-        }, waitMs),
-      ];
-    });
+  /**
+   * Waits for a slot and returns the function that releases it.
+   *
+   * @throws ServiceError OVERLOADED
+   */
+  async acquire(key?: string): Promise<() => void> {
+    if (!this.#slots.isFullFor(key)) return this.#takeSlot(key);
+    if (this.#places.isFullFor(key)) throw this.#reject(`${this.#waiting.size} requests are waiting`);
+    return this.#wait(key);
   }
 
-  async function enter(key?: string): Promise<() => void> {
-    if (!turns.isFullFor(key)) return begin(key);
-    if (places.isFullFor(key)) throw overloaded(`${line.size} requests are waiting already`);
-    return wait(key);
-  }
-
-  return {
-    enter,
-    offer: offers.add,
-    run: createRun(enter),
-    use: () => ({ running: turns.count(), waiting: line.size }),
-  };
-}
-
-function createTurnAway({ waitMs, onTurnedAway }: GateOptions): (detail: string) => ServiceError {
-  return function overloaded(detail) {
-    onTurnedAway?.();
-    return new ServiceError('OVERLOADED', { detail, retryAfterMs: Math.max(waitMs, 1000) });
-  };
-}
-
-/** Runs work in a turn. */
-function createRun(enter: Gate['enter']): Gate['run'] {
-  return async function run(work, key) {
-    const leave = await enter(key);
+  /** Runs work in a slot. */
+  async run<T>(work: () => Promise<T>, key?: string): Promise<T> {
+    const release = await this.acquire(key);
     try {
       return await work();
     } finally {
-      leave();
+      release();
     }
-  };
-}
+  }
 
-/** The first who may have a turn. */
-function letNextIn(line: ReadonlySet<Waiting>, turns: Pick<Tally, 'isFullFor'>): void {
-  for (const next of line) {
-    if (turns.isFullFor(next.key)) continue;
-    next.letIn();
-    return;
+  /** Registers a request that may be ended when others wait; returns the function that unregisters it. */
+  allowPreemption(preempt: Preempt): () => void {
+    this.#preemptible.add(preempt);
+    return () => this.#preemptible.delete(preempt);
+  }
+
+  use(): LimiterUse {
+    return { running: this.#slots.taken(), waiting: this.#waiting.size };
+  }
+
+  #takeSlot(key?: string): () => void {
+    this.#slots.take(key);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      this.#slots.free(key);
+      this.#admitNext();
+    };
+  }
+
+  #wait(key?: string): Promise<() => void> {
+    const { waitMs } = this.#options;
+    this.#places.take(key);
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        clearTimeout(preemption);
+        clearTimeout(timeout);
+        this.#waiting.delete(entry);
+        this.#places.free(key);
+      };
+      const admit = (): void => {
+        leave();
+        resolve(this.#takeSlot(key));
+      };
+      const entry = { key, admit };
+      this.#waiting.add(entry);
+      // Before the timeout, so that this request still gets the slot.
+      const preemption = setTimeout(() => {
+        this.#preemptOne(waitMs / 2);
+      }, 0.75 * waitMs);
+      const timeout = setTimeout(() => {
+        leave();
+        reject(this.#reject(`no slot within ${waitMs} ms`));
+      }, waitMs);
+    });
+  }
+
+  /** The first that may have a slot. */
+  #admitNext(): void {
+    for (const next of this.#waiting) {
+      if (this.#slots.isFullFor(next.key)) continue;
+      next.admit();
+      return;
+    }
+  }
+
+  #preemptOne(stalledMs: number): void {
+    for (const preempt of this.#preemptible) if (preempt(stalledMs)) return;
+  }
+
+  #reject(detail: string): ServiceError {
+    const { waitMs, onRejected } = this.#options;
+    onRejected?.();
+    return new ServiceError('OVERLOADED', { detail, retryAfterMs: Math.max(waitMs, 1000) });
   }
 }
 
-type Tally = ReturnType<typeof createTally>;
-
-/** Counts, in all and of each key. Nobody shares a key that is undefined. */
-function createTally(most: number, parts: number) {
-  const mostOfKey = Math.ceil(most / parts);
-  const counts = new Map<string, number>();
-  let all = 0;
+/** Counts what is taken, in all and by key. A key that is undefined has no share of its own. */
+function createShares(max: number, parts: number) {
+  const maxOfKey = Math.ceil(max / parts);
+  const takenBy = new Map<string, number>();
+  let taken = 0;
 
   function change(key: string | undefined, by: number): void {
-    all += by;
+    taken += by;
     if (key === undefined) return;
-    const count = (counts.get(key) ?? 0) + by;
-    if (count > 0) counts.set(key, count);
-    else counts.delete(key);
+    const count = (takenBy.get(key) ?? 0) + by;
+    if (count > 0) takenBy.set(key, count);
+    else takenBy.delete(key);
   }
 
   return {
-    count: () => all,
+    taken: () => taken,
     isFullFor: (key?: string): boolean =>
-      all >= most || (key !== undefined && (counts.get(key) ?? 0) >= mostOfKey),
-    add(key?: string): void {
+      taken >= max || (key !== undefined && (takenBy.get(key) ?? 0) >= maxOfKey),
+    take(key?: string): void {
       change(key, 1);
     },
-    remove(key?: string): void {
+    free(key?: string): void {
       change(key, -1);
-    },
-  };
-}
-
-function once(act: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (!isDone) {
-      isDone = true;
-      act();
-    }
-  };
-}
-
-/** Turns that may be ended early. */
-function createOffers(): { add: Gate['offer']; takeOne: (atLeastMs: number) => void } {
-  const offered = new Set<GiveWay>();
-  return {
-    add(giveWay) {
-      offered.add(giveWay);
-      return () => offered.delete(giveWay);
-    },
-    takeOne(atLeastMs) {
-      for (const giveWay of offered) if (giveWay(atLeastMs)) return;
     },
   };
 }

@@ -1,36 +1,55 @@
-// Answers that are packed although nothing but plain ones is asked for: gateways in front of a server do that.
-import type { IncomingMessage } from 'node:http';
-import { type Readable, pipeline } from 'node:stream';
+// Decompresses response bodies: gateways compress although the requests ask for identity.
+import { promisify } from 'node:util';
 import zlib from 'node:zlib';
+import { type UpstreamResponse, bodyTooLarge, headerOf } from './response.js';
 
-/** More than one is rare; each is a machine that unpacks what the one before it has unpacked. */
-const MOST_CODINGS = 5;
+/** A body in more codings than this is not decompressed: each could be a bomb inside a bomb. */
+const MAX_CODINGS = 5;
 
-// Servers leave out the last bytes at times: what is there counts, as with browsers.
-const LENIENT = { flush: zlib.constants.Z_SYNC_FLUSH, finishFlush: zlib.constants.Z_SYNC_FLUSH };
-const { BROTLI_OPERATION_FLUSH: flush } = zlib.constants;
+const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants;
 
-// A map: the names come from outside, and an object would know `constructor` too.
-const UNPACK = new Map<string, () => NodeJS.ReadWriteStream>([
-  ['gzip', () => zlib.createGunzip(LENIENT)],
-  ['x-gzip', () => zlib.createGunzip(LENIENT)],
-  ['deflate', () => zlib.createInflate(LENIENT)],
-  ['br', () => zlib.createBrotliDecompress({ flush, finishFlush: flush })],
+type Decode = (body: Buffer, maxOutputLength: number) => Promise<Buffer>;
+
+const gunzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip);
+const inflate = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate);
+const brotli = promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress);
+
+// Some servers leave out the last bytes: like browsers, these accept what there is.
+const ungzip: Decode = (body, maxOutputLength) =>
+  gunzip(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength });
+
+/** A Map: the names come from outside, and an object would know `constructor` too. */
+const DECODERS = new Map<string, Decode>([
+  ['gzip', ungzip],
+  ['x-gzip', ungzip],
+  ['deflate', (body, maxOutputLength) => inflate(body, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })],
+  ['br', (body, maxOutputLength) => brotli(body, { finishFlush: BROTLI_OPERATION_FLUSH, maxOutputLength })],
 ]);
 
-/** The body without its codings. Where one of them is unknown it stays as it is. */
-export function decoded(response: IncomingMessage, fail: (error: Error) => void): Readable {
-  const codings = response.headers['content-encoding'];
-  if (codings === undefined || codings === 'identity') return response;
-  const names = codings.toLowerCase().split(',').reverse();
-  if (names.length > MOST_CODINGS) {
-    fail(new Error(`too many content codings: ${names.length}`));
-    return response;
+/**
+ * The body without its content codings; as it is where one of them is unknown.
+ *
+ * @throws ServiceError UPSTREAM_BAD_ANSWER as soon as more than `maxBodyBytes` come out, or an error of zlib
+ */
+export async function decodeBody(
+  head: Omit<UpstreamResponse, 'body'>,
+  body: Buffer,
+  maxBodyBytes: number,
+): Promise<Buffer> {
+  const codings = headerOf(head, 'content-encoding');
+  if (codings === undefined || body.length === 0) return body;
+  const decoders = codings
+    .toLowerCase()
+    .split(',')
+    .map((name) => DECODERS.get(name.trim()))
+    .reverse();
+  if (decoders.length > MAX_CODINGS || !decoders.every((decode) => decode !== undefined)) return body;
+  let decoded = body;
+  try {
+    for (const decode of decoders) decoded = await decode(decoded, maxBodyBytes);
+  } catch (error) {
+    const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw isTooLarge ? bodyTooLarge(head.status, maxBodyBytes) : error;
   }
-  const steps = names.map((name) => UNPACK.get(name.trim()));
-  if (!steps.every((step) => step !== undefined)) return response;
-  const unpackers = steps.map((step) => step());
-  // Errors reach the last of them, where they are listened to.
-  pipeline([response, ...unpackers], () => undefined);
-  return unpackers.at(-1) as unknown as Readable;
+  return decoded;
 }

@@ -1,17 +1,34 @@
-// Checks a certificate against the one fingerprint the operator trusts.
+// Which certificates are trusted: those of an authority, or those with a pinned fingerprint.
 import type { TLSSocket } from 'node:tls';
+
+export interface Trust {
+  /** PEM text of the only authorities to trust. */
+  ca?: string | undefined;
+  /** SHA-256 of the only certificates to trust, separated by commas; then neither chain nor name matters. */
+  fingerprint?: string | undefined;
+}
 
 /** `code` of the error for a certificate with another fingerprint. */
 export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
 
-/** Says what is wrong with the certificate of a connected socket, or nothing. */
+/** Options of a TLS connection. A resumed session may come without a certificate, so none is kept for a pin. */
+export function tlsOptions({ ca, fingerprint }: Trust): {
+  ca?: string;
+  rejectUnauthorized?: boolean;
+  maxCachedSessions?: number;
+} {
+  if (fingerprint !== undefined) return { rejectUnauthorized: false, maxCachedSessions: 0 };
+  return ca === undefined ? {} : { ca };
+}
+
+/** The error for a connected socket whose certificate is not the pinned one; undefined when it may be used. */
 export type PinCheck = (socket: TLSSocket) => Error | undefined;
 
-/** Makes the check for SHA-256 fingerprints in hexadecimal, colons or not, separated by commas. */
-export function createPinCheck(fingerprint: string): PinCheck {
+/** Makes the check for fingerprints in hexadecimal, with or without colons. */
+export function createPinCheck({ fingerprint }: Trust): PinCheck {
+  if (fingerprint === undefined) return () => undefined;
   const pinned = fingerprint.split(',').map(plainHex);
   return function checkPin(socket) {
-    // A resumed session may come without a certificate: that is no match either.
     const { fingerprint256 = '' } = socket.getPeerCertificate() as { fingerprint256?: string };
     if (pinned.includes(plainHex(fingerprint256))) return undefined;
     const error = new Error(`certificate has the SHA-256 fingerprint ${fingerprint256 || '(none)'}`);

@@ -1,9 +1,14 @@
-// Reads what a Handle server answered to one caller: its refusals too are answers.
-import { foldHandle } from '../handle/handle.js';
-import { parseJson } from '../handle/json.js';
+// What a Handle server answered to one caller: its refusals are answers too.
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
-import { badAnswer } from './invalid-response.js';
+import {
+  type Members,
+  type UpstreamResponse,
+  assertHandle,
+  headerOf,
+  invalidResponse,
+  parseMembers,
+} from './response.js';
 
 export interface RecordAnswer {
   status: number;
@@ -17,39 +22,42 @@ export interface RecordAnswer {
   challenge: string | undefined;
 }
 
-interface Arrived {
-  status: number;
-  headers: Pick<Headers, 'get'>;
-  body: string;
-  /** Whom the answer has to be about; undefined for a list. */
+export interface RecordAnswerOptions {
+  /** The handle the answer has to be about; undefined for a list. */
   handle: string | undefined;
   caseSensitive: boolean;
 }
 
-/** @throws ServiceError UPSTREAM_BAD_ANSWER for what no Handle server would say */
-export function readAnswer(arrived: Arrived): RecordAnswer {
-  const { status, headers } = arrived;
-  const { body } = arrived;
-  const said = { status, body, ...headersOf(headers) };
-  const members = parseMembers(arrived.body);
-  const responseCode = members?.['responseCode'];
-  if (members === undefined || typeof responseCode !== 'number') {
-    // The login filter answers 401 with no body, the container 400, 413 and 414 with a page.
-    if (status >= 400 && status < 500) return { ...said, responseCode: undefined, members: {} };
-    throw badAnswer('no Handle JSON', arrived);
-  }
+/** @throws ServiceError UPSTREAM_BAD_ANSWER for a response that no Handle server would give */
+export function readAnswer(response: UpstreamResponse, options: RecordAnswerOptions): RecordAnswer {
+  const { status, body } = response;
+  const { handle, caseSensitive } = options;
+  const answer = {
+    status,
+    body,
+    retryAfter: headerOf(response, 'retry-after'),
+    challenge: headerOf(response, 'www-authenticate'),
+  };
+  const members = parseMembersOfAnswer(response);
+  if (members === undefined) return { ...answer, responseCode: undefined, members: {} };
+  const { responseCode } = members;
   const isGood = status >= 200 && status < 300;
   if (!isConsistent(isGood, responseCode)) {
-    throw badAnswer('the response code contradicts the status', arrived);
+    throw invalidResponse('the response code contradicts the status', response);
   }
-  if (isGood) demandHandle(arrived, members['handle']);
-  return { ...said, responseCode, members };
+  if (isGood && handle !== undefined) assertHandle(response, members, { handle, caseSensitive });
+  return { ...answer, responseCode, members };
 }
 
-const headersOf = (headers: Pick<Headers, 'get'>): Pick<RecordAnswer, 'retryAfter' | 'challenge'> => ({
-  retryAfter: headers.get('retry-after') ?? undefined,
-  challenge: headers.get('www-authenticate') ?? undefined,
-});
+/** The login filter answers 401 with no body, the container 400, 413 and 414 with a page. */
+function parseMembersOfAnswer(response: UpstreamResponse): Members | undefined {
+  try {
+    return parseMembers(response);
+  } catch (error) {
+    if (response.status >= 400 && response.status < 500) return undefined;
+    throw error;
+  }
+}
 
 function isConsistent(isGood: boolean, responseCode: number): boolean {
   const { success, valuesNotFound } = RESPONSE_CODE;
@@ -62,8 +70,8 @@ export function readValues({ status, responseCode, members }: RecordAnswer): Han
   const { values } = members;
   if (responseCode === RESPONSE_CODE.valuesNotFound) return [];
   if (Array.isArray(values) && values.every(isValue)) return values;
-  const headers = { get: (): string => 'application/json' };
-  throw badAnswer('a record without a list of values', { status, headers, body: '' });
+  const headers = { 'content-type': 'application/json' };
+  throw invalidResponse('a record without a list of values', { status, headers, body: '' });
 }
 
 function isValue(value: unknown): value is HandleValue {
@@ -77,24 +85,4 @@ function isValue(value: unknown): value is HandleValue {
     ['string', 'undefined'].includes(typeof permissions) &&
     ['string', 'number', 'undefined'].includes(typeof ttl)
   );
-}
-
-function parseMembers(body: string): Record<string, unknown> | undefined {
-  try {
-    const parsed = parseJson(body);
-    const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
-    return isObject ? (parsed as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Somebody else's record must not be shown, nor be taken for the result of this write. */
-function demandHandle(arrived: Arrived, named: unknown): void {
-  const { handle, caseSensitive } = arrived;
-  if (handle === undefined || named === undefined) return;
-  const fold = (text: string): string => foldHandle(text, caseSensitive);
-  if (typeof named !== 'string' || fold(named) !== fold(handle)) {
-    throw badAnswer('an answer about another handle', arrived);
-  }
 }

@@ -1,26 +1,30 @@
 // Reads and writes whole records for one caller, with that caller's credentials; nothing of it is shared.
+import { ServiceError } from '../errors.js';
+import { handleToPath, recordKey } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
-import { type RecordAnswer, readValues } from './record-answer.js';
-import { type SenderOptions, createSender } from './record-sender.js';
+import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
+import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
+import { wasNeverSent } from './failure.js';
+import { type RecordAnswer, readAnswer, readValues } from './record-answer.js';
 
 export interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
-  /** Only what everybody may read: for callers who may not read all of a record. */
+  /** Public values only: for callers who may not read all of a record. */
   publicOnly?: boolean;
 }
 
 export interface WriteOptions {
   authorization: string;
   values: readonly HandleValue[];
-  /** False: only where nothing stands yet. The server looks and writes in one step. */
+  /** False: refused where a record or value exists. The server checks and writes in one step. */
   overwrite: boolean;
 }
 
 export interface ListOptions {
   authorization: string;
-  /** From 0. Without both numbers a server gives everything. */
+  /** From 0. Without both numbers a server lists everything. */
   page?: number;
   pageSize?: number;
 }
@@ -30,7 +34,7 @@ export interface RecordRead extends RecordAnswer {
   values: HandleValue[] | undefined;
 }
 
-/** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers; what is no answer at all is thrown. */
+/** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers; an invalid response is thrown. */
 export interface RecordClient {
   get: (handle: string, options: ReadOptions) => Promise<RecordRead>;
   /** Creates or replaces a record. */
@@ -45,9 +49,40 @@ export interface RecordClient {
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
-export function createRecordClient(options: SenderOptions): RecordClient {
-  const { read, write } = createSender(options);
+export interface RecordClientOptions {
+  url: string;
+  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  timeoutMs: number;
+  writeTimeoutMs: number;
+  maxBodyBytes: number;
+  caseSensitive: boolean;
+  limiter: Pick<ConcurrencyLimiter, 'run'>;
+  dispatcher: UpstreamDispatcher;
+}
 
+interface CallerRequest {
+  method: 'GET' | 'PUT' | 'DELETE';
+  /** Undefined for the collection. */
+  handle?: string;
+  query: string;
+  authorization: string | undefined;
+  body?: string;
+}
+
+export function createRecordClient(options: RecordClientOptions): RecordClient {
+  const send = createSend(options);
+
+  async function write(request: CallerRequest): Promise<RecordAnswer> {
+    try {
+      return await send(request, options.writeTimeoutMs);
+    } catch (error) {
+      if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });
+      throw error;
+    }
+  }
+  const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
+    send({ ...request, method: 'GET' }, options.timeoutMs);
   const putWith = (handle: string, { authorization, values }: WriteOptions, query: string) =>
     write({ method: 'PUT', handle, query, authorization, body: JSON.stringify({ handle, values }) });
 
@@ -77,9 +112,34 @@ export function createRecordClient(options: SenderOptions): RecordClient {
   };
 }
 
+/** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
+function createSend(options: RecordClientOptions) {
+  const { pseudonym, maxBodyBytes, caseSensitive, limiter, dispatcher } = options;
+  const { origin, basePath } = parseAddress(options.url);
+
+  return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
+    const { method, handle, authorization, body } = request;
+    const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle)}`}`;
+    const headers = requestHeaders({ pseudonym, authorization });
+    if (body !== undefined) headers.push('Content-Type', 'application/json');
+    const key = handle && callerKey(recordKey(handle, caseSensitive), authorization);
+    return limiter.run(async () => {
+      const sent = {
+        origin,
+        method,
+        path: path + request.query,
+        headers,
+        ...(body !== undefined && { body }),
+      };
+      const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
+      return readAnswer(response, { handle, caseSensitive });
+    }, key);
+  };
+}
+
 /**
- * Reads what the caller may see of a record. A server refuses the whole question when one value may not be seen;
- * then the public ones are asked for.
+ * Reads what the caller may see of a record. A server refuses the whole read when one value may not be seen; then the
+ * public values are read.
  */
 export async function readVisible(
   records: Pick<RecordClient, 'get'>,

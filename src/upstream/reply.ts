@@ -1,36 +1,37 @@
-// Reads a reply of the Handle server: what it says about the handle, or that it is no answer at all.
+// Turns a reply of the Handle server into an outcome for the handle, or into an error.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
-import { foldHandle } from '../handle/handle.js';
-import { NestingError, parseJson, sliceMember } from '../handle/json.js';
+import { sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type PublicValues, publicValues } from '../handle/record.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type HandleValue, isPublic } from '../handle/value.js';
-import { badAnswer } from './invalid-response.js';
+import {
+  type Members,
+  type UpstreamResponse,
+  assertHandle,
+  headerOf,
+  invalidResponse,
+  parseMembers,
+} from './response.js';
 import { isTooBusy } from './retry-after-pause.js';
 
-/** What came back, and the handle that was asked for. */
-export interface Reply {
-  status: number;
-  headers: Pick<Headers, 'get'>;
-  body: string;
+/** A response, and the handle that was requested. */
+export interface Reply extends UpstreamResponse {
   handle: string;
   caseSensitive: boolean;
-  /** The rest it asked for and gets. */
-  restMs?: number | undefined;
+  /** The pause that the server asked for and gets. */
+  pauseMs?: number | undefined;
 }
-
-type Members = Record<string, unknown> & { responseCode: number };
 
 /**
  * Classifies a reply.
  *
  * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON, UPSTREAM_BUSY for another 429 or 503
- * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for what
- * no Handle server would say
+ * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for a reply
+ * that no Handle server would give
  */
 export function readReply(reply: Reply): Outcome {
-  const members = parseMembers(reply);
+  const members = parseReply(reply);
   if (reply.status === 429) throw busy(reply, members);
   switch (members.responseCode) {
     case RESPONSE_CODE.success:
@@ -45,36 +46,27 @@ export function readReply(reply: Reply): Outcome {
   }
 }
 
-function parseMembers(reply: Reply): Members {
-  let parsed: unknown;
+/** A body that is not Handle JSON on 429 or 503 comes from a gateway, and still means that the server is too busy. */
+function parseReply(reply: Reply): Members {
   try {
-    parsed = parseJson(reply.body);
-  } catch (cause) {
-    throw noAnswer(cause instanceof NestingError ? cause.message : 'no JSON', reply, cause);
+    return parseMembers(reply);
+  } catch (error) {
+    throw isTooBusy(reply.status) ? busy(reply) : error;
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw noAnswer('no JSON object', reply);
-  }
-  const members = parsed as Partial<Members>;
-  if (!Number.isInteger(members.responseCode)) throw noAnswer('no response code', reply);
-  return members as Members;
 }
 
-const noAnswer = (reason: string, reply: Reply, cause?: unknown): ServiceError =>
-  isTooBusy(reply.status) ? busy(reply) : badAnswer(reason, reply, cause);
-
 function busy(reply: Reply, members?: Members): ServiceError {
-  const { status, restMs: retryAfterMs } = reply;
+  const { status, pauseMs: retryAfterMs } = reply;
   const upstreamAnswer = members && { upstreamAnswer: ownAnswer(reply, members) };
   return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, ...upstreamAnswer });
 }
 
 function readRecord(reply: Reply, members: Members): Outcome {
-  demandStatus(reply, 200);
-  if (members['handle'] === undefined) throw badAnswer('a record without its handle', reply);
-  demandHandle(reply, members);
+  assertStatus(reply, 200);
+  if (members['handle'] === undefined) throw invalidResponse('a record without its handle', reply);
+  assertHandle(reply, members, reply);
   const { values: parsed } = members;
-  if (!Array.isArray(parsed)) throw badAnswer('a record without a list of values', reply);
+  if (!Array.isArray(parsed)) throw invalidResponse('a record without a list of values', reply);
   const { values, ttls } = readValues(reply, parsed);
   return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
 }
@@ -84,21 +76,21 @@ function readValues(reply: Reply, parsed: readonly unknown[]): PublicValues {
   try {
     kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
   } catch (cause) {
-    throw badAnswer('a record with something else than values', reply, cause);
+    throw invalidResponse('a record with something else than values', reply, cause);
   }
   const isTtl = (ttl: unknown): boolean => typeof ttl === 'number' || typeof ttl === 'string';
-  if (!kept.ttls.every(isTtl)) throw badAnswer('a value whose ttl is neither number nor date', reply);
+  if (!kept.ttls.every(isTtl)) throw invalidResponse('a value whose ttl is neither number nor date', reply);
   return kept;
 }
 
 function readEmpty(reply: Reply, members: Members): Outcome {
-  demandHandle(reply, members);
+  assertHandle(reply, members, reply);
   return { kind: 'empty' };
 }
 
 function readNotFound(reply: Reply, members: Members): Outcome {
-  demandStatus(reply, 404);
-  demandHandle(reply, members);
+  assertStatus(reply, 404);
+  assertHandle(reply, members, reply);
   const { message } = members;
   return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
@@ -110,17 +102,17 @@ function readRefusal(reply: Reply, members: Members): Outcome {
   if (status === 300 || (status >= 400 && status < 500)) return { kind: 'refused', ...answer };
   if (status >= 500) {
     const detail = `response code ${members.responseCode} (HTTP ${status})`;
-    const { restMs: retryAfterMs } = reply;
+    const { pauseMs: retryAfterMs } = reply;
     throw new ServiceError('UPSTREAM_FAILED', { detail, upstreamAnswer: answer, retryAfterMs });
   }
-  throw badAnswer(`response code ${members.responseCode} contradicts the status`, reply);
+  throw invalidResponse(`response code ${members.responseCode} contradicts the status`, reply);
 }
 
-function ownAnswer({ status, headers }: Reply, { handle, ...members }: Members): UpstreamAnswer {
+function ownAnswer(reply: Reply, { handle, ...members }: Members): UpstreamAnswer {
   if (Array.isArray(members['values'])) members['values'] = members['values'].filter(isShowable);
-  const retryAfter = headers.get('retry-after');
-  const answer = { status, members, namesHandle: handle !== undefined };
-  return retryAfter === null ? answer : { ...answer, retryAfter };
+  const retryAfter = headerOf(reply, 'retry-after');
+  const answer = { status: reply.status, members, namesHandle: handle !== undefined };
+  return retryAfter === undefined ? answer : { ...answer, retryAfter };
 }
 
 /** Referrals carry values too. What cannot be judged is not shown. */
@@ -131,15 +123,6 @@ function isShowable(value: unknown): boolean {
   return typeof permissions === 'string' && isPublic({ permissions });
 }
 
-function demandStatus(reply: Reply, status: number): void {
-  if (reply.status !== status) throw badAnswer('the response code contradicts the status', reply);
-}
-
-/** An answer about another handle would be kept under the wrong key. */
-function demandHandle(reply: Reply, { handle }: Members): void {
-  if (handle === undefined) return;
-  const fold = (text: string): string => foldHandle(text, reply.caseSensitive);
-  if (typeof handle !== 'string' || fold(handle) !== fold(reply.handle)) {
-    throw badAnswer('an answer about another handle', reply);
-  }
+function assertStatus(reply: Reply, status: number): void {
+  if (reply.status !== status) throw invalidResponse('the response code contradicts the status', reply);
 }

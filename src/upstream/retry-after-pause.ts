@@ -1,40 +1,49 @@
-// The rest that a Handle server itself asks for: 429 or 503 with Retry-After (RFC 9110 §10.2.3).
+// The pause that a Handle server asks for: 429 or 503 with Retry-After (RFC 9110 §10.2.3).
 import { ServiceError } from '../errors.js';
-import { retryAfterMs } from './retry-after.js';
+import { type UpstreamResponse, headerOf } from './response.js';
 
-export interface RestOptions {
-  /** Most that is obeyed: a server must not be able to switch itself off for a day by a slip. */
-  maxRestMs: number;
+export interface PauseOptions {
+  /** A server must not be able to turn itself off for a day by mistake. */
+  maxPauseMs: number;
   now: () => number;
 }
 
-export interface Rest {
-  /** Looks whether an answer asks for rest, and tells how much it gets (ms). */
-  heed: (answer: { status: number; headers: Pick<Headers, 'get'> }) => number | undefined;
-  /** @throws ServiceError UPSTREAM_RESTING while the rest lasts */
-  demandOver: () => void;
+export interface RetryAfterPause {
+  /** Starts a pause when a response asks for one; returns its length (ms). */
+  observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
+  /** @throws ServiceError UPSTREAM_RESTING during a pause */
+  assertOver: () => void;
 }
 
-/** Statuses with which a server says that it is too much for it. */
+/** RFC 6585 §4, RFC 9110 §15.6.4 */
 export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
 
-export function createRest({ maxRestMs, now }: RestOptions): Rest {
-  let until = 0;
+export function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPause {
+  let endsAt = 0;
   return {
-    heed({ status, headers }) {
-      if (!isTooBusy(status)) return undefined;
-      const at = now();
-      const asked = retryAfterMs(headers.get('retry-after'), at);
-      if (asked === undefined) return undefined;
-      const given = Math.min(asked, maxRestMs);
-      until = at + given;
-      return given;
+    observe(response) {
+      if (!isTooBusy(response.status)) return undefined;
+      const startedAt = now();
+      const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), startedAt);
+      if (requestedMs === undefined) return undefined;
+      const pauseMs = Math.min(requestedMs, maxPauseMs);
+      endsAt = startedAt + pauseMs;
+      return pauseMs;
     },
-    demandOver() {
-      const leftMs = until - now();
+    assertOver() {
+      const leftMs = endsAt - now();
       if (leftMs <= 0) return;
-      const detail = 'it asked for that (Retry-After)';
+      const detail = 'the server asked for a pause (Retry-After)';
       throw new ServiceError('UPSTREAM_RESTING', { detail, retryAfterMs: leftMs });
     },
   };
+}
+
+/** Milliseconds of a Retry-After header, in seconds or as a date; undefined when it is invalid. */
+function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+  const text = header?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  // Date.parse accepts a lot more than an HTTP date, but none of it begins like one.
+  const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(until) ? undefined : Math.max(0, until - now);
 }

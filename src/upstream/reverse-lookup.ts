@@ -1,76 +1,58 @@
-// Asks a reverse look-up service (HRLS) which handles hold a value.
-import type { Dispatcher } from 'undici';
+// Client of a reverse look-up service (HRLS): the handles that hold a value.
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
-import { badAnswer } from './invalid-response.js';
-import { readBody } from './body.js';
+import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { toServiceError } from './failure.js';
-import { withSignal } from './time-limit.js';
+import { type UpstreamResponse, invalidResponse } from './response.js';
 
 export interface ReverseLookupOptions {
   url: string;
   pseudonym: string;
   timeoutMs: number;
   maxBodyBytes: number;
-  dispatcher: Dispatcher;
+  dispatcher: UpstreamDispatcher;
 }
 
-export interface LookupQuestion {
+export interface LookupQuery {
   prefix: string;
   /** Type and pattern of each value a handle must have. */
   conditions: readonly (readonly [type: string, pattern: string])[];
   limit: number;
-  /** As the client sent it: such a service has logins of its own. */
+  /** As the client sent it: the service has logins of its own. */
   authorization?: string | undefined;
 }
 
 /** The handles, `'unauthorized'`, or a ServiceError. */
-export type ReverseLookup = (question: LookupQuestion) => Promise<string[] | 'unauthorized' | 'forbidden'>;
+export type ReverseLookup = (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
 
 export function createReverseLookup(options: ReverseLookupOptions): ReverseLookup {
+  const { pseudonym, dispatcher, timeoutMs, maxBodyBytes } = options;
+  const { origin, basePath } = parseAddress(options.url);
   return async function reverseLookup({ prefix, conditions, limit, authorization }) {
-    // fetch folds these away, in any spelling: another path would be asked (WHATWG URL, "double-dot URL path segment").
+    // Servers fold these two out of a path, in any spelling: another path would be requested.
     if (prefix === '.' || prefix === '..') {
       throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
     }
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');
-    const url = `${options.url}/hrls/handles/${encodeURIComponent(prefix)}?${query}`;
-    const init = {
-      headers: {
-        accept: 'application/json',
-        'user-agent': 'handle-resolver-proxy',
-        via: `1.1 ${options.pseudonym}`,
-        ...(authorization === undefined ? {} : { authorization }),
-      },
-      redirect: 'manual',
-      dispatcher: options.dispatcher,
-    } as unknown as RequestInit;
+    const path = `${basePath}/hrls/handles/${encodeURIComponent(prefix)}?${query}`;
+    const headers = requestHeaders({ pseudonym, authorization });
     try {
-      return await withSignal({ timeoutMs: options.timeoutMs }, async (signal) => {
-        const response = await globalThis.fetch(url, { ...init, signal });
-        const { status, headers } = response;
-        return readHandles({ status, headers, body: await readBody(response, options.maxBodyBytes) });
-      });
+      const request = { origin, method: 'GET' as const, path, headers };
+      return readHandles(await exchange(dispatcher, request, { timeoutMs, maxBodyBytes }));
     } catch (error) {
       throw asLookupFailure(toServiceError(error));
     }
   };
 }
 
-interface Arrived {
-  status: number;
-  headers: Pick<Headers, 'get'>;
-  body: string;
-}
-
-function readHandles(arrived: Arrived): string[] | 'unauthorized' | 'forbidden' {
-  if (arrived.status === 401) return 'unauthorized';
-  if (arrived.status === 403) return 'forbidden';
-  const handles = arrived.status === 200 ? parsed(arrived.body) : undefined;
+function readHandles(response: UpstreamResponse): string[] | 'unauthorized' | 'forbidden' {
+  if (response.status === 401) return 'unauthorized';
+  if (response.status === 403) return 'forbidden';
+  const handles = response.status === 200 ? parsed(response.body) : undefined;
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
-  if (!isList) throw badAnswer('no list of handles', arrived);
+  if (!isList) throw invalidResponse('no list of handles', response);
   return handles;
 }
 
@@ -82,7 +64,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** So that nobody looks for the fault at the Handle server. */
+/** The message names the service, so that an operator does not search at the Handle server. */
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
     message: failure.message.replace('The Handle server', 'The reverse look-up service'),

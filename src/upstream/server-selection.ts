@@ -1,25 +1,27 @@
-// Which of several Handle servers to ask first: the one that is first in the list and worked last.
+// Which of several Handle servers gets a read first: the first in the list that worked last.
 
-export interface FailoverOptions<Server> {
+export interface ServerSelectionOptions<Server> {
   /** The primary, then the mirrors, in the order in which they are preferred. */
   servers: readonly Server[];
-  /** How long a server that failed is asked only when all others fail too. */
+  /** A server that failed is tried last for this time. */
   avoidMs: number;
   now: () => number;
 }
 
-export interface Failover<Server> {
-  /** All servers, those that are avoided last. */
+export interface ServerSelection<Server> {
+  /** All servers, avoided ones last. */
   order: () => Server[];
-  worked: (server: Server) => void;
+  succeeded: (server: Server) => void;
   failed: (server: Server) => void;
 }
 
 /**
- * Remembers what works. When the time of a server that failed is over, one question finds out whether it
- * is back: that question renews its time, so that the others do not wait with it.
+ * When the time of a failed server is over, one read tries it again. That read renews the time, so that others do not
+ * wait for it too.
  */
-export function createFailover<Server>(options: FailoverOptions<Server>): Failover<Server> {
+export function createServerSelection<Server>(
+  options: ServerSelectionOptions<Server>,
+): ServerSelection<Server> {
   const { servers, avoidMs, now } = options;
   const avoidedUntil = new Map<Server, number>();
 
@@ -39,7 +41,7 @@ export function createFailover<Server>(options: FailoverOptions<Server>): Failov
       const isAvoided = (server: Server): boolean => avoidedUntil.has(server);
       return [first, ...others.filter((server) => !isAvoided(server)), ...others.filter(isAvoided)];
     },
-    worked(server) {
+    succeeded(server) {
       avoidedUntil.delete(server);
     },
     failed(server) {

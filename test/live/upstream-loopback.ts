@@ -5,8 +5,13 @@ import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { type AgentOptions, type Agents, createAgents } from '../../src/upstream/agent.js';
-import { type Asked, createUpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.js';
+import { createUpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.js';
+import {
+  type ConnectionOptions,
+  type Connections,
+  createConnections,
+} from '../../src/upstream/connections.js';
+import type { UpstreamCall } from '../../src/upstream/upstream-server.js';
 import type { Certificate } from '../support/certificate.js';
 
 export const NOT_FOUND = '{"responseCode":100}';
@@ -70,16 +75,19 @@ export function listenTls({ key, cert }: Certificate): Promise<Loopback> {
   return listen(server, 'https');
 }
 
-/** Agents that are closed with the test. */
-export function openAgents(options: AgentOptions): Agents {
-  const agents = createAgents(options);
-  onTestFinished(() => agents.close());
-  return agents;
+/** Where to connect to, and what to trust there. */
+export type Target = ConnectionOptions & { url: string };
+
+/** Connections that are closed with the test. */
+export function openConnections(target: Target): Connections {
+  const connections = createConnections(target);
+  onTestFinished(() => connections.close());
+  return connections;
 }
 
 export interface LiveClient {
-  resolve: (signal?: AbortSignal) => Promise<Outcome>;
-  asked: Asked[];
+  resolve: () => Promise<Outcome>;
+  calls: UpstreamCall[];
 }
 
 /**
@@ -87,22 +95,28 @@ export interface LiveClient {
  * last answer; with several there would be another one meanwhile.
  */
 export function openClient(
-  { url, ca, fingerprint }: Omit<AgentOptions, 'connections'>,
+  { url, ca, fingerprint }: Omit<Target, 'connections'>,
   changes: Partial<UpstreamClientOptions> = {},
 ): LiveClient {
-  const { reads } = openAgents({ url, ca, fingerprint, connections: 1 });
-  const asked: Asked[] = [];
+  const { dispatcher } = openConnections({ url, ca, fingerprint, connections: 1 });
+  const calls: UpstreamCall[] = [];
   const client = createUpstreamClient({
     pseudonym: 'handle-resolver-proxy',
     url,
     timeoutMs: 5000,
     maxBodyBytes: 100_000,
     caseSensitive: false,
-    reads,
+    dispatcher,
+    mirrors: [],
+    failoverAfterMs: 3000,
+    retryAfterMs: 5000,
+    maxPauseMs: 60_000,
+    mirrorLagMs: 60_000,
+    limiter: { concurrency: 64, queue: 1000, waitMs: 2000 },
     breaker: { failures: 100, openForMs: 5000 },
-    onAnswer: (answer) => asked.push(answer),
+    onCall: (call) => calls.push(call),
     now: Date.now,
     ...changes,
   });
-  return { asked, resolve: (signal) => client.resolve({ handle: '21.T1/a', authoritative: false, signal }) };
+  return { calls, resolve: () => client.resolve({ handle: '21.T1/a', authoritative: false }) };
 }

@@ -1,8 +1,8 @@
-// Answers with bytes nobody asked for: packed ones, several at once, and some that come when nothing was asked.
+// Responses with unexpected bytes: compressed ones, several at once, and bytes that no request asked for.
 import { once } from 'node:events';
 import type net from 'node:net';
-import zlib, { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { expect, test, vi } from 'vitest';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
 import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
 
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
@@ -19,12 +19,12 @@ test.each([
   ['br', brotliCompressSync(NOT_FOUND)],
   ['gzip, br', brotliCompressSync(gzipSync(NOT_FOUND))],
   ['identity', Buffer.from(NOT_FOUND)],
-])('an answer that comes packed (%s) is unpacked', async (coding, body) => {
+])('a compressed response (%s) is decompressed', async (coding, body) => {
   const { resolve } = openClient(await listenPacked(coding, body));
   expect(await resolve()).toEqual({ kind: 'not-found' });
 });
 
-test('what cannot be unpacked is a bad answer, asked for once', async () => {
+test('a broken compression is an invalid response, requested once', async () => {
   const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
   await expect(openClient(server).resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
@@ -34,20 +34,20 @@ test('what cannot be unpacked is a bad answer, asked for once', async () => {
 });
 
 test.each(['rot13', 'constructor', '__proto__'])(
-  'a coding that nobody knows (%s) is a bad answer',
+  'an unknown content coding (%s) is an invalid response',
   async (coding) => {
     const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
   },
 );
 
-test('an answer packed more often than anybody would is not unpacked', async () => {
+test('a response in more codings than any server uses is not decompressed', async () => {
   const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
-  await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
+  await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
   expect(server.connections()).toBe(1);
 });
 
-test('an answer that is over the limit once it is unpacked is given up', async () => {
+test('a response that exceeds the limit when decompressed is given up', async () => {
   const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
     maxBodyBytes: 50_000,
   });
@@ -57,17 +57,17 @@ test('an answer that is over the limit once it is unpacked is given up', async (
   });
 });
 
-test('nothing more is unpacked of an answer that is given up, even when all of it has come', async () => {
-  const unpacker = vi.spyOn(zlib, 'createGunzip');
-  const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(3_000_000))), {
-    maxBodyBytes: 50_000,
+test('decompression stops at the limit, even when the whole response has arrived', async () => {
+  const head = gzipSync(' ').subarray(0, 10);
+  const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
+  const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
+  const { resolve } = openClient(await listenPacked('gzip', body), { maxBodyBytes: 50_000 });
+  await expect(resolve()).rejects.toMatchObject({
+    message: expect.stringContaining('more than 50000 bytes') as string,
   });
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
-  const { destroyed, readableEnded } = unpacker.mock.results[0]?.value as zlib.Gunzip;
-  expect({ destroyed, readableEnded }).toEqual({ destroyed: true, readableEnded: false });
 });
 
-test('a second answer to one question is not taken for the answer to the next', async () => {
+test('a second response to one request is not taken for the response to the next', async () => {
   const lie = NOT_FOUND_REPLY.replace('404 Not Found', '500 A lie');
   let times = 0;
   const server = await listenRaw((socket) => socket.write(NOT_FOUND_REPLY + (times++ === 0 ? lie : '')));
@@ -77,7 +77,7 @@ test('a second answer to one question is not taken for the answer to the next', 
   expect(server.connections()).toBe(2);
 });
 
-test('a connection on which something comes without a question is not used again', async () => {
+test('a connection with unsolicited bytes is not used again', async () => {
   const sockets: net.Socket[] = [];
   const server = await listenRaw((socket) => {
     sockets.push(socket);

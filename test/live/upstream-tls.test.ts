@@ -2,9 +2,9 @@
 import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, expect, test } from 'vitest';
-import type { AgentOptions } from '../../src/upstream/agent.js';
+import type { Trust } from '../../src/upstream/fingerprint.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
-import { listenHttp, listenTls, type Loopback, openAgents, openClient } from './upstream-loopback.js';
+import { listenHttp, listenTls, type Loopback, openConnections, openClient } from './upstream-loopback.js';
 
 let certificate: Certificate;
 let other: Certificate;
@@ -29,13 +29,11 @@ function write({ url, agent }: { url: string; agent: http.Agent }): Promise<numb
   });
 }
 
-type Trust = Pick<AgentOptions, 'ca' | 'fingerprint'>;
-
 async function readAndWrite(server: Loopback, trust: Trust): Promise<[unknown, number | string]> {
   const { resolve } = openClient({ url: server.url, ...trust });
-  const { nodeAgent } = openAgents({ url: server.url, connections: 4, ...trust });
+  const { writeAgent } = openConnections({ url: server.url, connections: 4, ...trust });
   const read = await resolve().catch((error: unknown) => error);
-  return [read, await write({ url: server.url, agent: nodeAgent })];
+  return [read, await write({ url: server.url, agent: writeAgent })];
 }
 
 const REACHED = [{ kind: 'not-found' }, 404];
@@ -118,19 +116,23 @@ test('with another certificate than the pinned one not a byte of a request is se
 
 test('the pin holds for the second connection as for the first', async () => {
   const server = await listenTls(certificate);
-  const { nodeAgent } = openAgents({ url: server.url, connections: 4, fingerprint: other.fingerprint });
+  const { writeAgent } = openConnections({ url: server.url, connections: 4, fingerprint: other.fingerprint });
   const { resolve } = openClient({ url: server.url, fingerprint: other.fingerprint });
   for (let time = 0; time < 3; time++) {
     await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-    expect(await write({ url: server.url, agent: nodeAgent })).toBe('ERR_TLS_PIN_MISMATCH');
+    expect(await write({ url: server.url, agent: writeAgent })).toBe('ERR_TLS_PIN_MISMATCH');
   }
   expect(server.received()).toBe('');
 });
 
 test('a pinned connection is kept for the next write', async () => {
   const server = await listenTls(certificate);
-  const { nodeAgent } = openAgents({ url: server.url, connections: 4, fingerprint: certificate.fingerprint });
-  for (let time = 0; time < 3; time++) expect(await write({ url: server.url, agent: nodeAgent })).toBe(404);
+  const { writeAgent } = openConnections({
+    url: server.url,
+    connections: 4,
+    fingerprint: certificate.fingerprint,
+  });
+  for (let time = 0; time < 3; time++) expect(await write({ url: server.url, agent: writeAgent })).toBe(404);
   expect(server.connections()).toBe(1);
 });
 

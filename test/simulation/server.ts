@@ -4,7 +4,6 @@ import { type Cache, type WorkerCoherence, createCache } from '../../src/cache/c
 import type { Entry } from '../../src/cache/entry.js';
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
-import { Resting } from '../../src/cache/failure-cache.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { forwardFenced } from '../../src/record/write.js';
@@ -12,6 +11,7 @@ import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { SharedUpstream } from '../../src/resolver/shared-upstream.js';
 import type { Process } from './process.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 /** As wiring/cache.ts has it: a write that was given up may still be carried out for so long. */
 const FENCE_SPARE_MS = 15_000;
@@ -57,10 +57,10 @@ export class Server {
       clock,
       ...(worker && { worker }),
       onInvalidated: (key) => {
-        this.#resolver.letGo(key);
+        this.#resolver.detachLoads(key);
       },
       onBanned: (prefix) => {
-        this.#resolver.letGoAll(prefix);
+        this.#resolver.detachLoadsUnder(prefix);
       },
       onEvict: nothing,
       onRedisState: (state) => {
@@ -70,19 +70,19 @@ export class Server {
     this.sharedUpstream = new SharedUpstream({
       upstream: {
         resolve: ({ handle }) => upstream.read(process, handle),
-        letGo: nothing,
-        letGoAll: nothing,
+        detachLoads: nothing,
+        detachLoadsUnder: nothing,
       },
       mayJoin: () => this.cache.trustedSince() === 0,
       keyOf: (handle) => recordKey(handle, false),
-      askPeer: (key, handle) => worker?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
+      loadAtOwner: (key, handle) => worker?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
     });
     this.#resolver = new Resolver({
       store: this.cache.store,
       memory: this.cache.memory,
       trustedSince: this.cache.trustedSince,
       upstream: this.sharedUpstream,
-      resting: new Resting(SECOND_MS, clock.now),
+      failures: new ExpiringMap({ ttlMs: SECOND_MS, maxEntries: 1000, now: clock.now }),
       lifetimes: LIFETIMES,
       refreshAheadMinHits: 3,
       staleAfterMs: 1.5 * SECOND_MS,

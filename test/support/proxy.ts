@@ -4,10 +4,13 @@ import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/load.js';
+import type { Config } from '../../src/config/schema.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { type Asked, type Question, ask } from './ask.js';
+import { createPools } from '../../src/upstream/connections.js';
+import { createNodeHttpDispatcher } from './node-http-dispatcher.js';
 import { UPSTREAM_URL } from './upstream.js';
 
 export interface Proxy {
@@ -23,6 +26,10 @@ export interface Proxy {
 
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
+/** Servers on loopback are real; all others are mocked by nock. */
+const isMocked = ({ upstream }: Config): boolean =>
+  ![...(upstream.mirrors ?? []), upstream.url].some((url) => url?.includes('://127.0.0.1:'));
+
 /**
  * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of a PEM
  * file. Closed when the test ends.
@@ -36,6 +43,7 @@ export async function startProxy(
   const app = createApp({
     config,
     ...files,
+    createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level }),
     metrics: createMetrics(),
     now: () => time,

@@ -4,12 +4,12 @@ import { createMessageApplier } from '../../src/cache/coherence/apply-message.js
 import { type Coherence, Hub } from '../../src/cache/coherence/hub.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { Resting } from '../../src/cache/failure-cache.js';
 import type { Fence, Store } from '../../src/cache/store.js';
 import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const FENCE_LIFE_MS = 45_000;
 
@@ -74,10 +74,10 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     memory,
     now: () => now,
     onInvalidated: (key) => {
-      resolver.letGo(key);
+      resolver.detachLoads(key);
     },
     onBanned: (prefix) => {
-      resolver.letGoAll(prefix);
+      resolver.detachLoadsUnder(prefix);
     },
   });
   // Other processes take their time to apply it.
@@ -90,7 +90,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     store: makeStore({ memory, coherence, now: () => now }),
     memory,
     upstream: { resolve: () => upstream.load() },
-    resting: new Resting(0, () => now),
+    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now: () => now }),
     lifetimes: {
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },

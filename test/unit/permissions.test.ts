@@ -25,7 +25,7 @@ function shownBy(permissions: unknown): boolean[] {
     status: 300,
     body,
     handle: '21.T1/a',
-    headers: new Headers(),
+    headers: {},
     caseSensitive: false,
   });
   const inRefusal = refusal.kind === 'refused' && JSON.stringify(refusal.members).includes('"NOTE"');

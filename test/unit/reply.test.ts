@@ -25,7 +25,7 @@ const ordinary = recordings.filter(
 );
 
 const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
-  readReply({ status, body, handle, headers: new Headers(), caseSensitive: false });
+  readReply({ status, body, handle, headers: {}, caseSensitive: false });
 
 test('every recorded answer about a handle is understood', () => {
   const kinds = new Map<string, number>();

@@ -2,11 +2,11 @@
 import { expect, test } from 'vitest';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { NOW, entryOf } from '../support/store-contract.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const HANDLE = '21.T1/FENCED';
 const now = (): number => NOW;
@@ -24,7 +24,7 @@ function start() {
     store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }) },
-    resting: new Resting(0, now),
+    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
     lifetimes: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
     trustedSince: () => 0,
     refreshAheadMinHits: 0,

@@ -1,13 +1,13 @@
 // A change that cannot be confirmed while Redis is away (redis.writesWithout: refuse) is the matter of who asked for it.
 import { expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { settled } from '../support/manual-clock.js';
 import { NOW, entryOf } from '../support/store-contract.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const HANDLE = '21.T1/unkept';
 const now = (): number => NOW;
@@ -21,7 +21,7 @@ function start(): Resolver<unknown> {
     store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }) },
-    resting: new Resting(0, now),
+    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
     lifetimes: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
     trustedSince: () => 0,
     refreshAheadMinHits: 0,

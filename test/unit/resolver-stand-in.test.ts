@@ -2,12 +2,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { Resting } from '../../src/cache/failure-cache.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { Resolver } from '../../src/resolver/resolver.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const NOW = 1_000_000;
 const now = (): number => NOW;
@@ -25,7 +25,7 @@ function start() {
     store: new TieredStore({ memory: startMemory(), coherence, fenceLifeMs: 1000, now }),
     memory,
     upstream: { resolve: () => world.load() },
-    resting: new Resting(0, now),
+    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
     lifetimes: {
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },

@@ -1,12 +1,12 @@
 // An upstream client before a mocked Handle server that notes every request it gets.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { createAgents } from '../../src/upstream/agent.js';
 import {
   createUpstreamClient,
   type UpstreamClient,
   type UpstreamClientOptions,
 } from '../../src/upstream/client.js';
+import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
 
 export const UPSTREAM = 'http://handle.test:8000';
 
@@ -39,14 +39,19 @@ export function mockUpstream(): MockedUpstream {
 }
 
 export function createClient(changes: Partial<UpstreamClientOptions> = {}): UpstreamClient {
-  const { reads } = createAgents({ url: UPSTREAM, connections: 10 });
   return createUpstreamClient({
+    mirrors: [],
+    failoverAfterMs: 3000,
+    retryAfterMs: 5000,
+    maxPauseMs: 60_000,
+    mirrorLagMs: 60_000,
+    limiter: { concurrency: 64, queue: 1000, waitMs: 2000 },
     pseudonym: 'handle-resolver-proxy',
     url: UPSTREAM,
     timeoutMs: 2000,
     maxBodyBytes: 100_000,
     caseSensitive: false,
-    reads,
+    dispatcher: createNodeHttpDispatcher({ connections: 10 }),
     breaker: { failures: 100, openForMs: 5000 },
     now: Date.now,
     ...changes,

@@ -1,9 +1,9 @@
 // A Handle server that is cut off, slow, or left alone by the caller.
 import nock from 'nock';
 import { expect, test, vi } from 'vitest';
-import type { Asked } from '../../src/upstream/client.js';
+import type { UpstreamCall } from '../../src/upstream/upstream-server.js';
 import { useNock } from '../support/nock.js';
-import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
+import { mockUpstream, resolve, UPSTREAM } from './ask.js';
 
 useNock();
 
@@ -47,26 +47,16 @@ test('an answer that takes too long is a timeout and is asked for once', async (
   });
 });
 
-test('a caller who leaves gets the own reason', async () => {
-  nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
-  const caller = new AbortController();
-  const asked = createClient().resolve({ handle: '21.T1/a', authoritative: false, signal: caller.signal });
-  setImmediate(() => {
-    caller.abort(new Error('gone'));
-  });
-  await expect(asked).rejects.toThrow('gone');
-});
-
 test('each question is reported with its result, duration and second try', async () => {
-  const onAnswer = vi.fn<(asked: Asked) => void>();
+  const onCall = vi.fn<(asked: UpstreamCall) => void>();
   let time = 0;
   const now = (): number => (time += 5);
   failWith('UND_ERR_SOCKET');
   mockUpstream().reply(404, { responseCode: 100 });
-  await resolve('21.T1/a', { onAnswer, now });
+  await resolve('21.T1/a', { onCall, now });
   mockUpstream().reply(200, 'rubbish');
-  await resolve('21.T1/a', { onAnswer, now }).catch(() => undefined);
-  expect(onAnswer.mock.calls).toEqual([
+  await resolve('21.T1/a', { onCall, now }).catch(() => undefined);
+  expect(onCall.mock.calls).toEqual([
     [{ result: 'not-found', durationMs: 5, retried: true }],
     [{ result: 'UPSTREAM_BAD_ANSWER', durationMs: 5, retried: false }],
   ]);

@@ -9,12 +9,20 @@ export const OPEN_FOR_MS = 5000;
 export const FAILURES = 3;
 export const question = { handle: '21.T1/a', authoritative: false };
 
-export function createWatched(): { client: UpstreamClient; states: BreakerState[] } {
+interface Watched {
+  client: UpstreamClient;
+  /** Each change of the breaker. */
+  states: BreakerState[];
+  state: () => BreakerState;
+}
+
+export function createWatched(): Watched {
   const states: BreakerState[] = [];
-  const onBreaker = (state: BreakerState): number => states.push(state);
-  const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS, onBreaker };
+  const onStateChange = (state: BreakerState): number => states.push(state);
+  const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS, onStateChange };
   // Handles that fail are not held back: that is another matter.
-  return { client: createClient({ breaker, retryAfterMs: 0 }), states };
+  const client = createClient({ breaker, retryAfterMs: 0 });
+  return { client, states, state: () => states.at(-1) ?? 'closed' };
 }
 
 export const codeOf = (answer: Promise<unknown>): Promise<string> =>

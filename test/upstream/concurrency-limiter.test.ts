@@ -1,6 +1,6 @@
 // Turns at the Handle server: one record gets a part of them only, and of the line.
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/upstream/concurrency-limiter.js';
+import { ConcurrencyLimiter } from '../../src/upstream/concurrency-limiter.js';
 
 const WAIT_MS = 60_000;
 
@@ -12,26 +12,26 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 test('one key gets an eighth of the turns; others go past those who wait for it', async () => {
-  const gate = createGate({ concurrency: 16, queue: 100, waitMs: WAIT_MS });
-  const turns = await Promise.all([gate.enter('A'), gate.enter('A')]);
-  const third = gate.enter('A');
+  const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, waitMs: WAIT_MS });
+  const turns = await Promise.all([limiter.acquire('A'), limiter.acquire('A')]);
+  const third = limiter.acquire('A');
   expect(await isSettled(third)).toBe(false);
-  const others = await Promise.all(Array.from({ length: 14 }, (_, at) => gate.enter(`B${at}`)));
-  expect(gate.use()).toEqual({ running: 16, waiting: 1 });
-  const another = gate.enter('C');
+  const others = await Promise.all(Array.from({ length: 14 }, (_, at) => limiter.acquire(`B${at}`)));
+  expect(limiter.use()).toEqual({ running: 16, waiting: 1 });
+  const another = limiter.acquire('C');
   others[0]?.();
   expect(await isSettled(another)).toBe(true);
   expect(await isSettled(third)).toBe(false);
   turns[0]();
   expect(await isSettled(third)).toBe(true);
-  expect(gate.use()).toEqual({ running: 16, waiting: 0 });
+  expect(limiter.use()).toEqual({ running: 16, waiting: 0 });
 });
 
 test('every turn that ends goes to the first who may have it, and all are free at the end', async () => {
-  const gate = createGate({ concurrency: 2, queue: 100, waitMs: WAIT_MS });
+  const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, waitMs: WAIT_MS });
   const order: string[] = [];
   const work = (name: string, key?: string): Promise<void> =>
-    gate.run(async () => {
+    limiter.run(async () => {
       order.push(name);
       await new Promise(setImmediate);
     }, key);
@@ -45,23 +45,23 @@ test('every turn that ends goes to the first who may have it, and all are free a
   ]);
   expect([...order].sort()).toEqual(['A1', 'A2', 'A3', 'B1', 'B2', 'none']);
   expect(order.slice(0, 2)).toEqual(['A1', 'B1']);
-  expect(gate.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
 });
 
 test('one key gets half of the line', async () => {
-  const gate = createGate({ concurrency: 1, queue: 4, waitMs: WAIT_MS });
-  const leave = await gate.enter('A');
-  const waiting = [gate.enter('A'), gate.enter('A')];
-  await expect(gate.enter('A')).rejects.toMatchObject({ code: 'OVERLOADED' });
-  waiting.push(gate.enter('B'), gate.enter());
-  await expect(gate.enter('B')).rejects.toMatchObject({ code: 'OVERLOADED' });
+  const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, waitMs: WAIT_MS });
+  const leave = await limiter.acquire('A');
+  const waiting = [limiter.acquire('A'), limiter.acquire('A')];
+  await expect(limiter.acquire('A')).rejects.toMatchObject({ code: 'OVERLOADED' });
+  waiting.push(limiter.acquire('B'), limiter.acquire());
+  await expect(limiter.acquire('B')).rejects.toMatchObject({ code: 'OVERLOADED' });
   leave();
   for (const turn of waiting) (await turn)();
-  expect(gate.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
 });
 
 test('without a key all turns are one line', async () => {
-  const gate = createGate({ concurrency: 4, queue: 4, waitMs: WAIT_MS });
-  await Promise.all(Array.from({ length: 4 }, () => gate.enter()));
-  expect(gate.use()).toEqual({ running: 4, waiting: 0 });
+  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: WAIT_MS });
+  await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+  expect(limiter.use()).toEqual({ running: 4, waiting: 0 });
 });

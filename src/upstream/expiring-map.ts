@@ -1,0 +1,42 @@
+// Map whose entries expire after a fixed time, within bounds: the oldest entry is dropped first.
+
+export interface ExpiringMapOptions {
+  /** 0: nothing is kept. */
+  ttlMs: number;
+  maxEntries: number;
+  now: () => number;
+}
+
+export class ExpiringMap<Value> {
+  readonly #entries = new Map<string, { value: Value; expiresAt: number }>();
+
+  constructor(private readonly options: ExpiringMapOptions) {}
+
+  set(key: string, value: Value): void {
+    const { ttlMs, maxEntries, now } = this.options;
+    // Entries stand in the order of their times, so the expired ones come first.
+    this.#entries.delete(key);
+    if (ttlMs > 0) this.#entries.set(key, { value, expiresAt: now() + ttlMs });
+    for (const [oldest, { expiresAt }] of this.#entries) {
+      if (expiresAt > now() && this.#entries.size <= maxEntries) break;
+      this.#entries.delete(oldest);
+    }
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    return entry !== undefined && entry.expiresAt > this.options.now() ? entry.value : undefined;
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  deleteUnder(prefix: string): void {
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.#entries.delete(key);
+  }
+}

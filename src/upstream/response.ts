@@ -1,0 +1,87 @@
+// A response of a server as it arrived, its JSON, and the error for a response that no Handle server would give.
+import { ServiceError } from '../errors.js';
+import { foldHandle } from '../handle/handle.js';
+import { NestingError, parseJson } from '../handle/json.js';
+
+export interface UpstreamResponse {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+}
+
+/** The members of Handle JSON. */
+export type Members = Record<string, unknown> & { responseCode: number };
+
+/** A header by its name in lower case; several lines of it are one list (RFC 9110 §5.3). */
+export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** @throws ServiceError UPSTREAM_BAD_ANSWER when the body is not Handle JSON */
+export function parseMembers(response: UpstreamResponse): Members {
+  let parsed: unknown;
+  try {
+    parsed = parseJson(response.body);
+  } catch (cause) {
+    throw invalidResponse(cause instanceof NestingError ? cause.message : 'no JSON', response, cause);
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw invalidResponse('no JSON object', response);
+  }
+  const members = parsed as Partial<Members>;
+  if (!Number.isInteger(members.responseCode)) throw invalidResponse('no response code', response);
+  return members as Members;
+}
+
+/** A response about another handle would be cached under the wrong key, or be taken for the result of this write. */
+export function assertHandle(
+  response: UpstreamResponse,
+  { handle: named }: Members,
+  { handle, caseSensitive }: { handle: string; caseSensitive: boolean },
+): void {
+  if (named === undefined) return;
+  const fold = (text: string): string => foldHandle(text, caseSensitive);
+  if (typeof named !== 'string' || fold(named) !== fold(handle)) {
+    throw invalidResponse('a response about another handle', response);
+  }
+}
+
+export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError {
+  const detail = `more than ${maxBodyBytes} bytes (HTTP ${status}); see upstream.maxBodySize`;
+  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail, upstreamStatus: status });
+}
+
+/** The error for a response that no Handle server would give: describes it without giving away any value. */
+export function invalidResponse(reason: string, response: UpstreamResponse, cause?: unknown): ServiceError {
+  const { status, body } = response;
+  const contentType = printable(headerOf(response, 'content-type') ?? 'no content type');
+  const summary = [`HTTP ${status}`, contentType, `${body.length} characters`].join(', ');
+  const text = quotableText(body);
+  const quote = text === '' ? '' : `, "${text}"`;
+  const hint = isRedirect(status) ? '; redirects are not followed, set upstream.url to the target' : '';
+  return new ServiceError('UPSTREAM_BAD_ANSWER', {
+    detail: `${reason} (${summary}${quote})${hint}`,
+    upstreamStatus: status,
+    cause,
+  });
+}
+
+const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
+
+const QUOTED_CHARACTERS = 80;
+
+/** Enough of a page to find 80 characters of text between its tags. */
+const SEARCHED_CHARACTERS = 2000;
+
+/** The visible text of a page. Nothing from the first bracket on: a broken record may hold private values. */
+function quotableText(body: string): string {
+  const [beforeJson = ''] = body.slice(0, SEARCHED_CHARACTERS).split(/[{[]/, 1);
+  return printable(beforeJson.replace(/<[^<>]*>/g, ' '));
+}
+
+const printable = (text: string): string =>
+  text
+    .replace(/[\s\p{C}]+/gu, ' ')
+    .trim()
+    .slice(0, QUOTED_CHARACTERS);

@@ -1,0 +1,91 @@
+// A dispatcher that sends over node:http, which nock replaces: undici's own connections are out of its sight.
+import http from 'node:http';
+import https from 'node:https';
+import { urlToHttpOptions } from 'node:url';
+import type { Dispatcher } from 'undici';
+import type { ClosableDispatcher, ConnectionOptions } from '../../src/upstream/connections.js';
+import { TlsAgent } from '../../src/upstream/write-agent.js';
+
+/** Takes what `createPools` takes, and keeps the same promises as far as tests with nock need them. */
+export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {
+  const options = { keepAlive: true, maxSockets: connections };
+  const agents = { 'http:': new http.Agent(options), 'https:': new TlsAgent(options, trust) };
+  return {
+    dispatch({ origin, path, method, headers, body, reset }, handler) {
+      const { hostname, port, protocol, host } = new URL(String(origin));
+      const isTls = protocol === 'https:';
+      // Looked up at each call: nock replaces it.
+      const { request } = isTls ? https : http;
+      const sent = request({
+        ...urlToHttpOptions(new URL(String(origin))),
+        hostname: hostname.replace(/^\[|\]$/g, ''),
+        port,
+        path,
+        method,
+        headers: [
+          'Host',
+          host,
+          ...(headers as string[]),
+          ...lengthOf(body),
+          ...(reset ? ['Connection', 'close'] : []),
+        ],
+        agent: reset ? freshAgent(isTls, trust) : agents[isTls ? 'https:' : 'http:'],
+      });
+      receive(sent, handler);
+      sent.end(body);
+      return true;
+    },
+    destroy() {
+      for (const agent of Object.values(agents)) agent.destroy();
+      return Promise.resolve();
+    },
+  };
+}
+
+const freshAgent = (isTls: boolean, trust: Pick<ConnectionOptions, 'ca' | 'fingerprint'>): http.Agent =>
+  isTls ? new TlsAgent({ keepAlive: false }, trust) : new http.Agent({ keepAlive: false });
+
+const lengthOf = (body: unknown): string[] =>
+  typeof body === 'string' ? ['Content-Length', String(Buffer.byteLength(body))] : [];
+
+/** Translates the events of node:http into the calls of undici's handler. */
+function receive(sent: http.ClientRequest, handler: Dispatcher.DispatchHandler): void {
+  let isOver = false;
+  const end = (callback: () => void): void => {
+    if (!isOver) callback();
+    isOver = true;
+  };
+  const controller = {
+    aborted: false,
+    paused: false,
+    reason: null as Error | null,
+    pause: () => undefined,
+    resume: () => undefined,
+    abort(reason: Error): void {
+      controller.reason = reason;
+      controller.aborted = true;
+      sent.destroy();
+      fail(reason);
+    },
+  };
+  const fail = (error: Error): void => {
+    end(() => handler.onResponseError?.(controller, error));
+  };
+  sent.on('error', fail);
+  sent.on('upgrade', () => {
+    sent.destroy();
+    fail(Object.assign(new Error('bad upgrade'), { code: 'UND_ERR_SOCKET' }));
+  });
+  sent.on('response', (response) => {
+    const { statusCode = 0, headers, statusMessage } = response;
+    handler.onResponseStart?.(controller, statusCode, headers, statusMessage);
+    response.on('data', (chunk: Buffer) => {
+      if (!isOver) handler.onResponseData?.(controller, chunk);
+    });
+    response.on('error', fail);
+    response.on('end', () => {
+      end(() => handler.onResponseEnd?.(controller, {}));
+    });
+  });
+  handler.onRequestStart?.(controller, {});
+}
