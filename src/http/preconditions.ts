@@ -13,7 +13,7 @@ export interface ConditionHeaders {
 export interface ResourceState {
   method: string;
   exists: boolean;
-  /** Those of all its representations. */
+  /** The tags of all its representations. */
   etags?: readonly string[] | undefined;
   lastModified?: Date | undefined;
 }
@@ -21,18 +21,18 @@ export interface ResourceState {
 export type Verdict = 'pass' | 'not-modified' | 'failed';
 
 /**
- * Judges the conditions of a request in the order of RFC 9110 §13.2.2. Of a handle that does not exist
- * `If-Match` always fails, also for GET and DELETE as in the original.
+ * Evaluates the conditions in the order of RFC 9110 §13.2.2. For a handle that does not exist `If-Match` always
+ * fails, for GET and DELETE too, as in the original service.
  *
- * @throws ServiceError BAD_REQUEST when a header is not a list of entity tags
+ * @throws ServiceError BAD_REQUEST for a header that is not a list of entity tags
  */
 export function evaluatePreconditions(headers: ConditionHeaders, state: ResourceState): Verdict {
-  if (!mayGoOn(headers, state)) return 'failed';
-  if (isNews(headers, state)) return 'pass';
+  if (!isUnchanged(headers, state)) return 'failed';
+  if (isModified(headers, state)) return 'pass';
   return isRead(state) ? 'not-modified' : 'failed';
 }
 
-/** Only where nothing is: the server itself looks and writes in one step, so nothing is read and no lock is needed. */
+/** `If-None-Match: *` of a PUT: the server itself checks and writes in one step, so no read and no lock is needed. */
 export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>): boolean =>
   method === 'PUT' &&
   headers['if-none-match']?.trim() === '*' &&
@@ -42,7 +42,10 @@ export const isCreateOnly = ({ method, headers }: Pick<IncomingMessage, 'method'
 const isRead = ({ method }: ResourceState): boolean => method === 'GET' || method === 'HEAD';
 
 /** If-Match, or If-Unmodified-Since where there is none (§13.1.1, §13.1.4). */
-function mayGoOn(headers: ConditionHeaders, { exists, etags = [], lastModified }: ResourceState): boolean {
+function isUnchanged(
+  headers: ConditionHeaders,
+  { exists, etags = [], lastModified }: ResourceState,
+): boolean {
   const tags = readTags('If-Match', headers['if-match']);
   // Strong comparison: a weak tag equals nothing (§8.8.3.2).
   if (tags !== undefined) return exists && (tags === '*' || tags.some((tag) => etags.includes(tag)));
@@ -51,11 +54,11 @@ function mayGoOn(headers: ConditionHeaders, { exists, etags = [], lastModified }
 }
 
 /** If-None-Match, or for reads If-Modified-Since where there is none (§13.1.2, §13.1.3). */
-function isNews(headers: ConditionHeaders, state: ResourceState): boolean {
+function isModified(headers: ConditionHeaders, state: ResourceState): boolean {
   const { exists, etags = [], lastModified } = state;
   const tags = readTags('If-None-Match', headers['if-none-match']);
   if (tags === '*') return !exists;
-  // Weak comparison: the weakness of either is passed over.
+  // Weak comparison: `W/` is ignored.
   if (tags !== undefined) return !exists || !etags.some((etag) => tags.map(opaque).includes(opaque(etag)));
   const since = isRead(state) ? readDate(headers['if-modified-since']) : undefined;
   return since === undefined || lastModified === undefined || wholeSeconds(lastModified) > since;
@@ -74,7 +77,7 @@ function readTags(name: string, header: string | undefined): '*' | string[] | un
   throw new ServiceError('BAD_REQUEST', { detail: `${name} has to be * or a list of tags in double quotes` });
 }
 
-/** What is not a date is passed over (§13.1.3, §13.1.4). */
+/** An invalid date is ignored (§13.1.3, §13.1.4). */
 function readDate(header: string | undefined): number | undefined {
   const time = Date.parse(header ?? '');
   return Number.isNaN(time) ? undefined : wholeSeconds(new Date(time));

@@ -1,4 +1,4 @@
-// nodelete: a persistent identifier stays, unless the operator has said otherwise.
+// nodelete: which DELETE requests the configuration allows.
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -10,13 +10,13 @@ import { sendReply } from '../http/reply.js';
 import { readHandle } from './resolve.js';
 import { rawHandleOf } from '../http/target.js';
 
-/** What may be deleted, as configured under `deletion`. */
+/** The configuration under `deletion`. */
 export interface DeletionRules {
   /** Whole handles. */
   handles: boolean;
   /** Single values (`?index=`). */
   values: boolean;
-  /** Patterns of handles that may be deleted in any case; `*` stands for any text. */
+  /** Patterns of handles that may always be deleted; `*` matches any text. */
   allowedFor: readonly string[];
 }
 
@@ -25,23 +25,22 @@ export interface DeletionDeps {
   resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
 }
 
-/** Tells whether the rules let a DELETE pass. */
 export function allowsDeletion(
   { handles, values, allowedFor }: DeletionRules,
-  what: 'handle' | 'values',
+  scope: 'handle' | 'values',
   handle: string,
 ): boolean {
-  if (what === 'handle' ? handles : values) return true;
+  if (scope === 'handle' ? handles : values) return true;
   return allowedFor.some((pattern) => matches(pattern, handle));
 }
 
-/** Design decision 11: refused with 403; a handle that does not exist is 404 all the same. */
+/** Design decision 11: 403, and 404 for a handle that does not exist. */
 export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHandler {
   return async function deletionGuard(req: Request, res: Response, next: NextFunction): Promise<void> {
     const context = contextOf(res);
     const handle = readHandle(rawHandleOf(context.target.path) ?? '');
-    const what = readParameters(context.target.query).has('index') ? 'values' : 'handle';
-    if (allowsDeletion(rules, what, handle)) {
+    const scope = readParameters(context.target.query).has('index') ? 'values' : 'handle';
+    if (allowsDeletion(rules, scope, handle)) {
       next();
       return;
     }
@@ -50,7 +49,7 @@ export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHa
     const isMissing = await isNotFound(resolve, handle);
     const [status, members] = isMissing
       ? ([404, { responseCode: RESPONSE_CODE.handleNotFound }] as const)
-      : ([403, { responseCode: RESPONSE_CODE.invalidAdmin, message: MESSAGE[what] }] as const);
+      : ([403, { responseCode: RESPONSE_CODE.invalidAdmin, message: MESSAGE[scope] }] as const);
     const headers = { 'Cache-Control': 'no-store' };
     await sendReply(req, res, {
       status,
@@ -66,7 +65,7 @@ const MESSAGE = {
   values: 'Deletion of values is deactivated on this proxy (nodelete)',
 };
 
-/** When the upstream cannot say, the deletion is refused like that of a handle that exists. */
+/** False when the upstream fails: then the reply is that for a handle that exists. */
 async function isNotFound(resolve: DeletionDeps['resolve'], handle: string): Promise<boolean> {
   const resolution = await resolve(handle, { authoritative: false }).catch(() => undefined);
   return resolution?.kind === 'entry' && resolution.entry.kind === 'not-found';

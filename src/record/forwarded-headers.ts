@@ -1,9 +1,9 @@
-// The headers of a request that is passed on: framing of our own, nothing about the client's connection, and no
-// claims of clients about where a request comes from.
+// The headers of a forwarded request: framing of our own, nothing of the client's connection, and no `X-Forwarded-…`
+// of a client that is not trusted.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 
-/** Headers that speak about one connection only (RFC 9110 §7.6.1). */
+/** Headers of one connection (RFC 9110 §7.6.1). */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -16,10 +16,10 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Computed below, or answered by this server (`Expect`). */
+/** Computed here, or answered by this server (`Expect`). */
 const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via']);
 
-/** A gateway that obeys one of these carries out another request than the one that was judged here. */
+/** A gateway that follows one of these carries out another request than the one that was checked here. */
 const OVERRIDES: ReadonlySet<string> = new Set([
   'x-http-method',
   'x-http-method-override',
@@ -29,7 +29,7 @@ const OVERRIDES: ReadonlySet<string> = new Set([
   'x-rewrite-url',
 ]);
 
-/** Beside `X-Forwarded-…`: what gateways write about their client, and servers behind them believe. */
+/** Like `X-Forwarded-…`: written by gateways about their client, and trusted by servers behind them. */
 const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'cf-connecting-ip',
   'client-cert',
@@ -47,7 +47,7 @@ const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'x-ssl-client-cert',
 ]);
 
-/** What `Connection` cannot name: without it another request would be sent on (RFC 9110 §7.6.1). */
+/** Headers that `Connection` cannot remove: without them it would be another request (RFC 9110 §7.6.1). */
 const END_TO_END: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
 /** Methods whose requests have a length even without a body (RFC 9110 §8.6). */
@@ -62,11 +62,11 @@ export interface ClientRequestHead {
 }
 
 export interface Hop {
-  /** Host and port of the server that it is sent to. */
+  /** Host and port of the upstream server. */
   host: string;
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
-  /** The number of bytes that were read and are sent. */
+  /** Size of the body that is sent. */
   bodyBytes: number;
 }
 
@@ -90,7 +90,7 @@ function endToEndHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHead
     OVERRIDES.has(name) ||
     (!peer.isTrusted && isClientClaim(name)) ||
     (named.has(name) && !END_TO_END.has(name));
-  // Servers that hand headers on as variables (RFC 3875 §4.1.18) know no difference between `_` and `-`.
+  // Servers that pass headers on as variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => !isDropped(name) && !isDropped(name.replaceAll('_', '-'))),
   );
@@ -103,7 +103,7 @@ export function connectionOptions({ connection = '' }: IncomingHttpHeaders): Rea
 
 const isClientClaim = (name: string): boolean => name.startsWith('x-forwarded-') || CLIENT_CLAIMS.has(name);
 
-/** `X-Forwarded-…` of our own; a trusted proxy's chain is kept and gets longer. */
+/** Our own `X-Forwarded-…`, appended to the chain of a trusted proxy. */
 function forwardingHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
   const { host } = headers;
   const before: IncomingHttpHeaders = peer.isTrusted ? headers : {};

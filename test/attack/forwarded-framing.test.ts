@@ -86,7 +86,7 @@ test.each(WAYS)('%s without a body has no framing but that of its method', async
   ]);
 });
 
-test('Connection does not take away who asks', async () => {
+test('Connection cannot remove Authorization', async () => {
   const { upstream, url } = await startBoth();
   const taking = 'Connection: close, authorization, Cookie, host, via\r\nCookie: a=b\r\nVia: 1.1 before\r\n';
   await exchange(url, `GET /api/site HTTP/1.1\r\n${HOST}${AUTHORIZATION}${taking}\r\n`);
@@ -148,14 +148,14 @@ test('1,000 header fields are served', async () => {
   expect(upstream.requests[0]).toMatchObject({ body: '[]', headers: { a996: [''] } });
 });
 
-test('a flood of header fields waits for the answers before it', async () => {
+test('a request with too many header fields waits for the responses before it', async () => {
   const { url } = await startBoth();
   const first = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n[]`;
   const { answers } = await exchange(url, `${first}GET ${HANDLE} HTTP/1.1\r\n${HOST}${fields(2000)}\r\n`);
   expect(answers.map(({ status }) => status)).toEqual([200, 431]);
 });
 
-test('an expectation that nobody knows before a flood of header fields is 431, without one it is 417', async () => {
+test('an unknown Expect is 417, with too many header fields 431', async () => {
   const { url, upstream } = await startBoth();
   const head = `PUT ${HANDLE} HTTP/1.1\r\n${HOST}Expect: x\r\n`;
   const flooded = await exchange(url, `${head}${fields(2000)}${LENGTH}\r\n${SMUGGLED}`);

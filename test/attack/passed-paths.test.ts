@@ -75,7 +75,7 @@ const SPELLINGS = [
 const PLACES = ['/api/sessions', '/api/site', '/api/prefixes', '/api/verifications/x', '/hrls/handles'];
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
-test.each(SPELLINGS)('%j in a path that is passed on is 400', async (spelling) => {
+test.each(SPELLINGS)('%j in a forwarded path is 400', async (spelling) => {
   const { upstream, send } = await startBoth();
   for (const place of PLACES) {
     for (const method of ['GET', 'DELETE']) {

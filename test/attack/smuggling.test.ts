@@ -47,7 +47,7 @@ test.each<[string, string]>([
   }
 });
 
-test('chunk extensions and trailers are read as what they are, and not sent on', async () => {
+test('chunk extensions and trailers are parsed and not forwarded', async () => {
   const { url } = await startProxy({ UPSTREAM_URL: demo.url });
   const body = `2;ext="a;b"\r\n[]\r\n0;last\r\nX-Trailer: GET /api/handles/21.T11998/hidden HTTP/1.1\r\n\r\n`;
   const put = `${line('PUT')}${HOST}${chunked}Content-Type: application/json\r\n\r\n${body}`;

@@ -56,7 +56,7 @@ async function beginToRead(url: string): Promise<Socket> {
   return socket;
 }
 
-test('who reads nothing gives the turn to those who wait for one, and is cut', async () => {
+test('a client that reads nothing is cut when other requests wait for its place', async () => {
   const proxy = await startProxy({ ...env, UPSTREAM_QUEUE_TIMEOUT: '2s' });
   const idle = await beginToRead(proxy.url);
   expect((await proxy.ask(SITE)).status).toBe(200);
@@ -64,7 +64,7 @@ test('who reads nothing gives the turn to those who wait for one, and is cut', a
   idle.destroy();
 });
 
-test('who reads whatever comes is not cut, however long that takes', async () => {
+test('a client that reads everything is not cut, however long the response takes', async () => {
   piecesEveryMs = 60;
   const proxy = await startProxy(env);
   const list = proxy.ask('/api/handles?prefix=21.T11998');
@@ -74,7 +74,7 @@ test('who reads whatever comes is not cut, however long that takes', async () =>
   piecesEveryMs = undefined;
 });
 
-test('who reads a record a little at a time is cut after server.answerTimeout', async () => {
+test('a client that reads slowly is cut after server.answerTimeout', async () => {
   const demo = await startDemoServer();
   demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
   const proxy = await startProxy({ UPSTREAM_URL: demo.url, SERVER_ANSWER_TIMEOUT: '300ms' });

@@ -1,4 +1,4 @@
-// Requests with credentials always travel; nothing they bring back is kept, nothing kept is shown to them.
+// Requests with credentials are always forwarded: never answered from the cache, never stored.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -45,7 +45,7 @@ describe('a GET', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('with a wrong password is 401 even for a record that is kept', async () => {
+  test('with a wrong password is 401 even for a cached record', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -60,7 +60,7 @@ describe('a GET', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('with credentials gets no record that is kept when the upstream fails', async () => {
+  test('with credentials gets no stale record when the upstream fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -69,7 +69,7 @@ describe('a GET', () => {
     expect([answer.status, answer.text]).toEqual([500, '{"responseCode":2}']);
   });
 
-  test('with a condition is not answered from what is kept', async () => {
+  test('with a condition is not answered from the cache', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const { headers } = await proxy.ask(PATH);
@@ -79,7 +79,7 @@ describe('a GET', () => {
   });
 });
 
-test('HEAD with credentials travels as HEAD', async () => {
+test('HEAD with credentials is forwarded as HEAD', async () => {
   const sent = mockWrites(
     { status: 200, rawHeaders: ['Content-Type', 'application/json', 'Content-Length', '99'] },
     { methods: ['HEAD'] },

@@ -1,4 +1,4 @@
-// Everything else that a Handle server offers under /api is passed on and never kept.
+// The other endpoints of a Handle server under /api are passed through and never cached.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -17,7 +17,7 @@ describe.each([
   ['PUT', '/api/sessions/this'],
   ['DELETE', '/api/sessions/this'],
 ])('%s %s', (method, target) => {
-  test('is passed on with credentials, asked every time, kept nowhere', async () => {
+  test('is forwarded with credentials on every request and never cached', async () => {
     const sent = mockWrites(jsonAnswer(200, { responseCode: 1, sessionId: '1x' }), { methods: [method] });
     const proxy = await startProxy();
     const headers = { Authorization: 'Handle sessionId="1x"', 'X-Requested-With': 'XMLHttpRequest' };
@@ -33,7 +33,7 @@ describe.each([
   });
 });
 
-test('nothing else is passed on', async () => {
+test('no other path is forwarded', async () => {
   const sent = mockWrites(undefined, { methods: ['GET', 'POST', 'PUT'], path: /^/ });
   const proxy = await startProxy({ REDIRECT_ENABLED: 'false' });
   for (const target of ['/api/foo', '/api', '/api/sitemap', '/apis/site', '/api/v3', '/hrls/handles']) {

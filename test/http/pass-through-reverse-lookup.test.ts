@@ -1,4 +1,4 @@
-// pyhandle and B2HANDLE search with /hrls/handles: passed on to the service that is configured for it.
+// pyhandle and B2HANDLE search with /hrls/handles: forwarded to the configured service.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -8,12 +8,12 @@ useNock();
 
 const TARGET = '/hrls/handles?URL=*&limit=10&prefix=21.T11998';
 
-test('is 404 when there is none', async () => {
+test('is 404 when none is configured', async () => {
   const proxy = await startProxy();
   expect((await proxy.ask(TARGET)).status).toBe(404);
 });
 
-test('goes with credentials to the service, not to the Handle server, and is not kept', async () => {
+test('goes with credentials to the service, not to the Handle server, and is not cached', async () => {
   const answer = { status: 200, body: '["21.T11998/A"]', rawHeaders: ['Content-Type', 'application/json'] };
   const origin = 'http://reverse.test:8080';
   const sent = mockWrites(answer, { methods: ['GET'], origin, path: /^\/hrls/ });

@@ -22,7 +22,7 @@ async function statusesFrom(...addresses: string[]): Promise<number[]> {
   return statuses;
 }
 
-test('one too many is 429 with Retry-After, kept by nobody, and nobody is asked for it', async () => {
+test('a request above the limit is 429 with Retry-After, not cached, and not forwarded', async () => {
   const proxy = await start();
   for (let count = 0; count < 2; count++) await proxy.ask(PATH);
   demo.reset();
@@ -37,7 +37,7 @@ test('one too many is 429 with Retry-After, kept by nobody, and nobody is asked 
   expect(demo.asked).toBe(0);
 });
 
-test('hits count like other requests, and after a minute all is well again', async () => {
+test('hits count like other requests, and the count starts anew after a minute', async () => {
   const proxy = await start();
   await proxy.ask(PATH);
   expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
@@ -84,12 +84,12 @@ test('a trusted proxy with a port beside its address is trusted', async () => {
   ]);
 });
 
-test('what stands before the address a trusted proxy tells is not believed', async () => {
+test('only the address that a trusted proxy appended counts', async () => {
   const made = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((forged) => `${forged}, 198.51.100.7, 10.0.0.1`);
   expect(await statusesFrom(...made)).toEqual([200, 200, 429]);
 });
 
-test('without trusted proxies nobody can count as another', async () => {
+test('without trusted proxies X-Forwarded-For is ignored', async () => {
   const proxy = await start();
   for (const address of ['192.0.2.1', '192.0.2.2']) await askFrom(proxy, address);
   expect((await askFrom(proxy, '192.0.2.3')).status).toBe(429);

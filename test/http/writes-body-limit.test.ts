@@ -1,4 +1,4 @@
-// A body over http.maxBodySize is refused, and nothing is forgotten for it.
+// A body over http.maxBodySize is refused and invalidates nothing.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -14,7 +14,7 @@ describe.each([
   ['with its length declared', (bytes: number) => ({ 'Content-Length': String(bytes) })],
   ['in chunks', () => ({ 'Transfer-Encoding': 'chunked' })],
 ])('a body %s', (_how, headers) => {
-  test('of 1 MiB is sent on', async () => {
+  test('of 1 MiB is forwarded', async () => {
     const sent = mockWrites();
     const proxy = await startProxy();
     const answer = await proxy.ask(PATH, { method: 'PUT', headers: headers(MIB), body: body(MIB) });
@@ -36,7 +36,7 @@ describe.each([
   });
 });
 
-test('the limit holds for what is passed through, too', async () => {
+test('the limit holds for pass-through requests, too', async () => {
   const sent = mockWrites();
   const proxy = await startProxy();
   expect((await proxy.ask('/api/sessions', { method: 'POST', body: body(MIB + 1) })).status).toBe(413);

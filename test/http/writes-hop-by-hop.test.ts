@@ -1,4 +1,4 @@
-// Headers about one connection stay on it, and the next server learns who stands in between (RFC 9110 §7.6).
+// Hop-by-hop headers are removed both ways; Via and X-Forwarded-* are added (RFC 9110 §7.6).
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { useNock } from '../support/nock.js';
@@ -19,7 +19,7 @@ const CONNECTION_HEADERS = {
   Upgrade: 'h2c',
 };
 
-test('what the caller says about its connection is not sent on', async () => {
+test('hop-by-hop headers of the request are not forwarded', async () => {
   const sent = mockWrites();
   const proxy = await startProxy();
   await proxy.ask(PATH, { method: 'PUT', headers: { ...CONNECTION_HEADERS, 'X-Kept': 'yes' }, body: '[]' });
@@ -39,7 +39,7 @@ test('what the caller says about its connection is not sent on', async () => {
   expect(headers['x-kept']).toBe('yes');
 });
 
-test('what the upstream says about its connection is not handed back', async () => {
+test('hop-by-hop headers of the response are not relayed', async () => {
   mockWrites({
     status: 200,
     rawHeaders: [
@@ -63,7 +63,7 @@ test('what the upstream says about its connection is not handed back', async () 
   expect(headers['x-kept']).toBe('yes');
 });
 
-test('Connection cannot take away what the write is made of', async () => {
+test('Connection cannot remove end-to-end headers that we need', async () => {
   const sent = mockWrites();
   const proxy = await startProxy();
   const headers = { Connection: 'Content-Type, Content-Length', 'Content-Type': 'application/json' };
@@ -71,7 +71,7 @@ test('Connection cannot take away what the write is made of', async () => {
   expect(sent[0]?.body).toBe('[1]');
 });
 
-test('Via names us, after whoever was named before', async () => {
+test('Via is appended to that of the request', async () => {
   const sent = mockWrites();
   const upstream = mockUpstream();
   const proxy = await startProxy();
@@ -95,7 +95,7 @@ const CLAIMS = {
 };
 const OURS = /^(::ffff:)?127\.0\.0\.1$/;
 
-test('X-Forwarded-* name the peer, whatever a client that is not trusted says', async () => {
+test('X-Forwarded-* of an untrusted client are replaced', async () => {
   const sent = mockWrites();
   const proxy = await startProxy();
   const { host, port } = new URL(proxy.url);
@@ -114,7 +114,7 @@ test('X-Forwarded-* name the peer, whatever a client that is not trusted says', 
   }
 });
 
-test('the chain of a trusted proxy is kept and gets longer', async () => {
+test('X-Forwarded-* of a trusted proxy are kept and appended to', async () => {
   const sent = mockWrites();
   const proxy = await startProxy({ HTTP_TRUSTED_PROXIES: 'loopback' });
   await proxy.ask(PATH, { method: 'PUT', headers: CLAIMS });
@@ -128,7 +128,7 @@ test('the chain of a trusted proxy is kept and gets longer', async () => {
   });
 });
 
-test('a reload changes who is trusted', async () => {
+test('a reload changes the trusted proxies', async () => {
   const sent = mockWrites();
   const proxy = await startProxy();
   const config = (proxies: string | null) =>
@@ -153,7 +153,7 @@ test.each(['X-HTTP-Method-Override', 'X_HTTP_Method_Override', 'X-Original-URL',
   },
 );
 
-test('an answer that came by HTTP/1.0 ways is handed back like any other', async () => {
+test('an HTTP/1.0 response is relayed', async () => {
   mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), rawHeaders: ['Connection', 'close'] });
   const proxy = await startProxy();
   expect((await proxy.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(200);

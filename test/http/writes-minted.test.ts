@@ -1,4 +1,4 @@
-// A handle whose suffix the upstream chose: nobody is told any more that it does not exist.
+// A handle with a minted suffix: a cached not-found entry of its name is invalidated.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -49,7 +49,7 @@ test.each([
   expect([answer.status, answer.text]).toEqual([201, body]);
 });
 
-test('a refusal to mint is handed back and changes nothing', async () => {
+test('a refusal to mint is relayed and invalidates nothing', async () => {
   const body = '{"responseCode":402}';
   const { upstream, proxy } = await notFoundBefore(minting(body, 401));
   const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });

@@ -1,4 +1,4 @@
-// Never a redirect on a write: clients turn it into a GET, and the write is lost without a word.
+// No redirect of our own on a write: clients turn it into a GET, and the write is lost silently.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -9,7 +9,7 @@ useNock();
 
 const env = { DELETION_HANDLES: 'true' };
 
-test.each([301, 302, 303, 307, 308])('the upstream’s own %i is handed back, not followed', async (status) => {
+test.each([301, 302, 303, 307, 308])('a %i of the upstream is relayed, not followed', async (status) => {
   const location = 'https://upstream.test:8000/elsewhere';
   const sent = mockWrites({ status, rawHeaders: ['Location', location] });
   const proxy = await startProxy(env);

@@ -1,4 +1,4 @@
-// nodelete: persistent identifiers stay unless the operator has said otherwise.
+// nodelete: deletion is refused unless the configuration allows it.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -54,7 +54,7 @@ describe('a DELETE', () => {
     expect(sent).toEqual([]);
   });
 
-  test('that is refused answers in the form the caller asked for', async () => {
+  test('that is refused honours pretty and callback', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(`${PATH}?callback=f`, { method: 'DELETE' });
@@ -73,7 +73,7 @@ describe('a DELETE', () => {
   });
 });
 
-describe('what may be deleted is configured:', () => {
+describe('the configuration allows deletion:', () => {
   test.each([
     [{ DELETION_HANDLES: 'true' }, [PATH]],
     [{ DELETION_VALUES: 'true' }, [VALUES]],

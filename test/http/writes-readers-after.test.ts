@@ -1,4 +1,4 @@
-// What readers see after a write, and how often the upstream is asked for it.
+// Reads after a write, and the number of upstream loads.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -58,7 +58,7 @@ async function writeAfterRead(answer: WriteAnswer, method: string): Promise<Writ
 }
 
 describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
-  test.each(success)('that was answered %s is asked for anew, once', async (_what, answer) => {
+  test.each(success)('answered %s is loaded again, once', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, method);
     upstream.answers(fresh);
     for (const target of [PATH, `${PATH}?type=URL`, '/api/handles/21.t11998%2FABC?pretty']) {
@@ -122,7 +122,7 @@ describe('a record whose write', () => {
     },
   );
 
-  test.each(unknown)('ended with %s is asked for anew, at every question', async (_what, answer) => {
+  test.each(unknown)('ended with %s is loaded again on every read', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
     expect((await proxy.ask(PATH)).text).toContain('/old');
     upstream.answers(fresh);
@@ -169,7 +169,7 @@ test('a handle that was not found is found as soon as it is created', async () =
   expect((await proxy.ask(PATH)).status).toBe(200);
 });
 
-test('with a case-sensitive upstream only the handle as it is spelled is forgotten', async () => {
+test('with a case-sensitive upstream only the exact handle is invalidated', async () => {
   const upstream = mockUpstream((target) =>
     recordOf([urlValue('https://example.org/')], `21.T11998/${target.slice(-3)}`),
   );

@@ -1,4 +1,4 @@
-// A client that leaves does not take its write along; one that leaves half-way has written nothing.
+// A write whose client leaves is completed; without its whole body nothing is written.
 import '../support/real-sockets.js';
 import { beforeEach, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -34,7 +34,7 @@ test.each([
   ['hangs up', (socket: { end: () => unknown }) => socket.end()],
   ['resets the connection', (socket: { resetAndDestroy: () => unknown }) => socket.resetAndDestroy()],
 ])(
-  'a client that %s once its body is sent has written, and nobody sees the old record',
+  'a client that %s once its body is sent has written, and no reader sees the old record',
   async (_how, leave) => {
     const proxy = await startAndRead();
     demo.delay(50);
@@ -67,7 +67,7 @@ test('a client that leaves while its write waits for a connection has written', 
   await expect.poll(async () => (await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
 });
 
-test('a client that leaves in the middle of its body has written nothing, and nobody was asked', async () => {
+test('a client that leaves in the middle of its body has written nothing, and nothing was forwarded', async () => {
   const proxy = await startAndRead();
   const socket = await openSocket(proxy.url);
   const body = numberedBody(2);
@@ -80,7 +80,7 @@ test('a client that leaves in the middle of its body has written nothing, and no
   expect(demo.askedFor(HANDLE)).toBe(1);
 });
 
-test('a client that stops in the middle of its body gets 408, and nothing is forgotten', async () => {
+test('a client that stops in the middle of its body gets 408, and nothing is invalidated', async () => {
   const proxy = await startAndRead({ SERVER_HEADERS_TIMEOUT: '1s', SERVER_REQUEST_TIMEOUT: '1s' });
   const body = numberedBody(2);
   const { answers } = await exchange(proxy.url, headOf(body.length) + body.slice(0, 20));

@@ -1,4 +1,4 @@
-// A client that says it sends no more (FIN, as `nc -N` does) still listens: it gets its answers.
+// A half-closed client (FIN, as `nc -N` sends) still gets its responses.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -80,7 +80,7 @@ describe('a client that has ended its side gets the answer', () => {
     expect(received).toContain('example.org/3"');
   });
 
-  test('when it ends its side while the Handle server is asked', async () => {
+  test('when it ends its side during an upstream request', async () => {
     const proxy = await startWithHit();
     demo.hold.begin('GET');
     const socket = await openSocket(proxy.url);

@@ -1,4 +1,4 @@
-// Requests for another protocol: it is not offered, and no answer is ever lost or taken for another one.
+// Upgrade and CONNECT are not offered, and no response is lost or mixed up.
 import '../support/real-sockets.js';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
@@ -64,7 +64,7 @@ describe.each(['1.1', '1.0'])('in HTTP/%s', (version) => {
       },
     );
 
-    test('with a body is carried out as what it is', async () => {
+    test('with a body is handled without the upgrade', async () => {
       const proxy = await startWithHit();
       const body = numberedBody(7);
       const put = request(`PUT ${pathOf('upgraded')}`, {

@@ -50,28 +50,28 @@ test.each([
   expect(numberIn(await proxy.ask(PATH))).toBe(2);
 });
 
-test('an answer whose body stalls is cut at the time limit, and the record is asked for anew', async () => {
+test('a response whose body stalls is cut at the time limit, and the record is loaded again', async () => {
   const proxy = await startAndRead({ UPSTREAM_WRITE_TIMEOUT: '100ms' });
   demo.fail('stall', { times: 1 });
   await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
   expect(numberIn(await proxy.ask(PATH))).toBe(2);
 });
 
-test('an answer that breaks off does not become a whole one, and the record is asked for anew', async () => {
+test('a response that breaks off is not completed, and the record is loaded again', async () => {
   const proxy = await startAndRead();
   demo.fail('cut', { times: 1 });
   await expect(putNumbered(proxy.url, PATH, 2)).rejects.toThrow();
   expect(numberIn(await proxy.ask(PATH))).toBe(2);
 });
 
-test('an answer with the minted name that breaks off is 502', async () => {
+test('a response with the minted name that breaks off is 502', async () => {
   const proxy = await startAndRead();
   demo.fail('cut', { times: 1 });
   const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix', 2);
   expect(answer.status).toBe(502);
 });
 
-test('an upstream that is not there is 502, and what is kept is served on', async () => {
+test('an unreachable upstream is 502, and cached records are still served', async () => {
   const own = await startDemoServer();
   own.put(HANDLE, numbered(1));
   const proxy = await startProxy({ UPSTREAM_URL: own.url });

@@ -1,4 +1,4 @@
-// Where one request ends and the next begins is the same for the upstream as for us, whatever is sent.
+// Framing: the upstream sees the same request boundaries as this proxy, whatever a client sends.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, createServer } from 'node:http';
@@ -77,7 +77,7 @@ test.each([
   expect(received).toEqual([]);
 });
 
-test('a body without a type or a length is sent on as it is', async () => {
+test('a body without a type or a length is forwarded unchanged', async () => {
   const { url, received } = await startUpstream();
   const proxy = await startProxy({ UPSTREAM_URL: url });
   const bytes = Buffer.concat([
@@ -88,7 +88,7 @@ test('a body without a type or a length is sent on as it is', async () => {
   expect(Buffer.from(received[0]!.body, 'latin1')).toEqual(bytes.subarray(-4));
 });
 
-test('a request line in absolute form is sent on without its origin (RFC 9112 §3.2.2)', async () => {
+test('a request line in absolute form is forwarded without its origin (RFC 9112 §3.2.2)', async () => {
   const { url, received } = await startUpstream();
   const proxy = await startProxy({ UPSTREAM_URL: url });
   const head = `PUT http://resolver.example${PATH}?index=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
@@ -111,7 +111,7 @@ test('Expect: 100-continue is answered before the body is sent', async () => {
   expect(received[0]?.headers).not.toHaveProperty('expect');
 });
 
-test('writes one after the other use one connection to the upstream', async () => {
+test('successive writes reuse one upstream connection', async () => {
   const { url, received } = await startUpstream();
   const proxy = await startProxy({ UPSTREAM_URL: url });
   for (let count = 0; count < 3; count++) await proxy.ask(PATH, { method: 'PUT', body: '[]' });

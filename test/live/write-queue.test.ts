@@ -18,7 +18,7 @@ test('they are all carried out, with all that we add to them', async () => {
   for (const [at, path] of paths.entries()) expect(numberIn(await proxy.ask(path))).toBe(at + 1);
 });
 
-test('a body in chunks that is too large is refused before it is anybody’s turn', async () => {
+test('a chunked body that is too large is refused before it takes a place', async () => {
   const proxy = await startProxy({
     UPSTREAM_URL: demo.url,
     UPSTREAM_CONNECTIONS: '1',

@@ -53,12 +53,12 @@ describe('framing', () => {
 });
 
 describe('Connection', () => {
-  test('takes away what it names', () => {
+  test('removes the headers that it names', () => {
     const headers = { connection: 'X-Mine ,keep-alive', 'x-mine': '1', 'keep-alive': '2', 'x-kept': '3' };
     expect(sent({ method: 'GET', headers })).toEqual({ ...BARE, 'x-kept': '3' });
   });
 
-  test('cannot take away who asks, nor where from', () => {
+  test('cannot remove Authorization, nor X-Forwarded-*', () => {
     const connection = 'authorization, COOKIE, host, via, x-forwarded-for, x-forwarded-host, content-length';
     const headers = { connection, authorization: 'Basic x', cookie: 'a=b', via: '1.0 before', host: 'me:8' };
     expect(sent({ method: 'PUT', headers }, 3)).toEqual({
@@ -100,7 +100,7 @@ describe('what a client says about where a request comes from', () => {
     });
   });
 
-  test('a trusted proxy that says nothing has no Forwarded made up for it', () => {
+  test('no Forwarded is added for a trusted proxy without one', () => {
     const peer = { address: '192.0.2.9', isTrusted: true };
     expect(sent({ method: 'GET', peer })).toEqual({ ...BARE, 'x-forwarded-for': '192.0.2.9' });
   });

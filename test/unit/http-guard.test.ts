@@ -1,4 +1,4 @@
-// Whatever a request listener fails by is a 500 for its own request.
+// An uncaught error in a request listener is the 500 of its own request.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -59,7 +59,7 @@ const FAILING: [string, Failing][] = [
 ];
 
 test.each(FAILING)(
-  'a listener that %s: 500, reported once, and the connection goes on',
+  'a listener that %s: 500, reported once, and the connection stays open',
   async (_how, listener) => {
     const { url, reported } = await startGuarded(listener);
     const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
@@ -76,7 +76,7 @@ test.each(FAILING)(
   },
 );
 
-test('an answer that has begun is cut off', async () => {
+test('a response that has begun is cut off', async () => {
   const { url, reported } = await startGuarded((_req, res) => {
     res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
       res.emit('half');
@@ -87,7 +87,7 @@ test('an answer that has begun is cut off', async () => {
   expect(reported).toEqual([boom]);
 });
 
-test('an answer that has been sent stays, and the connection goes on', async () => {
+test('a response that has been sent stays, and the connection stays open', async () => {
   const { url, reported } = await startGuarded((_req, res) => {
     res.end('whole');
     throw boom;
@@ -97,7 +97,7 @@ test('an answer that has been sent stays, and the connection goes on', async () 
   expect(reported).toEqual([boom, boom]);
 });
 
-test('an error of the catalogue was reported where it was made', async () => {
+test('a ServiceError is not reported again', async () => {
   const { url, reported } = await startGuarded(() => {
     throw new ServiceError('INTERNAL', { cause: boom });
   });

@@ -1,4 +1,4 @@
-// The upstream's answer to a write reaches the caller as it is.
+// The upstream's response to a write is relayed unchanged.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -41,8 +41,8 @@ function valuesOf(rawHeaders: string[], name: string): string[] {
   return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
 }
 
-describe('a write is answered', () => {
-  test.each(answers)('%s, just as the upstream did', async (_what, answer) => {
+describe('the response to a write is relayed', () => {
+  test.each(answers)('%s', async (_what, answer) => {
     const sent = mockWrites(answer);
     const proxy = await startProxy({ DELETION_HANDLES: 'true' });
     for (const method of ['PUT', 'DELETE', 'POST']) {
@@ -56,7 +56,7 @@ describe('a write is answered', () => {
   });
 });
 
-test('no cache keeps the answer to a write', async () => {
+test('the response to a write carries Cache-Control: no-store', async () => {
   mockWrites({
     ...jsonAnswer(200, { responseCode: 1 }),
     rawHeaders: ['Cache-Control', 'public, max-age=60'],
@@ -78,7 +78,7 @@ test.each(['ECONNRESET', 'EPIPE'])('a connection that breaks (%s) is 502', async
   expect(sent, 'a write is never sent twice').toHaveLength(1);
 });
 
-test('scripts of other origins may read the answer and its challenges', async () => {
+test('CORS lets scripts read the response and its challenges', async () => {
   mockWrites({ status: 401, rawHeaders: CHALLENGES });
   const proxy = await startProxy();
   const { headers } = await proxy.ask(PATH, { method: 'PUT', headers: { Origin: 'https://app.example' } });

@@ -1,4 +1,4 @@
-// A write reaches the upstream byte for byte: path, query, headers and body.
+// A write is forwarded byte for byte: path, query, headers and body.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
