@@ -8,7 +8,7 @@ import express, {
 } from 'express';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
-import type { Readiness } from '../observe/readiness.js';
+import type { Readiness } from '../observe/health.js';
 import { createApi } from './api.js';
 import type { Operations } from './operations.js';
 import { sendProblem } from './problem.js';

@@ -1,5 +1,5 @@
 // Statistics of the instance: merges the reports of its processes.
-import type { ActivityReport, Second, SeenError, UpstreamSecond } from '../observe/activity.js';
+import type { ActivityReport, Second, RecentError, UpstreamSecond } from '../observe/activity.js';
 import { type Percentiles, percentiles } from '../observe/latency.js';
 import { type Ranked, mergeRanked } from '../observe/top-list.js';
 
@@ -45,7 +45,7 @@ interface RequestStatistics {
   };
   topHandles: Ranked[];
   topMisses: Ranked[];
-  recentErrors: SeenError[];
+  recentErrors: RecentError[];
   /** One point per second of the last minute, oldest first. */
   history: HistoryPoint[];
 }

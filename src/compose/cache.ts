@@ -23,7 +23,7 @@ export function makeCache(
       metrics.entryEvicted(store);
     },
     onRedisState(state) {
-      metrics.redisIs(state);
+      metrics.redisChanged(state);
       if (state === 'up') logger.info('redis is connected');
       else {
         logger.warn('redis is away: answering from memory and upstream');

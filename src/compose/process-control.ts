@@ -3,7 +3,7 @@ import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operation
 import type { Cache } from '../cache/cache.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
-import type { EventLoop } from '../observe/event-loop.js';
+import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { LimiterUse } from '../upstream/concurrency-limiter.js';
 import type { Parts } from './parts.js';

@@ -18,8 +18,8 @@ export function makeUpstream(
     config.upstream;
   const mirrors = config.upstream.mirrors ?? [];
   for (const server of [upstreamUrl, ...mirrors]) {
-    metrics.breakerIs('closed', server);
-    activity.breakerIs('closed', server);
+    metrics.breakerChanged('closed', server);
+    activity.breakerChanged('closed', server);
   }
   return createUpstreamClient({
     url: upstreamUrl,
@@ -39,8 +39,8 @@ export function makeUpstream(
       openForMs: breaker.openFor,
       onStateChange(state, server) {
         const shown = state === 'open' ? 'open' : 'closed';
-        metrics.breakerIs(shown, server);
-        activity.breakerIs(shown, server);
+        metrics.breakerChanged(shown, server);
+        activity.breakerChanged(shown, server);
         if (state === 'open') activity.failed(`${server} failed repeatedly: its breaker is open`);
         logger.warn({ breaker: state, server }, `upstream breaker is ${state}`);
       },

@@ -1,13 +1,13 @@
-// What happens now, for an operator who looks: the last minute second by second, what is asked for most, errors.
+// Activity for `/stats` and the status page: the last minute by second, top handles, recent errors.
 import { BUCKET_COUNT, bucketOf } from './latency.js';
 import { type Ranked, TopList } from './top-list.js';
 
-/** One second; `second` since the epoch. */
+/** The requests of one second; `second` since the epoch. */
 export interface Second {
   second: number;
-  /** Requests by what became of them. */
+  /** Requests by result. */
   results: Record<string, number>;
-  /** Counts by bucket, see latency.ts. */
+  /** Histogram, see latency.ts. */
   latency: number[];
 }
 
@@ -17,7 +17,7 @@ export interface UpstreamSecond {
   upstreamFailures: number;
 }
 
-export interface SeenError {
+export interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;
@@ -28,51 +28,47 @@ export interface ActivityReport {
   /** Since the start. */
   results: Record<string, number>;
   upstream: { requests: number; failures: number };
-  /** The last minute, oldest first; seconds in which nothing happened are left out. */
+  /** The last minute, oldest first, without idle seconds. */
   seconds: Second[];
   upstreamSeconds: UpstreamSecond[];
   topHandles: Ranked[];
   topMisses: Ranked[];
-  errors: SeenError[];
-  /** State by server. */
+  errors: RecentError[];
+  /** Circuit breaker state by server. */
   breakers: Record<string, string>;
 }
 
 export interface Activity {
-  /** For the hot path: costs an increment. */
+  /** Counts a cache hit; costs an increment. */
   hit: (handle: string) => void;
   answered: (request: { handle: string | undefined; result: string; ms: number }) => void;
   upstreamAnswered: (answer: { isFailure: boolean; ms: number }) => void;
-  /** Anything but `open` lets questions through. */
-  breakerIs: (state: string, server: string) => void;
+  breakerChanged: (state: string, server: string) => void;
   failed: (message: string) => void;
   report: () => ActivityReport;
   close: () => void;
 }
 
 const WINDOW_SECONDS = 60;
-const MOST_ERRORS = 20;
-const MOST_RANKED = 50;
-const GATHER_MS = 1000;
-/**
- * Of the hits of a second so many are told apart by handle, and of the rest each sixteenth, for sixteen: to write
- * down each of a hundred thousand handles costs a twentieth of an answer.
- */
-const MOST_EXACT = 1000;
+const MAX_ERRORS = 20;
+const MAX_RANKED = 50;
+const FLUSH_MS = 1000;
+/** Hits are tracked by handle exactly for the first 1,000 per second, then 1 in 16, weighted 16. */
+const MAX_EXACT = 1000;
 const SAMPLE = 16;
 
 export function createActivity(now: () => number): Activity {
   const requests = createRequestTally(now);
-  const others = createOtherTally(now);
+  const upstream = createUpstreamTally(now);
   const startedAt = now();
-  const timer = setInterval(requests.gather, GATHER_MS).unref();
+  const timer = setInterval(requests.flush, FLUSH_MS).unref();
   return {
     hit: requests.hit,
     answered: requests.answered,
-    ...others.told,
+    ...upstream.recorders,
     report() {
-      requests.gather();
-      return { startedAt, ...requests.report(), ...others.report() };
+      requests.flush();
+      return { startedAt, ...requests.report(), ...upstream.report() };
     },
     close() {
       clearInterval(timer);
@@ -81,7 +77,7 @@ export function createActivity(now: () => number): Activity {
 }
 
 function createRequestTally(now: () => number) {
-  const seconds = new Seconds<Omit<Second, 'second'>>(now, () => ({ results: {}, latency: [] }));
+  const seconds = new SecondWindow<Omit<Second, 'second'>>(now, () => ({ results: {}, latency: [] }));
   const results: Record<string, number> = {};
   const topHandles = new TopList(now);
   const topMisses = new TopList(now);
@@ -90,8 +86,8 @@ function createRequestTally(now: () => number) {
 
   function count(result: string, handle: string | undefined, times = 1): void {
     results[result] = (results[result] ?? 0) + times;
-    const { results: ofSecond } = seconds.current();
-    ofSecond[result] = (ofSecond[result] ?? 0) + times;
+    const { results: current } = seconds.current();
+    current[result] = (current[result] ?? 0) + times;
     if (handle === undefined) return;
     topHandles.add(handle, times);
     if (result === 'miss') topMisses.add(handle, times);
@@ -99,38 +95,38 @@ function createRequestTally(now: () => number) {
 
   return {
     hit: (handle: string): void => {
-      if (++hits <= MOST_EXACT || hits % SAMPLE === 0) sampled.push(handle);
+      if (++hits <= MAX_EXACT || hits % SAMPLE === 0) sampled.push(handle);
     },
     answered: ({ handle, result, ms }: { handle: string | undefined; result: string; ms: number }): void => {
       count(result, handle);
       addTo(seconds.current().latency, bucketOf(ms));
     },
-    gather: (): void => {
+    flush: (): void => {
       if (hits === 0) return;
       count('hit', undefined, hits);
       addTo(seconds.current().latency, 0, hits);
-      for (const [at, handle] of sampled.entries()) topHandles.add(handle, at < MOST_EXACT ? 1 : SAMPLE);
+      for (const [at, handle] of sampled.entries()) topHandles.add(handle, at < MAX_EXACT ? 1 : SAMPLE);
       hits = 0;
       sampled = [];
     },
     report: () => ({
       results: { ...results },
       seconds: seconds.last(),
-      topHandles: topHandles.top(MOST_RANKED),
-      topMisses: topMisses.top(MOST_RANKED),
+      topHandles: topHandles.top(MAX_RANKED),
+      topMisses: topMisses.top(MAX_RANKED),
     }),
   };
 }
 
-function createOtherTally(now: () => number) {
-  const seconds = new Seconds<Omit<UpstreamSecond, 'second'>>(now, () => ({
+function createUpstreamTally(now: () => number) {
+  const seconds = new SecondWindow<Omit<UpstreamSecond, 'second'>>(now, () => ({
     upstream: [],
     upstreamFailures: 0,
   }));
   const upstream = { requests: 0, failures: 0 };
-  const errors: SeenError[] = [];
+  const errors: RecentError[] = [];
   const breakers: Record<string, string> = {};
-  const told: Pick<Activity, 'upstreamAnswered' | 'breakerIs' | 'failed'> = {
+  const recorders: Pick<Activity, 'upstreamAnswered' | 'breakerChanged' | 'failed'> = {
     upstreamAnswered({ isFailure, ms }) {
       const second = seconds.current();
       upstream.requests++;
@@ -140,12 +136,12 @@ function createOtherTally(now: () => number) {
       }
       addTo(second.upstream, bucketOf(ms));
     },
-    breakerIs(state, server) {
+    breakerChanged(state, server) {
       breakers[server] = state;
     },
     failed(message) {
       errors.push({ at: new Date(now()).toISOString(), message });
-      if (errors.length > MOST_ERRORS) errors.shift();
+      if (errors.length > MAX_ERRORS) errors.shift();
     },
   };
   const report = () => ({
@@ -154,14 +150,14 @@ function createOtherTally(now: () => number) {
     errors: [...errors],
     breakers: { ...breakers },
   });
-  return { told, report };
+  return { recorders, report };
 }
 
-/** The seconds of the last minute in which something happened. */
-class Seconds<T extends object> {
+/** Records of the last minute by second. */
+class SecondWindow<T extends object> {
   readonly #now: () => number;
   readonly #empty: () => T;
-  #list: (T & { second: number })[] = [];
+  #seconds: (T & { second: number })[] = [];
 
   constructor(now: () => number, empty: () => T) {
     this.#now = now;
@@ -170,15 +166,15 @@ class Seconds<T extends object> {
 
   current(): T & { second: number } {
     const second = Math.floor(this.#now() / 1000);
-    const last = this.#list.at(-1);
+    const last = this.#seconds.at(-1);
     if (last?.second === second) return last;
-    const begun = { ...this.#empty(), second };
-    this.#list = [...this.#list.filter(isRecent(second)), begun];
-    return begun;
+    const added = { ...this.#empty(), second };
+    this.#seconds = [...this.#seconds.filter(isRecent(second)), added];
+    return added;
   }
 
   last(): (T & { second: number })[] {
-    return this.#list.filter(isRecent(Math.floor(this.#now() / 1000)));
+    return this.#seconds.filter(isRecent(Math.floor(this.#now() / 1000)));
   }
 }
 

@@ -1,51 +1,52 @@
-// Metrics of several processes as one.
+// Sums the metrics of all workers.
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import type { Metrics } from './metrics.js';
 
-/** What one process counts. */
+/** The metrics of one process. */
 export type MetricSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
-/** A process that runs, and what it says; undefined when it did not answer in time. */
-export interface Told {
+/** A running worker and its metrics; undefined when it did not respond in time. */
+export interface WorkerSnapshot {
   id: number;
   snapshot: MetricSnapshot | undefined;
 }
 
 /**
- * The sum over all processes. Of one that stands still it is what was last heard, and what one that ended has
- * counted stays: a sum that falls looks to Prometheus like a restart, and its rise afterwards like as much work.
+ * For a worker that does not respond, the sum uses its last snapshot; counters of exited workers are kept. A falling
+ * sum would look to Prometheus like a restart, and its rise afterwards like new requests.
  */
 export function createClusterMetrics(
-  ask: () => Promise<Told[]>,
+  collectSnapshots: () => Promise<WorkerSnapshot[]>,
 ): Pick<Metrics, 'exposition' | 'contentType'> {
   const last = new Map<number, MetricSnapshot>();
-  let ended: MetricSnapshot = [];
-  let turn: Promise<unknown> = Promise.resolve();
+  let exited: MetricSnapshot = [];
+  let queue: Promise<unknown> = Promise.resolve();
 
   async function collect(): Promise<string> {
-    const told = await ask();
-    for (const { id, snapshot } of told) if (snapshot) last.set(id, snapshot);
-    for (const id of [...last.keys()]) if (!told.some((one) => one.id === id)) await end(id);
-    return AggregatorRegistry.aggregate([...last.values(), ended]).metrics();
+    const workers = await collectSnapshots();
+    for (const { id, snapshot } of workers) if (snapshot) last.set(id, snapshot);
+    for (const id of [...last.keys()])
+      if (!workers.some((worker) => worker.id === id)) await keepCounters(id);
+    return AggregatorRegistry.aggregate([...last.values(), exited]).metrics();
   }
 
-  async function end(id: number): Promise<void> {
-    const counts = (last.get(id) ?? []).filter(isCount);
+  async function keepCounters(id: number): Promise<void> {
+    const counters = (last.get(id) ?? []).filter(isCounter);
     last.delete(id);
-    ended = await AggregatorRegistry.aggregate([ended, counts]).getMetricsAsJSON();
+    exited = await AggregatorRegistry.aggregate([exited, counters]).getMetricsAsJSON();
   }
 
   return {
-    /** One at a time: each changes what is kept of processes that ended. */
+    /** Serialised, because each collection updates the counters of exited workers. */
     exposition() {
-      const collected = turn.then(collect);
-      turn = collected.catch(() => undefined);
+      const collected = queue.then(collect);
+      queue = collected.catch(() => undefined);
       return collected;
     },
     contentType: Registry.PROMETHEUS_CONTENT_TYPE,
   };
 }
 
-/** In prom-client's words; its types say that they are numbers. */
-const isCount = ({ type }: MetricSnapshot[number]): boolean =>
+/** prom-client types `type` as a number, but it is a string. */
+const isCounter = ({ type }: MetricSnapshot[number]): boolean =>
   ['counter', 'histogram'].includes(String(type));

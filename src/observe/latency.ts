@@ -1,6 +1,6 @@
-// Latencies as counts in buckets: cheap to add to, easy to sum over workers.
+// Latency histograms: cheap to add to, summed over workers.
 
-/** Upper bounds in ms, each a third above the one before: 0.05 ms to a good minute. */
+/** Upper bounds grow by a third, from 0.05 ms to over a minute. */
 const FIRST_MS = 0.05;
 const GROWTH = 1.35;
 export const BUCKET_COUNT = 48;
@@ -10,12 +10,12 @@ export function bucketOf(ms: number): number {
   return Math.min(BUCKET_COUNT - 1, Math.ceil(Math.log(ms / FIRST_MS) / Math.log(GROWTH)));
 }
 
-/** The bound (ms) that so large a part stays below; null when nothing was measured. */
-export function percentile(counts: readonly number[], part: number): number | null {
-  const total = counts.reduce((sum, count) => sum + count, 0);
+/** Upper bound (ms) of the bucket of a percentile (0 to 1); null without measurements. */
+export function percentile(counts: readonly number[], rank: number): number | null {
+  const total = counts.reduce((all, count) => all + count, 0);
   if (total === 0) return null;
-  let seen = 0;
-  const bucket = counts.findIndex((count) => (seen += count) >= part * total);
+  let sum = 0;
+  const bucket = counts.findIndex((count) => (sum += count) >= rank * total);
   return Number((FIRST_MS * GROWTH ** bucket).toPrecision(3));
 }
 

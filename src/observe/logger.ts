@@ -1,14 +1,13 @@
-// The log: one JSON line per event, without credentials.
+// The logger: JSON lines with credentials redacted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
-import { redactLine } from './redact.js';
 
 export { LOG_LEVELS } from '../config/schema-server.js';
 export type { Logger };
 
 export interface LoggerOptions {
   level: string;
-  /** Where lines go; stdout when left out. */
+  /** Defaults to stdout. */
   destination?: DestinationStream;
 }
 
@@ -22,17 +21,14 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
   return pino(options, destination ?? bufferedStdout());
 }
 
-/** A write for each line would cost more than the answer it tells of; at the process' exit nothing is left behind. */
+/** Buffered, because a write per line costs more than a cache hit. pino flushes the buffer when the process exits. */
 const bufferedStdout = (): DestinationStream =>
   pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 100 });
 
-/** A log that nobody takes must not keep a process from its end (ms). */
+/** Maximum wait for a blocked log destination at exit (ms). */
 const FLUSH_MS = 500;
 
-/**
- * Waits for what is being written. Were the process to end meanwhile, the lines that follow would be written
- * before it, and it perhaps never.
- */
+/** Waits for pending writes, so that no later line is written before them or lost at exit. */
 export async function flushLog(logger: Logger): Promise<void> {
   const flushed = new Promise<void>((done) => {
     logger.flush(() => {
@@ -40,4 +36,38 @@ export async function flushLog(logger: Logger): Promise<void> {
     });
   });
   await Promise.race([flushed, sleep(FLUSH_MS, undefined, { ref: false })]);
+}
+
+const REDACTED = '***';
+
+/** Names of members and headers whose values are credentials. */
+const SECRET_NAME = /authorization|cookie|passw|secret|token|credential|api-?key/i;
+
+/** Credentials in a URL: everything between `://` and the last `@` before the path. */
+const IN_URL = /(:\/\/)[^\s/]*@/g;
+
+/**
+ * Redacts the whole line: a credential may be in the message, a child logger's bindings or an error, and pino's own
+ * redaction needs the exact path of each.
+ */
+function redactLine(line: string): string {
+  const isSuspect = line.includes('@') || SECRET_NAME.test(line);
+  return isSuspect ? `${JSON.stringify(redact(JSON.parse(line)))}\n` : line;
+}
+
+function redact(value: unknown): unknown {
+  if (typeof value === 'string') return value.replace(IN_URL, `$1${REDACTED}@`);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return redactList(value);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, SECRET_NAME.test(name) ? REDACTED : redact(inner)]),
+  );
+}
+
+/** In raw headers, flat or as pairs, the value follows its name. */
+function redactList(list: unknown[]): unknown[] {
+  return list.map((inner, at) => {
+    const before: unknown = at === 0 ? undefined : list[at - 1];
+    return typeof before === 'string' && SECRET_NAME.test(before) ? REDACTED : redact(inner);
+  });
 }

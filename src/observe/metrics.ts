@@ -1,16 +1,15 @@
-// Keeps the metrics. Other rooms report through callbacks; app.ts ties those to these verbs.
+// The metrics of one process. Other modules report through callbacks that app.ts connects to these functions.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type LoadMetrics, loadMetrics } from './load-metrics.js';
-import { METRICS } from './metric-list.js';
+import { METRICS, type MetricEntry } from './metric-list.js';
 
 export interface RequestAnswered {
-  /** Which interface was asked: `record` or `v2`. */
+  /** The interface: `record`, `v2` or `redirect`. */
   family: string;
   result: string;
   status: number;
-  /** Left out for answers that took no time worth measuring. */
+  /** Undefined for responses too fast to be measured. */
   ms?: number;
-  /** How many such requests; one when left out. */
+  /** Number of such requests, by default one. */
   count?: number;
 }
 
@@ -20,55 +19,78 @@ export interface StoreUsage {
   bytes: number;
 }
 
-export interface Metrics extends LoadMetrics {
+/** Use of the concurrency limit of the upstream. */
+export interface LimitUse {
+  /** `read` or `passed`. */
+  kind: string;
+  running: number;
+  waiting: number;
+}
+
+export interface Metrics {
   requestAnswered(request: RequestAnswered): void;
-  /** The proxy itself has failed. */
   internalError(): void;
-  /** `flush` is called before each scrape: for those who count by themselves, being asked too often. */
+  /** `flush` is called before each scrape, for callers that count by themselves. */
   beforeCollect(flush: () => void): void;
   upstreamAnswered(answer: { outcome: string; ms: number }): void;
+  breakerChanged(state: string, server: string): void;
   entryEvicted(store: string): void;
   staleAnswered(reason: string): void;
-  /** Anything but `open` lets questions through. */
-  breakerIs(state: string, server: string): void;
   redisFailed(command: string): void;
-  redisIs(state: 'up' | 'lost'): void;
-  /** `read` is called at each scrape. */
+  redisChanged(state: 'up' | 'lost'): void;
+  turnedAway(kind: string): void;
+  rateLimited(): void;
+  connectionDropped(): void;
+  /** These read their values at each scrape. */
   onCollect(read: () => readonly StoreUsage[]): void;
-  /** The text a Prometheus server reads. */
+  onCollectUse(read: () => readonly LimitUse[]): void;
+  onCollectDelay(readMs: () => number): void;
+  /** The text that Prometheus scrapes. */
   exposition(): Promise<string>;
   readonly contentType: string;
   readonly registry: Registry;
 }
 
-/** Seconds, from a neighbour's quick answer to the longest wait that is allowed by default. */
+/** Seconds, from a fast upstream in the same network to the default `upstream.timeout`. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Gauges of prom-client with the ending of a counter, which promtool refuses; others say the same by type. */
+/** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
 
-/** Metrics in a registry of their own, so that two proxies in one process do not mix; those of the process too. */
+/** Each call has its own registry, so that two proxies in one process (tests) do not mix. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return {
-    ...requestMetrics(registry),
-    ...upstreamMetrics(registry),
-    ...cacheMetrics(registry),
-    ...redisMetrics(registry),
-    ...loadMetrics(registry),
+    ...createRequestMetrics(registry),
+    ...createUpstreamMetrics(registry),
+    ...createCacheMetrics(registry),
+    ...createServerMetrics(registry),
     exposition: () => registry.metrics(),
     registry,
     contentType: registry.contentType,
   };
 }
 
-function requestMetrics(registry: Registry) {
+type Reading = readonly [labels: Record<string, string>, value: number];
+
+/** A gauge whose values are read at each scrape. */
+function addGauge(registry: Registry, metric: MetricEntry, read: () => readonly Reading[]): void {
+  new Gauge({
+    ...metric,
+    registers: [registry],
+    collect() {
+      for (const [labels, value] of read()) this.set(labels, value);
+    },
+  });
+}
+
+function createRequestMetrics(registry: Registry) {
   const registers = [registry];
   const flushes: (() => void)[] = [];
   const requests = new Counter({
@@ -82,75 +104,96 @@ function requestMetrics(registry: Registry) {
   const staleAnswers = new Counter({ ...METRICS.staleAnswers, registers });
   const internalErrors = new Counter({ ...METRICS.internalErrors, registers });
   return {
-    internalError(): void {
+    internalError: (): void => {
       internalErrors.inc();
     },
-    beforeCollect(flush: () => void): void {
+    beforeCollect: (flush: () => void): void => {
       flushes.push(flush);
     },
-    requestAnswered({ family, result, status, ms, count = 1 }: RequestAnswered): void {
+    requestAnswered: ({ family, result, status, ms, count = 1 }: RequestAnswered): void => {
       requests.inc({ family, result, status }, count);
       if (ms !== undefined) seconds.observe({ family }, ms / 1000);
     },
-    staleAnswered(reason: string): void {
+    staleAnswered: (reason: string): void => {
       staleAnswers.inc({ reason });
     },
   };
 }
 
-function upstreamMetrics(registry: Registry) {
+function createUpstreamMetrics(registry: Registry) {
   const registers = [registry];
   const requests = new Counter({ ...METRICS.upstreamRequests, registers });
   const seconds = new Histogram({ ...METRICS.upstreamSeconds, buckets: BUCKETS, registers });
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers, aggregator: 'max' });
+  const turnedAway = new Counter({ ...METRICS.turnedAway, registers });
+  const readers: (() => readonly LimitUse[])[] = [];
+  const use = (): LimitUse[] => readers.flatMap((read) => read());
+  addGauge(registry, METRICS.upstreamRunning, () => use().map(({ kind, running }) => [{ kind }, running]));
+  addGauge(registry, METRICS.upstreamWaiting, () => use().map(({ kind, waiting }) => [{ kind }, waiting]));
   return {
-    upstreamAnswered({ outcome, ms }: { outcome: string; ms: number }): void {
+    upstreamAnswered: ({ outcome, ms }: { outcome: string; ms: number }): void => {
       requests.inc({ outcome });
       seconds.observe(ms / 1000);
     },
-    breakerIs(state: string, server: string): void {
+    breakerChanged: (state: string, server: string): void => {
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
-  };
-}
-
-function cacheMetrics(registry: Registry) {
-  const readers: (() => readonly StoreUsage[])[] = [];
-  const usage = (): StoreUsage[] => readers.flatMap((read) => read());
-  new Gauge({
-    ...METRICS.cacheEntries,
-    registers: [registry],
-    collect() {
-      for (const { store, entries } of usage()) this.set({ store }, entries);
+    turnedAway: (kind: string): void => {
+      turnedAway.inc({ kind });
     },
-  });
-  new Gauge({
-    ...METRICS.cacheBytes,
-    registers: [registry],
-    collect() {
-      for (const { store, bytes } of usage()) this.set({ store }, bytes);
-    },
-  });
-  const evictions = new Counter({ ...METRICS.cacheEvictions, registers: [registry] });
-  return {
-    entryEvicted(store: string): void {
-      evictions.inc({ store });
-    },
-    onCollect(read: () => readonly StoreUsage[]): void {
+    onCollectUse: (read: () => readonly LimitUse[]): void => {
       readers.push(read);
     },
   };
 }
 
-function redisMetrics(registry: Registry) {
-  const errors = new Counter({ ...METRICS.redisErrors, registers: [registry] });
-  const up = new Gauge({ ...METRICS.redisUp, registers: [registry], aggregator: 'min' });
+function createCacheMetrics(registry: Registry) {
+  const registers = [registry];
+  const readers: (() => readonly StoreUsage[])[] = [];
+  const usage = (): StoreUsage[] => readers.flatMap((read) => read());
+  addGauge(registry, METRICS.cacheEntries, () => usage().map(({ store, entries }) => [{ store }, entries]));
+  addGauge(registry, METRICS.cacheBytes, () => usage().map(({ store, bytes }) => [{ store }, bytes]));
+  const evictions = new Counter({ ...METRICS.cacheEvictions, registers });
+  const redisErrors = new Counter({ ...METRICS.redisErrors, registers });
+  const redisUp = new Gauge({ ...METRICS.redisUp, registers, aggregator: 'min' });
   return {
-    redisFailed(command: string): void {
-      errors.inc({ command });
+    entryEvicted: (store: string): void => {
+      evictions.inc({ store });
     },
-    redisIs(state: 'up' | 'lost'): void {
-      up.set(state === 'up' ? 1 : 0);
+    onCollect: (read: () => readonly StoreUsage[]): void => {
+      readers.push(read);
+    },
+    redisFailed: (command: string): void => {
+      redisErrors.inc({ command });
+    },
+    redisChanged: (state: 'up' | 'lost'): void => {
+      redisUp.set(state === 'up' ? 1 : 0);
+    },
+  };
+}
+
+function createServerMetrics(registry: Registry) {
+  const registers = [registry];
+  const rateLimited = new Counter({ ...METRICS.rateLimited, registers });
+  const connectionsDropped = new Counter({ ...METRICS.connectionsDropped, registers });
+  let readDelayMs = (): number => 0;
+  new Gauge({
+    ...METRICS.eventLoopDelay,
+    registers,
+    aggregator: 'max',
+    collect() {
+      this.set(readDelayMs() / 1000);
+    },
+  });
+  return {
+    rateLimited: (): void => {
+      rateLimited.inc();
+    },
+    connectionDropped: (): void => {
+      connectionsDropped.inc();
+    },
+    onCollectDelay: (readMs: () => number): void => {
+      readDelayMs = readMs;
     },
   };
 }

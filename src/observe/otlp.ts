@@ -1,10 +1,10 @@
-// Sends spans to a collector: OTLP over HTTP, in its JSON form (OpenTelemetry Protocol 1.x).
+// Exports spans to a collector as OTLP over HTTP with JSON (OpenTelemetry Protocol 1.x).
 export interface Span {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
   name: string;
-  /** Server: a request that came to us. Client: one that we made. */
+  /** `server`: a received request; `client`: a sent one. */
   kind: 'server' | 'client';
   startedAt: number;
   endedAt: number;
@@ -14,7 +14,7 @@ export interface Span {
 
 export interface SpanSender {
   add: (span: Span) => void;
-  /** Sends what is left. */
+  /** Exports the buffered spans. */
   close: () => Promise<void>;
 }
 
@@ -32,27 +32,27 @@ const STATUS_ERROR = 2;
 const BATCH = 512;
 const SEND_EVERY_MS = 1000;
 const TIMEOUT_MS = 5000;
-/** More than a collector that is away makes us hold; what comes then is dropped. */
-const MOST_HELD = 4096;
+/** Maximum buffered spans while the collector is unreachable; further ones are dropped. */
+const MAX_BUFFERED = 4096;
 
-/** A collector that fails costs its spans, and nothing else. */
+/** A failing collector loses spans and affects nothing else. */
 export function createSpanSender(options: SpanSenderOptions): SpanSender {
   const { endpoint, serviceName, onSent, onFailure } = options;
-  let held: Span[] = [];
+  let buffer: Span[] = [];
   let sending = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
 
   async function send(spans: readonly Span[]): Promise<void> {
     try {
-      const answer = await globalThis.fetch(endpoint, {
+      const response = await globalThis.fetch(endpoint, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(exportRequest(spans, serviceName)),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
-      await answer.arrayBuffer();
-      if (answer.ok) onSent();
-      else onFailure(new Error(`the collector answered ${answer.status}`));
+      await response.arrayBuffer();
+      if (response.ok) onSent();
+      else onFailure(new Error(`collector responded with ${response.status}`));
     } catch (error) {
       onFailure(error);
     }
@@ -61,17 +61,17 @@ export function createSpanSender(options: SpanSenderOptions): SpanSender {
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (held.length === 0) return;
-    const spans = held;
-    held = [];
+    if (buffer.length === 0) return;
+    const spans = buffer;
+    buffer = [];
     sending = sending.then(() => send(spans));
   }
 
   return {
     add(span) {
-      if (held.length >= MOST_HELD) return;
-      held.push(span);
-      if (held.length >= BATCH) flush();
+      if (buffer.length >= MAX_BUFFERED) return;
+      buffer.push(span);
+      if (buffer.length >= BATCH) flush();
       else timer ??= setTimeout(flush, SEND_EVERY_MS).unref();
     },
     async close() {
@@ -87,13 +87,13 @@ export function exportRequest(spans: readonly Span[], serviceName: string): unkn
     resourceSpans: [
       {
         resource: { attributes: attributesOf({ 'service.name': serviceName }) },
-        scopeSpans: [{ scope: { name: 'handle-resolver-proxy' }, spans: spans.map(written) }],
+        scopeSpans: [{ scope: { name: 'handle-resolver-proxy' }, spans: spans.map(toOtlp) }],
       },
     ],
   };
 }
 
-const written = (span: Span): unknown => ({
+const toOtlp = (span: Span): unknown => ({
   traceId: span.traceId,
   spanId: span.spanId,
   ...(span.parentSpanId !== undefined && { parentSpanId: span.parentSpanId }),
@@ -105,7 +105,7 @@ const written = (span: Span): unknown => ({
   status: { code: span.isFailure ? STATUS_ERROR : STATUS_UNSET },
 });
 
-/** Beyond what a number holds exactly, so a text, as the JSON form has 64-bit integers. */
+/** A string, as JSON in OTLP has 64-bit integers: they exceed the exact range of a number. */
 const nanoseconds = (ms: number): string => (BigInt(Math.round(ms * 1000)) * 1000n).toString();
 
 const attributesOf = (attributes: Span['attributes']): unknown[] =>

@@ -1,17 +1,17 @@
-// The names that are counted most often, in bounded memory.
+// Most frequent names in bounded memory (space-saving algorithm).
 
 export interface Ranked {
   name: string;
   count: number;
 }
 
-const MOST_NAMES = 500;
+const MAX_NAMES = 500;
 const GENERATION_MS = 5 * 60_000;
 
 /**
- * Counts names of the last five to ten minutes. When twice as many are known as are kept, the rarer
- * half is dropped, and who comes new begins with the count of the largest that was (space-saving, in
- * batches): a frequent name is never missing, a count may be too large, never too small.
+ * Counts names over the last five to ten minutes. When twice MAX_NAMES are known, the rarer half is dropped, and a new
+ * name starts with the largest dropped count (space-saving, in batches): a frequent name is never missing, and a count
+ * may be too high but never too low.
  */
 export class TopList {
   readonly #now: () => number;
@@ -25,16 +25,16 @@ export class TopList {
   }
 
   add(name: string, count = 1): void {
-    this.#age();
+    this.#rotate();
     this.#young.add(name, count);
   }
 
-  top(most: number): Ranked[] {
-    this.#age();
-    return mergeRanked([this.#young.ranked(), this.#old.ranked()], most);
+  top(max: number): Ranked[] {
+    this.#rotate();
+    return mergeRanked([this.#young.ranked(), this.#old.ranked()], max);
   }
 
-  #age(): void {
+  #rotate(): void {
     const age = this.#now() - this.#bornAt;
     if (age < GENERATION_MS) return;
     this.#old = age < 2 * GENERATION_MS ? this.#young : new Sketch();
@@ -49,10 +49,10 @@ class Sketch {
 
   add(name: string, count: number): void {
     this.#counts.set(name, (this.#counts.get(name) ?? this.#floor) + count);
-    if (this.#counts.size < 2 * MOST_NAMES) return;
+    if (this.#counts.size < 2 * MAX_NAMES) return;
     const sorted = [...this.#counts].sort(([, one], [, other]) => other - one);
-    this.#floor = sorted[MOST_NAMES]?.[1] ?? 0;
-    this.#counts = new Map(sorted.slice(0, MOST_NAMES));
+    this.#floor = sorted[MAX_NAMES]?.[1] ?? 0;
+    this.#counts = new Map(sorted.slice(0, MAX_NAMES));
   }
 
   ranked(): Ranked[] {
@@ -60,12 +60,12 @@ class Sketch {
   }
 }
 
-/** Several lists as one, the most frequent first. */
-export function mergeRanked(lists: readonly (readonly Ranked[])[], most: number): Ranked[] {
+/** Merges lists, the most frequent name first. */
+export function mergeRanked(lists: readonly (readonly Ranked[])[], max: number): Ranked[] {
   const sums = new Map<string, number>();
   for (const { name, count } of lists.flat()) sums.set(name, (sums.get(name) ?? 0) + count);
   return [...sums]
     .map(([name, count]) => ({ name, count }))
     .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
-    .slice(0, most);
+    .slice(0, max);
 }

@@ -1,48 +1,48 @@
-// Traces: a span for each request, and one for each read that is sent upstream on its behalf.
+// Tracing: a span per request and per upstream read, with the W3C trace context of the caller.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SpanSender } from './otlp.js';
-import { type TraceContext, newSpanId, newTraceId, readTraceParent } from './trace-context.js';
 
 export interface RequestTrace {
   readonly traceId: string;
-  /** Says more about the request, before it is over. */
+  /** Adds attributes to the span of the request. */
   describe: (attributes: Record<string, string | number>) => void;
 }
 
-type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
+type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 export interface Tracer {
-  /** Traces what a listener does. */
-  around: (listener: Listener) => Listener;
-  /** The trace of the request that is being answered. */
+  /** Traces the requests of a listener. */
+  around: (listener: RequestListener) => RequestListener;
+  /** The trace of the current request (AsyncLocalStorage). */
   current: () => RequestTrace | undefined;
-  /** A call that has just ended, made for the request that is being answered. */
+  /** Records a call that has just ended for the current request. */
   called: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
 export interface TracerDeps {
   sender: Pick<SpanSender, 'add'>;
-  /** Of the requests that nobody else has decided about: 0 to 100. */
+  /** Percentage of requests without a `traceparent` that are traced. */
   samplePercent: number;
   random: () => number;
   now: () => number;
 }
 
-interface Open extends RequestTrace {
+interface OpenSpan extends RequestTrace {
   context: TraceContext;
   attributes: Record<string, string | number>;
 }
 
 export function createTracer({ sender, samplePercent, random, now }: TracerDeps): Tracer {
-  const storage = new AsyncLocalStorage<Open>();
+  const storage = new AsyncLocalStorage<OpenSpan>();
 
-  function open({ headers }: IncomingMessage): { request: Open; parent: TraceContext | undefined } {
+  function open({ headers }: IncomingMessage): { request: OpenSpan; parent: TraceContext | undefined } {
     const parent = readTraceParent(headers['traceparent']?.toString());
     const isSampled = parent?.isSampled ?? random() * 100 < samplePercent;
     const context = { traceId: parent?.traceId ?? newTraceId(), spanId: newSpanId(), isSampled };
-    const attributes: Open['attributes'] = {};
-    const describe: Open['describe'] = (more) => Object.assign(attributes, more);
+    const attributes: OpenSpan['attributes'] = {};
+    const describe: OpenSpan['describe'] = (more) => Object.assign(attributes, more);
     return { request: { traceId: context.traceId, describe, context, attributes }, parent };
   }
 
@@ -55,7 +55,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
         const { method = '' } = req;
         res.once('close', () => {
           if (!context.isSampled) return;
-          // Whoever describes the request does so when it is over, as this does.
+          // Other listeners of `close` add attributes first.
           queueMicrotask(() => {
             sender.add({
               traceId: context.traceId,
@@ -95,3 +95,24 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
     },
   };
 }
+
+interface TraceContext {
+  /** 32 hex digits. */
+  traceId: string;
+  /** 16 hex digits. */
+  spanId: string;
+  isSampled: boolean;
+}
+
+const ALL_ZEROS = /^0+$/;
+
+/** Undefined for an invalid header, which starts a new trace (W3C Trace Context 2021-11-23, sections 2.2 and 4.3). */
+export function readTraceParent(header: string | undefined): TraceContext | undefined {
+  const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/.exec(header ?? '');
+  const [, traceId = '', spanId = '', flags = ''] = match ?? [];
+  if (match === null || ALL_ZEROS.test(traceId) || ALL_ZEROS.test(spanId)) return undefined;
+  return { traceId, spanId, isSampled: (parseInt(flags, 16) & 1) === 1 };
+}
+
+const newTraceId = (): string => randomBytes(16).toString('hex');
+const newSpanId = (): string => randomBytes(8).toString('hex');

@@ -7,7 +7,7 @@ import { createAdminApp } from '../../src/admin/app.js';
 import type { Statistics } from '../../src/admin/statistics.js';
 import { MAX_VIEWERS } from '../../src/admin/status/events.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { createReadiness } from '../../src/observe/readiness.js';
+import { createReadiness } from '../../src/observe/health.js';
 import { noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';

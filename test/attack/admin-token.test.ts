@@ -5,7 +5,7 @@ import { createAdminApp } from '../../src/admin/app.js';
 import { createTokenCheck } from '../../src/admin/token.js';
 import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { createReadiness } from '../../src/observe/readiness.js';
+import { createReadiness } from '../../src/observe/health.js';
 import { noOperations } from '../support/admin.js';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 

@@ -6,7 +6,7 @@ import { createTokenCheck } from '../../src/admin/token.js';
 import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { noOperations } from '../support/admin.js';
-import { createReadiness } from '../../src/observe/readiness.js';
+import { createReadiness } from '../../src/observe/health.js';
 
 const admin = (deps: Partial<AdminDeps> = {}) =>
   request(

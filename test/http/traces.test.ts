@@ -1,6 +1,6 @@
 // Traces reach a collector when there is one, tell what became of a request, and cost nobody an answer.
 import { expect, it } from 'vitest';
-import { readTraceParent } from '../../src/observe/trace-context.js';
+import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
 import { startOtlpReceiver } from '../support/otlp-receiver.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';

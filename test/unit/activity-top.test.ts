@@ -1,4 +1,4 @@
-// What is asked for most, when hits are too many to write down each.
+// Top handles: exact up to a thousand hits per second, then sampled.
 import { expect, onTestFinished, test } from 'vitest';
 import { type Activity, createActivity } from '../../src/observe/activity.js';
 
@@ -14,7 +14,7 @@ const hit = (activity: Activity, handle: string, times: number): void => {
   for (let at = 0; at < times; at++) activity.hit(handle);
 };
 
-test('a thousand hits of a second are told apart one by one', () => {
+test('the first thousand hits of a second are counted exactly by handle', () => {
   const activity = start();
   hit(activity, '21.T1/often', 997);
   hit(activity, '21.T1/seldom', 3);
@@ -24,7 +24,7 @@ test('a thousand hits of a second are told apart one by one', () => {
   ]);
 });
 
-test('of more each sixteenth counts for sixteen, and all of them are hits', () => {
+test('further hits are sampled 1 in 16 with weight 16, and all count as hits', () => {
   const activity = start();
   hit(activity, '21.T1/first', 1000);
   hit(activity, '21.T1/then', 16_000);

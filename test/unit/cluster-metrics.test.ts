@@ -1,6 +1,6 @@
-// The sum of what several processes count.
+// The sum of the metrics of several workers.
 import { expect, test } from 'vitest';
-import { type Told, createClusterMetrics } from '../../src/observe/cluster-metrics.js';
+import { type WorkerSnapshot, createClusterMetrics } from '../../src/observe/cluster-metrics.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 
 const askedOf = (text: string): number =>
@@ -16,7 +16,7 @@ function startTwo() {
     for (let at = 0; at < requests; at++)
       process.metrics.requestAnswered({ family: 'record', result: 'hit', status: 200, ms: 1 });
   };
-  const ask = (): Promise<Told[]> =>
+  const ask = (): Promise<WorkerSnapshot[]> =>
     Promise.all(
       processes
         .filter(({ state }) => state !== 'ended')
@@ -29,7 +29,7 @@ function startTwo() {
   return { one, other, count, exposition };
 }
 
-test('is over all that answer', async () => {
+test('includes all workers that respond', async () => {
   const { one, other, count, exposition } = startTwo();
   count(one, 3);
   count(other, 4);
@@ -37,7 +37,7 @@ test('is over all that answer', async () => {
   expect([askedOf(text), bucketOf(text)]).toEqual([7, 7]);
 });
 
-test('does not fall when one stands still, and rises by what that one did when it goes on', async () => {
+test('does not fall while a worker is unresponsive, and includes its work when it is back', async () => {
   const { one, other, count, exposition } = startTwo();
   count(one, 3);
   count(other, 4);
@@ -50,7 +50,7 @@ test('does not fall when one stands still, and rises by what that one did when i
   expect(askedOf(await exposition())).toBe(9);
 });
 
-test('does not fall when one ends, however many scrapes come at the same time', async () => {
+test('does not fall when a worker exits, also with concurrent scrapes', async () => {
   const { one, other, count, exposition } = startTwo();
   count(one, 3);
   count(other, 4);
@@ -61,7 +61,7 @@ test('does not fall when one ends, however many scrapes come at the same time', 
   expect(texts.map(bucketOf)).toEqual([7, 7, 7]);
 });
 
-test('leaves the gauges of one that ended to those that run', async () => {
+test('drops the gauges of an exited worker', async () => {
   const { other, exposition } = startTwo();
   const memoryOf = (text: string): number =>
     Number(/^process_resident_memory_bytes (\d+)/m.exec(text)?.[1] ?? 0);

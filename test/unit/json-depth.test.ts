@@ -1,11 +1,11 @@
-// How deep JSON from elsewhere may be nested.
+// The maximum nesting of parsed JSON.
 import { expect, test } from 'vitest';
 import { NestingError, parseJson } from '../../src/handle/json.js';
 
 const lists = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 const objects = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
-test.each([lists, objects])('a thousand levels are parsed, one more is not', (nest) => {
+test.each([lists, objects])('parses a thousand levels and rejects one more', (nest) => {
   expect(JSON.stringify(parseJson(nest(1000)), null, 2)).toContain('    ');
   expect(() => parseJson(nest(1001))).toThrow(NestingError);
   expect(() => parseJson(`[${nest(1000)}]`)).toThrow(NestingError);

@@ -1,4 +1,4 @@
-// The log holds no credentials, wherever in an object they stand.
+// The logger redacts credentials anywhere in a line.
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Logger } from '../../src/observe/logger.js';
 
@@ -12,7 +12,7 @@ const only = (lines: string[]): Record<string, unknown> => JSON.parse(lines[0]!)
 
 const credential = 'Basic aHVudGVyMg==';
 
-describe('the log', () => {
+describe('the logger', () => {
   it.each<[string, (logger: Logger) => void]>([
     [
       'a header',
@@ -86,14 +86,14 @@ describe('the log', () => {
         log.error({ err: new Error('no', { cause: new Error('redis://:aHVudGVyMg@x') }) });
       },
     ],
-  ])('hides credentials in %s', (_, write) => {
+  ])('redacts credentials in %s', (_, write) => {
     const lines = logged(write);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('***');
     expect(lines[0]).not.toContain('aHVudGVyMg');
   });
 
-  it('leaves everything else as it is', () => {
+  it('keeps everything else unchanged', () => {
     const members = {
       handle: '21.T1/a@b',
       status: 200,
@@ -126,7 +126,7 @@ describe('the log', () => {
     });
   });
 
-  it('survives members that contain themselves', () => {
+  it('logs circular objects', () => {
     const self: Record<string, unknown> = {};
     self['self'] = self;
     expect(

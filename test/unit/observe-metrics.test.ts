@@ -1,4 +1,4 @@
-// What each verb counts, as a Prometheus server reads it.
+// The exposition of each metric.
 import { AggregatorRegistry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../src/observe/metric-list.js';
@@ -22,7 +22,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_requests_total{family="v2",result="miss",status="404"} 1');
   });
 
-  it('time a request in seconds, and one without a time not at all', async () => {
+  it('observe the duration of a request in seconds, if it was measured', async () => {
     const lines = await measured((metrics) => {
       metrics.requestAnswered({ family: 'record', result: 'miss', status: 200, ms: 1500 });
       metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
@@ -31,7 +31,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_request_seconds_count{family="record"} 1');
   });
 
-  it('count and time what the upstream answered', async () => {
+  it('count upstream reads and observe their duration', async () => {
     const lines = await measured((metrics) => {
       metrics.upstreamAnswered({ outcome: 'found', ms: 20 });
       metrics.upstreamAnswered({ outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
@@ -42,7 +42,7 @@ describe('the metrics', () => {
     expect(lines).toContain('handle_proxy_upstream_seconds_count 2');
   });
 
-  it('read the size of the cache at each scrape', async () => {
+  it('read the cache size at each scrape', async () => {
     const metrics = createMetrics();
     let entries = 1;
     metrics.onCollect(() => [{ store: 'found', entries, bytes: 100 * entries }]);
@@ -68,24 +68,24 @@ describe('the metrics', () => {
     ['open', 'handle_proxy_breaker_open{server="http://a"} 1'],
     ['half-open', 'handle_proxy_breaker_open{server="http://a"} 0'],
     ['closed', 'handle_proxy_breaker_open{server="http://a"} 0'],
-  ])('show a breaker that is %s as %s', async (state, line) => {
+  ])('report the breaker state %s as %s', async (state, line) => {
     expect(
       await measured((metrics) => {
-        metrics.breakerIs('open', 'http://a');
-        metrics.breakerIs(state, 'http://a');
+        metrics.breakerChanged('open', 'http://a');
+        metrics.breakerChanged(state, 'http://a');
       }),
     ).toContain(line);
   });
 
-  it.each(['up', 'lost'] as const)('show a Redis that is %s', async (state) => {
+  it.each(['up', 'lost'] as const)('report Redis as %s', async (state) => {
     const lines = await measured((metrics) => {
-      metrics.redisIs('up');
-      metrics.redisIs(state);
+      metrics.redisChanged('up');
+      metrics.redisChanged(state);
     });
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
 
-  it('take one verb or another to all metrics of the list, and to no others', async () => {
+  it('are exactly those of the list', async () => {
     const metrics = createMetrics();
     const text = await metrics.exposition();
     const names = [...text.matchAll(/^# TYPE (handle_proxy_\w+) (\w+)/gm)].map(([, name, type]) => [
@@ -99,11 +99,11 @@ describe('the metrics', () => {
     );
   });
 
-  it('include those of the process', async () => {
+  it('include the process metrics', async () => {
     expect(await createMetrics().exposition()).toContain('process_cpu_seconds_total');
   });
 
-  it('of two proxies in one process do not mix', async () => {
+  it('of two proxies in one process are separate', async () => {
     createMetrics().redisFailed('get');
     expect(await createMetrics().exposition()).not.toContain('redis_errors_total{');
   });
@@ -113,8 +113,8 @@ describe('the metrics', () => {
     ['lost', 0],
   ] as const)('of two workers, one of which has a Redis that is %s, say %d', async (state, shown) => {
     const workers = [createMetrics(), createMetrics()];
-    workers[0]?.redisIs('up');
-    workers[1]?.redisIs(state);
+    workers[0]?.redisChanged('up');
+    workers[1]?.redisChanged(state);
     const read = await Promise.all(workers.map(({ registry }) => registry.getMetricsAsJSON()));
     const together = AggregatorRegistry.aggregate(read);
     expect(await together.metrics()).toContain(`handle_proxy_redis_up ${shown}\n`);

@@ -1,15 +1,15 @@
-// Readiness is the sum of what the parts say.
+// Readiness combines all registered checks.
 import { expect, it } from 'vitest';
-import { createReadiness } from '../../src/observe/readiness.js';
+import { createReadiness } from '../../src/observe/health.js';
 
-it('is ready when no part says no', () => {
+it('is ready when every check passes', () => {
   const readiness = createReadiness();
   expect(readiness.report()).toEqual({ ready: true, notReady: [] });
   readiness.register('redis', () => true);
   expect(readiness.report()).toEqual({ ready: true, notReady: [] });
 });
 
-it('names the parts that say no, and asks them anew each time', () => {
+it('lists failed checks and evaluates them on every report', () => {
   const readiness = createReadiness();
   let listening = false;
   readiness.register('listener', () => listening);
@@ -19,10 +19,10 @@ it('names the parts that say no, and asks them anew each time', () => {
   expect(readiness.report().ready).toBe(true);
 });
 
-it('refuses two parts of one name', () => {
+it('rejects two checks with one name', () => {
   const readiness = createReadiness();
   readiness.register('redis', () => true);
   expect(() => {
     readiness.register('redis', () => true);
-  }).toThrow('two parts are called redis');
+  }).toThrow('duplicate readiness check redis');
 });

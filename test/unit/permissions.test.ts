@@ -70,7 +70,7 @@ describe('the last four digits', () => {
     }
   });
 
-  test('make nothing public that is no string of zeros and ones', () => {
+  test('make no value public whose permissions are not zeros and ones', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 8 }), (permissions) => {
         const isReadable = /^[01]*[01]{2}1[01]$/.test(permissions) && !permissions.includes('\n');
@@ -79,13 +79,13 @@ describe('the last four digits', () => {
     );
   });
 
-  test('are the default of a Handle server where there are none', () => {
+  test('default to those of a Handle server', () => {
     expect(isPublic({})).toBe(true);
     expect(lastFourPermissions(undefined)).toBe('1110');
     expect(shownBy(undefined)).toEqual([true, true]);
   });
 
-  test('survive being sent again: what is read back is the same', () => {
+  test('are the same after a round trip', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[01]{4,6}$/), (permissions) => {
         expect(lastFourPermissions(permissionsToSend(permissions).permissions)).toBe(permissions.slice(-4));

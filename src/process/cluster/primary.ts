@@ -4,9 +4,9 @@ import { type ProcessControl, createOperations } from '../../admin/operations.js
 import { makeAdmin } from '../../compose/admin.js';
 import { newInstance } from '../../compose/parts.js';
 import type { Config } from '../../config/schema.js';
-import { type Told, createClusterMetrics } from '../../observe/cluster-metrics.js';
+import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster-metrics.js';
 import { type Logger, createLogger, flushLog } from '../../observe/logger.js';
-import { createReadiness } from '../../observe/readiness.js';
+import { createReadiness } from '../../observe/health.js';
 import { createReload } from '../reload.js';
 import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
 import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
@@ -110,7 +110,7 @@ class WorkerPool {
     });
   }
 
-  metrics(): Promise<Told[]> {
+  metrics(): Promise<WorkerSnapshot[]> {
     return Promise.all(
       [...this.#listening].map(async (id) => {
         const worker = cluster.workers?.[id];

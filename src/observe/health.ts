@@ -1,0 +1,54 @@
+// Readiness checks by name, and the delay of the event loop.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+export interface ReadinessReport {
+  ready: boolean;
+  notReady: string[];
+}
+
+export interface Readiness {
+  register(name: string, isReady: () => boolean): void;
+  report(): ReadinessReport;
+}
+
+export function createReadiness(): Readiness {
+  const checks = new Map<string, () => boolean>();
+  return {
+    register(name, isReady) {
+      if (checks.has(name)) throw new TypeError(`duplicate readiness check ${name}`);
+      checks.set(name, isReady);
+    },
+    report() {
+      const notReady = [...checks].filter(([, isReady]) => !isReady()).map(([name]) => name);
+      return { ready: notReady.length === 0, notReady };
+    },
+  };
+}
+
+export interface EventLoop {
+  /** 99th percentile of the last whole second (ms). */
+  delayMs: () => number;
+  close: () => void;
+}
+
+const WINDOW_MS = 1000;
+const RESOLUTION_MS = 20;
+
+export function watchEventLoop(): EventLoop {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  histogram.enable();
+  let delayMs = 0;
+  const timer = setInterval(() => {
+    // The histogram measures the time between two ticks, which is at least the resolution.
+    delayMs = Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION_MS);
+    histogram.reset();
+  }, WINDOW_MS);
+  timer.unref();
+  return {
+    delayMs: () => delayMs,
+    close() {
+      clearInterval(timer);
+      histogram.disable();
+    },
+  };
+}
