@@ -36,6 +36,37 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
   to: { path: '^src/', pathNot: [name, ...may].map(pathOf) },
 }));
 
+// The cache's public files, and the inner ones that a module needs beside them.
+const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance', 'failure-cache'];
+const INSIDE_CACHE = {
+  process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
+  coordination: ['redis/commands', 'deadline'],
+  compose: ['redis/connections', 'redis/namespace'],
+  record: ['memory/memory-store', 'memory/row-store'],
+};
+const notInCache = (from, files) => ({
+  severity: 'error',
+  from,
+  to: { path: '^src/cache/', pathNot: `^src/cache/(${files.join('|')})\\.ts$` },
+});
+const cacheFiles = [
+  {
+    name: 'only-public-files-of-cache',
+    ...notInCache({ path: '^src/', pathNot: `^src/(cache|${Object.keys(INSIDE_CACHE).join('|')})/` }, CACHE),
+  },
+  ...Object.entries(INSIDE_CACHE).map(([name, files]) => ({
+    name: `${name}-imports-listed-files-of-cache`,
+    ...notInCache({ path: pathOf(name) }, [...CACHE, ...files]),
+  })),
+];
+// Inside: link → redis → coherence, and memory → coherence.
+const inCache = (folder, may) => ({
+  name: `cache-${folder}-imports-only-${may.join('-') || 'itself'}`,
+  severity: 'error',
+  from: { path: `^src/cache/${folder}/` },
+  to: { path: '^src/cache/.+/', pathNot: [folder, ...may].map((each) => `^src/cache/${each}/`) },
+});
+
 const onlyIn = (library, folders) => ({
   name: `${library}-only-in-${folders.join('-')}`,
   severity: 'error',
@@ -47,6 +78,11 @@ module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     ...arrows,
+    ...cacheFiles,
+    inCache('coherence', []),
+    inCache('memory', ['coherence']),
+    inCache('redis', ['coherence']),
+    inCache('link', ['redis', 'coherence']),
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html']),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'coordination']),

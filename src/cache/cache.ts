@@ -1,5 +1,5 @@
 // Creates the cache of a process: memory, Redis as second tier, and coherence with all other processes.
-import { type MessageApplier, createMessageApplier } from './coherence/apply-message.js';
+import { type MessageApplier, createMessageApplier } from './apply-message.js';
 import type { Clock } from './clock.js';
 import type { Coherence } from './coherence/hub.js';
 import type { Message } from './coherence/message.js';

@@ -76,5 +76,5 @@ export function redisOptions({
   };
 }
 
-/** A write that was given up after `upstream.writeTimeout` may still be carried out for so long. */
+/** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
 const FENCE_SPARE_MS = 15_000;

@@ -1,6 +1,6 @@
 // Memory before Redis: what Redis gives while a change is published does not come back to memory.
 import { describe, expect, test } from 'vitest';
-import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/apply-message.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

@@ -57,10 +57,26 @@ describe('the life of a record', () => {
   });
 });
 
-describe('an entry from before a moment of trust', () => {
-  test('is stale, and may still stand in', () => {
-    const entry = makeEntry(found([3600]), ASKED_AT, bounds);
-    expect(judge(entry, ASKED_AT + 1, ASKED_AT + 1)).toBe('stale');
-    expect(judge(entry, ASKED_AT + 1, ASKED_AT)).toBe('fresh');
+describe('an entry loaded before trustedSince', () => {
+  const later = fc.nat({ max: 3_599_999 });
+
+  test.prop([later, fc.integer({ min: 1, max: 3_600_000 })])(
+    'is stale, however fresh it is by its TTL',
+    (age, lag) => {
+      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+      expect(judge(entry, ASKED_AT + age, ASKED_AT + lag)).toBe('stale');
+    },
+  );
+
+  test.prop([later, fc.nat({ max: 3_600_000 })])(
+    'keeps its freshness when it was loaded at that moment or after it',
+    (age, lead) => {
+      const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+      expect(judge(entry, ASKED_AT + age, ASKED_AT - lead)).toBe('fresh');
+    },
+  );
+
+  test.prop([later])('is stale while the process is not to be trusted at all', (age) => {
+    expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
   });
 });

@@ -1,5 +1,5 @@
 // Instances of the cache without a server around them: memory, the hub, and the link to a real Redis.
-import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';

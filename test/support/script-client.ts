@@ -5,7 +5,7 @@ import { Bans } from '../../src/cache/coherence/bans.js';
 import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
-import { createChannels } from '../../src/cache/link/subscriptions.js';
+import { createChannels } from '../../src/cache/redis/namespace.js';
 import { publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
 import { Members, type Renewal } from '../../src/cache/link/members.js';

@@ -1,6 +1,6 @@
 // Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
 import fc from 'fast-check';
-import { createMessageApplier } from '../../src/cache/coherence/apply-message.js';
+import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { type Coherence, Hub } from '../../src/cache/coherence/hub.js';
 import type { Message } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

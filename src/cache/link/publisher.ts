@@ -6,7 +6,7 @@ import { type Change, type Message, isInvalidation } from '../coherence/message.
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { untilDeadline } from '../deadline.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
-import type { Channels } from './subscriptions.js';
+import type { Channels } from '../redis/namespace.js';
 import { publishChange } from '../redis/group-states.js';
 import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';

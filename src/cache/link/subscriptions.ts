@@ -1,8 +1,7 @@
-// Channels and subscriptions: this instance receives messages on one connection per master.
+// Subscriptions: this instance receives messages on one connection per master.
 import type { RedisMaster } from '../redis/connections.js';
 import type { LinkCommands } from '../redis/commands.js';
-import slotOf from 'cluster-key-slot';
-import { GROUPS, type Group } from '../coherence/groups.js';
+import { type Channels, createChannels } from '../redis/namespace.js';
 import type { Subscription } from '../redis/message-connection.js';
 
 export interface SubscriptionsDeps {
@@ -85,37 +84,4 @@ export class Subscriptions {
     }
     return subscription;
   }
-}
-
-export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
-
-export interface Channels {
-  /** The publishing command: sharded in a cluster, because a message on the cluster bus may be lost. */
-  publish: 'PUBLISH' | 'SPUBLISH';
-  ofGroup: (group: Group) => string;
-  /** The channel for acknowledgements to the member. */
-  ofMember: (member: string) => string;
-  /** The channels that a member subscribes to at the master. */
-  at: (master: RedisMaster, member: string) => string[];
-}
-
-export function createChannels(prefix: string, isCluster: boolean): Channels {
-  const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
-  if (!isCluster) {
-    const messages = `${prefix}messages`;
-    return {
-      publish: 'PUBLISH',
-      ofGroup: () => messages,
-      ofMember,
-      at: (_master, id) => [messages, ofMember(id)],
-    };
-  }
-  const ofGroup = (group: Group): string => `${prefix}{${group}}`;
-  return {
-    publish: 'SPUBLISH',
-    ofGroup,
-    ofMember,
-    at: (master, id) =>
-      [...GROUP_NAMES.map(ofGroup), ofMember(id)].filter((channel) => master.holds(slotOf(channel))),
-  };
 }

@@ -2,10 +2,9 @@
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
-import { type Channels, GROUP_NAMES } from '../link/subscriptions.js';
 import { BAN, CHANGE, READ_BANS, SYNC } from './coherence-scripts.js';
 import type { LinkCommands } from './commands.js';
-import { groupNames, stateName } from './namespace.js';
+import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.js';
 /** Small, because Redis serves no other client while a script runs. */
 const GROUPS_PER_SCRIPT = 128;
 

@@ -1,7 +1,9 @@
 // Names of keys and channels in Redis. A prefix belongs to one upstream, so that deployments of two never share entries.
 import { hash } from 'node:crypto';
-import { groupOf } from '../coherence/groups.js';
+import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
+import { GROUPS, type Group, groupOf } from '../coherence/groups.js';
+import type { RedisMaster } from './connections.js';
 
 export interface NamespaceOptions {
   keyPrefix: string;
@@ -88,3 +90,36 @@ export const stateName = (keyPrefix: string, group: number | 'bans'): string =>
   `${keyPrefix}{${group}}:state`;
 
 export const bansName = (keyPrefix: string): string => stateName(keyPrefix, 'bans');
+
+export const GROUP_NAMES: readonly Group[] = ['bans', ...Array.from({ length: GROUPS }, (_, group) => group)];
+
+export interface Channels {
+  /** The publishing command: sharded in a cluster, because a message on the cluster bus may be lost. */
+  publish: 'PUBLISH' | 'SPUBLISH';
+  ofGroup: (group: Group) => string;
+  /** The channel for acknowledgements to the member. */
+  ofMember: (member: string) => string;
+  /** The channels that a member subscribes to at the master. */
+  at: (master: RedisMaster, member: string) => string[];
+}
+
+export function createChannels(prefix: string, isCluster: boolean): Channels {
+  const ofMember = (member: string): string => `${prefix}{acks:${member}}`;
+  if (!isCluster) {
+    const messages = `${prefix}messages`;
+    return {
+      publish: 'PUBLISH',
+      ofGroup: () => messages,
+      ofMember,
+      at: (_master, id) => [messages, ofMember(id)],
+    };
+  }
+  const ofGroup = (group: Group): string => `${prefix}{${group}}`;
+  return {
+    publish: 'SPUBLISH',
+    ofGroup,
+    ofMember,
+    at: (master, id) =>
+      [...GROUP_NAMES.map(ofGroup), ofMember(id)].filter((channel) => master.holds(slotOf(channel))),
+  };
+}

@@ -1,7 +1,7 @@
 // Applies messages to the memory of this process, and keeps the bans that apply to entries in Redis.
-import type { MemoryStore } from '../memory/memory-store.js';
-import { Bans, type NumberedBan } from './bans.js';
-import { type KeyChange, type KnownBans, type Message, isInvalidation } from './message.js';
+import type { MemoryStore } from './memory/memory-store.js';
+import { Bans, type NumberedBan } from './coherence/bans.js';
+import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
 
 export interface MessageApplierDeps {
   memory: MemoryStore;

@@ -1,10 +1,10 @@
 // What the cache of a process does with the changes that it is told.
 import { expect, test } from 'vitest';
-import { createMessageApplier } from '../../../src/cache/coherence/apply-message.js';
-import { groupOf } from '../../../src/cache/coherence/groups.js';
-import type { Message } from '../../../src/cache/coherence/message.js';
-import { MemoryStore } from '../../../src/cache/memory/memory-store.js';
-import { NOW, entryOf } from '../../support/store-contract.js';
+import { createMessageApplier } from '../../src/cache/apply-message.js';
+import { groupOf } from '../../src/cache/coherence/groups.js';
+import type { Message } from '../../src/cache/coherence/message.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { NOW, entryOf } from '../support/store-contract.js';
 
 const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 

@@ -1,0 +1,46 @@
+// The life of a fence whose write has an unknown end: `upstream.queueTimeout`, `upstream.writeTimeout` and 15 s more.
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { type MockUpstream, PATH, mockUpstream, recordOf } from '../support/upstream.js';
+import { mockWrites } from '../support/writes.js';
+
+useNock();
+
+interface World {
+  upstream: MockUpstream;
+  proxy: Proxy;
+}
+
+async function writeWithUnknownEnd(env: Record<string, string> = {}): Promise<World> {
+  const upstream = mockUpstream(recordOf());
+  mockWrites({ status: 0, error: 'ECONNRESET' });
+  const proxy = await startProxy(env);
+  await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+  return { upstream, proxy };
+}
+
+/** Reads twice; whether the first answer was stored. */
+async function isStored({ upstream, proxy }: World): Promise<boolean> {
+  await proxy.ask(PATH);
+  const { asked } = upstream;
+  await proxy.ask(PATH);
+  return upstream.asked === asked;
+}
+
+test('no load is stored until 47 s after a write with an unknown end', async () => {
+  const world = await writeWithUnknownEnd();
+  expect(await isStored(world)).toBe(false);
+  world.proxy.pass(46_999);
+  expect(await isStored(world)).toBe(false);
+  world.proxy.pass(1);
+  expect(await isStored(world)).toBe(true);
+});
+
+test('the time follows the timeouts of a write', async () => {
+  const world = await writeWithUnknownEnd({ UPSTREAM_WRITE_TIMEOUT: '5s', UPSTREAM_QUEUE_TIMEOUT: '1s' });
+  world.proxy.pass(20_999);
+  expect(await isStored(world)).toBe(false);
+  world.proxy.pass(1);
+  expect(await isStored(world)).toBe(true);
+});
