@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import { readPublic } from './read.js';
 import { refusalError } from './refusal.js';
 import type { Collection } from './resource.js';
@@ -16,7 +16,7 @@ const DEFAULT_LIMIT = 1000;
 
 export async function listPrefixes(
   deps: V2Deps,
-  { req, res, login }: Pick<Call, 'req' | 'res'> & Partial<Call>,
+  { req, res, login }: Pick<V2Call, 'req' | 'res'> & Partial<V2Call>,
 ): Promise<void> {
   if (login !== undefined) await checkLogin(deps, login);
   sendNames(
@@ -27,12 +27,12 @@ export async function listPrefixes(
 }
 
 /** The list needs no upstream request, so a wrong password shows only in a read of its own. */
-async function checkLogin({ records }: V2Deps, { identity, authorization }: Call['login']): Promise<void> {
+async function checkLogin({ records }: V2Deps, { identity, authorization }: V2Call['login']): Promise<void> {
   const answer = await records.get(identity.handle, { authorization, publicOnly: true });
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 
-export async function listCollection(deps: V2Deps, call: Call, { prefix }: Collection): Promise<void> {
+export async function listCollection(deps: V2Deps, call: V2Call, { prefix }: Collection): Promise<void> {
   const { req, res } = call;
   const context = contextOf(res);
   context.result = 'bypass';
@@ -76,7 +76,7 @@ const TYPES = {
 
 /** Text with one name per line, or a JSON array; `byDefault` when the client accepts both. */
 function sendNames(
-  { req, res }: Pick<Call, 'req' | 'res'>,
+  { req, res }: Pick<V2Call, 'req' | 'res'>,
   names: readonly string[],
   byDefault: keyof typeof TYPES,
 ): void {
@@ -88,7 +88,7 @@ function sendNames(
 }
 
 /** `Depth: 1`: the public values of each handle, through the cache. */
-async function sendRecords(deps: V2Deps, { res }: Call, handles: readonly string[]): Promise<void> {
+async function sendRecords(deps: V2Deps, { res }: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = deps.settings.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;

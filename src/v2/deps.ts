@@ -41,7 +41,7 @@ export interface V2Deps {
   now: () => number;
 }
 
-export interface Call {
+export interface V2Call {
   req: Request;
   res: Response;
   login: Login;

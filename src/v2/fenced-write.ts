@@ -11,7 +11,7 @@ import { readAsCaller } from './read.js';
 import { refusalError } from './refusal.js';
 import type { WritePlan } from './translation/write-plan.js';
 
-type WriteDeps = Pick<V2Deps, 'records' | 'resolver'>;
+type FencedWriteDeps = Pick<V2Deps, 'records' | 'resolver'>;
 
 interface WriteTarget {
   login: Login;
@@ -30,7 +30,7 @@ type Step = () => Promise<RecordAnswer>;
  *
  * @throws ServiceError when the write was refused, or its outcome stays unknown
  */
-export async function createRecord(deps: WriteDeps, write: RecordWrite): Promise<'created' | 'exists'> {
+export async function createRecord(deps: FencedWriteDeps, write: RecordWrite): Promise<'created' | 'exists'> {
   const { login, handle, values } = write;
   const { authorization } = login;
   const fence = await deps.resolver.fence(handle);
@@ -56,14 +56,17 @@ export async function holdsValues(
 
 /** Replaces a record; `created` when it had been deleted since it was read. */
 export async function replaceRecord(
-  deps: WriteDeps,
+  deps: FencedWriteDeps,
   { login, handle, plan }: WriteTarget & { plan: WritePlan },
 ): Promise<'created' | 'updated'> {
   const last = await runFenced(deps, handle, stepsOf(deps, { login, handle, plan }));
   return last?.status === 201 && plan.kind === 'whole' ? 'created' : 'updated';
 }
 
-function stepsOf({ records }: WriteDeps, { login, handle, plan }: WriteTarget & { plan: WritePlan }): Step[] {
+function stepsOf(
+  { records }: FencedWriteDeps,
+  { login, handle, plan }: WriteTarget & { plan: WritePlan },
+): Step[] {
   const { authorization } = login;
   if (plan.kind === 'whole') {
     return [() => records.put(handle, { authorization, values: plan.values, overwrite: true })];
@@ -81,7 +84,7 @@ function stepsOf({ records }: WriteDeps, { login, handle, plan }: WriteTarget & 
  * @throws ServiceError for the first step that was not carried out
  */
 export async function runFenced(
-  { resolver }: Pick<WriteDeps, 'resolver'>,
+  { resolver }: Pick<FencedWriteDeps, 'resolver'>,
   handle: string,
   steps: readonly Step[],
 ): Promise<RecordAnswer | undefined> {

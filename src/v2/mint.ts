@@ -7,7 +7,7 @@ import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
 import { assertJson, withJson } from './body.js';
 import { assertPreconditions } from './conditions.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import { type RecordWrite, createRecord, holdsValues } from './fenced-write.js';
 import { buildRecord } from './ownership.js';
 import type { Collection } from './resource.js';
@@ -23,7 +23,7 @@ type MakeName = (uuid: string) => string;
  * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a time-out.
  * A repeated POST gets the same handle: always with the same `Idempotency-Key`, else when the response was lost.
  */
-export async function mint(deps: V2Deps, call: Call, { prefix }: Collection): Promise<void> {
+export async function mint(deps: V2Deps, call: V2Call, { prefix }: Collection): Promise<void> {
   const { req, res, login } = call;
   const context = contextOf(res);
   context.result = 'write';
@@ -87,7 +87,7 @@ const digest = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
 /** An earlier POST with the same key may have made the handle; its values have to be equal. */
-async function mintByKey(deps: V2Deps, call: Call, write: RecordWrite): Promise<void> {
+async function mintByKey(deps: V2Deps, call: V2Call, write: RecordWrite): Promise<void> {
   const { handle, values } = write;
   contextOf(call.res).handle = handle;
   const exists = (await createRecord(deps, write)) === 'exists';
@@ -107,7 +107,7 @@ interface RandomMint {
 /** Under the unclaimed name of an earlier equal POST, else under a new name. */
 async function mintRandom(
   deps: V2Deps,
-  call: Call,
+  call: V2Call,
   { fingerprint, values, makeName }: RandomMint,
 ): Promise<void> {
   const { login, res } = call;
@@ -132,7 +132,7 @@ async function mintRandom(
 /** Leaves the name to the next equal POST when the client disconnects, or the outcome is unknown. */
 async function leaveNameIfLost(
   { unclaimed, onUnexpected }: V2Deps,
-  { res }: Call,
+  { res }: V2Call,
   { fingerprint, handle, isClaimed }: { fingerprint: string; handle: string; isClaimed: boolean },
   work: () => Promise<boolean>,
 ): Promise<boolean> {

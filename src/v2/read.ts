@@ -10,7 +10,7 @@ import { type Result, contextOf } from '../http/context.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { readVisible } from '../upstream/record-client.js';
 import { assertPreconditions, validatorHeaders } from './conditions.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import type { Login } from './login.js';
 import { refusalError } from './refusal.js';
 import type { HandleResource } from './resource.js';
@@ -20,7 +20,7 @@ import { toV2 } from './translation/translate.js';
 /** With the login of the caller, past the cache. */
 export async function getHandle(
   { records }: V2Deps,
-  { req, res, login }: Call,
+  { req, res, login }: V2Call,
   { handle }: HandleResource,
 ): Promise<void> {
   contextOf(res).result = 'bypass';

@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { listCollection, listPrefixes } from './collection.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import { readLogin } from './login.js';
 import { mint } from './mint.js';
 import { sendProblem } from './response.js';
@@ -54,7 +54,7 @@ async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> 
   await answerCaller(deps, { req, res, login }, resource);
 }
 
-function answerCaller(deps: V2Deps, call: Call, resource: Resource): Promise<void> {
+function answerCaller(deps: V2Deps, call: V2Call, resource: Resource): Promise<void> {
   const { method } = call.req;
   if (resource.kind === 'prefixes') return listPrefixes(deps, call);
   if (resource.kind === 'collection') {

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import { readPublic } from './read.js';
 import { refusalError } from './refusal.js';
 import { toV2 } from './translation/translate.js';
@@ -18,7 +18,7 @@ export interface Paging {
 /** The caller needs the right to list the prefix. */
 export async function listHandles(
   { records }: Pick<V2Deps, 'records'>,
-  { login }: Call,
+  { login }: V2Call,
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
@@ -32,7 +32,7 @@ export async function listHandles(
 /** A page of size 0 has the total count and no handles. */
 async function countHandles(
   { records }: Pick<V2Deps, 'records'>,
-  { login }: Call,
+  { login }: V2Call,
   prefix: string,
 ): Promise<number> {
   const { authorization } = login;
@@ -61,7 +61,7 @@ interface HandleSearch extends Paging {
 const MAX_RESULTS = 1_000_000;
 
 /** All matches or an error, never a partial result. */
-export async function searchHandles(deps: V2Deps, call: Call, search: HandleSearch): Promise<string[]> {
+export async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
   const { reverseLookup } = deps;
   if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
   const { limit, page } = search;
@@ -81,7 +81,11 @@ const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =
   limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
 
 /** Lists with the caller's rights, and reads each public record through the cache. One failure fails the search. */
-async function scanPrefix(deps: V2Deps, call: Call, { prefix, conditions }: HandleSearch): Promise<string[]> {
+async function scanPrefix(
+  deps: V2Deps,
+  call: V2Call,
+  { prefix, conditions }: HandleSearch,
+): Promise<string[]> {
   const { concurrency, maxHandles } = deps.settings.search;
   assertScannable(await countHandles(deps, call, prefix), maxHandles);
   const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });

@@ -4,7 +4,7 @@ import { handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
 import { recordEtag, validatorHeaders } from './conditions.js';
-import type { Call, V2Deps, V2Settings } from './deps.js';
+import type { V2Call, V2Deps, V2Settings } from './deps.js';
 import { readAsCaller } from './read.js';
 import { JSON_TYPE, PRIVATE, send } from './response.js';
 
@@ -21,7 +21,7 @@ export interface WrittenRecord {
 
 export async function sendWritten(
   { records, settings }: Pick<V2Deps, 'records' | 'settings'>,
-  { req, res, login }: Call,
+  { req, res, login }: V2Call,
   written: WrittenRecord,
 ): Promise<void> {
   const { handle, isNew, values, isLocked = true } = written;

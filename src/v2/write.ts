@@ -4,7 +4,7 @@ import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { assertJson, withJson } from './body.js';
 import { assertPreconditions } from './conditions.js';
-import type { Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps } from './deps.js';
 import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
 import { lockHolder } from './login.js';
 import { buildRecord } from './ownership.js';
@@ -23,7 +23,7 @@ interface PutTarget extends HandleResource {
   inputs: readonly V2Input[];
 }
 
-export async function putHandle(deps: V2Deps, call: Call, resource: HandleResource): Promise<void> {
+export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleResource): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
   assertJson(req);
@@ -34,14 +34,14 @@ export async function putHandle(deps: V2Deps, call: Call, resource: HandleResour
 }
 
 /** `If-None-Match: *` needs no read and no lock: the Handle server itself creates only where nothing is. */
-async function putNew(deps: V2Deps, call: Call, target: PutTarget): Promise<void> {
+async function putNew(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
   const written = await create(deps, call, target);
   if (written !== undefined) await sendWritten(deps, call, { ...written, isLocked: false });
   else throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
 /** The response is sent under the lock, so that its ETag is that of this write. */
-function putLocked(deps: V2Deps, call: Call, target: PutTarget): Promise<void> {
+function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
   return deps.lock(target.handle, {
     holder: lockHolder(call.login),
     read: () => readCurrent(deps, call, target.handle),
@@ -53,7 +53,7 @@ function putLocked(deps: V2Deps, call: Call, target: PutTarget): Promise<void> {
 
 async function createOrReplace(
   deps: V2Deps,
-  call: Call,
+  call: V2Call,
   target: PutTarget & { current: CallerRecord | undefined },
 ): Promise<WrittenRecord> {
   let { current } = target;
@@ -70,7 +70,7 @@ async function createOrReplace(
 /** The record as the caller can read it, when the preconditions hold for it. */
 async function readCurrent(
   { records }: V2Deps,
-  { req, login }: Call,
+  { req, login }: V2Call,
   handle: string,
 ): Promise<CallerRecord | undefined> {
   const current = await readAsCaller(records, login, { handle, authoritative: true });
@@ -81,7 +81,7 @@ async function readCurrent(
 /** Undefined when the handle exists. */
 async function create(
   deps: V2Deps,
-  { login }: Call,
+  { login }: V2Call,
   { handle, rawHandle, inputs }: PutTarget,
 ): Promise<WrittenRecord | undefined> {
   const values = await buildRecord(deps, { inputs, handle, login, current: [] });
@@ -92,7 +92,7 @@ async function create(
 /** Undefined when the handle was deleted since it was read. */
 async function replace(
   deps: V2Deps,
-  { login }: Call,
+  { login }: V2Call,
   { handle, rawHandle, inputs, current }: PutTarget & { current: CallerRecord },
 ): Promise<WrittenRecord | undefined> {
   const values = await buildRecord(deps, { inputs, handle, login, current: current.values });
@@ -108,7 +108,7 @@ async function replace(
 }
 
 /** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
-export async function deleteHandle(deps: V2Deps, call: Call, { handle }: HandleResource): Promise<void> {
+export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: HandleResource): Promise<void> {
   const { res, login } = call;
   contextOf(res).result = 'write';
   const read = async (): Promise<void> => {
