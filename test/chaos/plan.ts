@@ -1,5 +1,5 @@
 // What goes wrong when: three tracks of faults that overlap as they like.
-import { FAULT_KINDS, type FaultKind } from '../handle-server/faults.js';
+import { FAULT_KINDS, type FaultKind } from '../handle-server/control.js';
 import type { Random } from './random.js';
 
 export type Event = { atMs: number; forMs: number } & (

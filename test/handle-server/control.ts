@@ -1,9 +1,8 @@
-// The handle that tests and benches hold: counts what was asked, slows the server down, breaks it.
-import type { IncomingHttpHeaders } from 'node:http';
+// Control of the server for tests: request counts, delays, held responses and faults.
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { upperAscii } from '../../src/handle/handle.js';
-import type { FaultKind } from './faults.js';
-import { Hold } from './hold.js';
-import { decodeHandle, splitTarget } from './target.js';
+import { writeJson } from '../../src/handle/json.js';
+import { type WireReply, decodeHandle, splitTarget } from './respond.js';
 
 /** A request as it arrived. */
 export interface Seen {
@@ -111,4 +110,110 @@ function createQueue(capacityPerSecond: number | undefined): () => number {
     freeAt = Math.max(now, freeAt) + stepMs;
     return freeAt - now - stepMs;
   };
+}
+
+interface Held {
+  method: string;
+  send: () => void;
+}
+
+export class Hold {
+  readonly #methods = new Set<string>();
+  #held: Held[] = [];
+
+  /** How many answers are kept back now. */
+  get size(): number {
+    return this.#held.length;
+  }
+
+  /** Requests of this method are carried out from now on, but not answered. */
+  begin(method: string): void {
+    this.#methods.add(method);
+  }
+
+  /** Sends what was kept back, and keeps nothing of this method back any more. */
+  end(method: string): void {
+    this.#methods.delete(method);
+    const due = this.#held.filter((held) => held.method === method);
+    this.#held = this.#held.filter((held) => held.method !== method);
+    for (const { send } of due) send();
+  }
+
+  onAnswer(method: string, send: () => void): void {
+    if (this.#methods.has(method)) this.#held.push({ method, send });
+    else send();
+  }
+}
+
+/**
+ * What can be wrong: `refuse` 503 too busy · `error` 500 code 2 · `html` a page with status 200 ·
+ * `garbage` broken JSON · `hang` no answer ever · `reset` connection reset · `cut` the body ends
+ * half-way · `stall` the body stops half-way, the connection stays · `wrong-handle` somebody else's record.
+ */
+export const FAULT_KINDS = [
+  'refuse',
+  'error',
+  'html',
+  'garbage',
+  'hang',
+  'reset',
+  'cut',
+  'stall',
+  'wrong-handle',
+] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+const JSON_TYPE = 'application/json;charset=utf-8';
+
+function replacement(status: number, contentType: string, text: string): WireReply {
+  const body = Buffer.from(text);
+  return {
+    status,
+    headers: [
+      ['Content-Type', contentType],
+      ['Content-Length', String(body.length)],
+    ],
+    body,
+  };
+}
+
+const REPLACED: Partial<Record<FaultKind, WireReply>> = {
+  refuse: replacement(503, JSON_TYPE, '{"responseCode":3,"message":"Server too busy"}'),
+  error: replacement(500, JSON_TYPE, '{"responseCode":2,"message":"Internal Error"}'),
+  html: replacement(
+    200,
+    'text/html;charset=utf-8',
+    '<!DOCTYPE html><title>Gateway</title><h1>Please log in</h1>',
+  ),
+  garbage: replacement(200, JSON_TYPE, '{"responseCode":1,"handle":"21.T11998/'),
+  'wrong-handle': replacement(
+    200,
+    JSON_TYPE,
+    writeJson({
+      responseCode: 1,
+      handle: '21.T11998/somebody-else',
+      values: [
+        { index: 1, type: 'URL', data: { format: 'string', value: 'https://example.org/else' }, ttl: 86400 },
+      ],
+    }),
+  ),
+};
+
+/** Sends a reply, or what the fault makes of it. */
+export function send(response: ServerResponse, reply: WireReply, fault?: FaultKind): void {
+  if (fault === 'hang') return;
+  if (fault === 'reset') {
+    response.socket?.resetAndDestroy();
+    return;
+  }
+  const { status, headers, body } = (fault && REPLACED[fault]) ?? reply;
+  response.writeHead(status, headers.flat());
+  if (fault === 'cut' || fault === 'stall') {
+    response.write(body.subarray(0, body.length / 2), () => {
+      if (fault === 'cut') response.destroy();
+    });
+    return;
+  }
+  response.end(body);
 }

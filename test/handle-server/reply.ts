@@ -1,5 +1,7 @@
-// What the demo server answers: the envelope of the record interface and its HTTP status.
+// Requests and replies of the record interface, and errors with the texts of the real server.
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import type { ValueReference } from '../../src/handle/value.js';
+import type { RecordStore, Rights } from './store.js';
 
 /** An answer before it is written: JSON with its callback and indent still to come, a page, or nothing. */
 export interface Reply {
@@ -61,4 +63,50 @@ export function protocolError(status: number, message: string): Reply {
 export function containerError(status: number, reason: string): Reply {
   const html = `<h1>Bad Message ${status}</h1><pre>reason: ${reason}</pre>`;
   return { status, html, charset: 'iso-8859-1', headers: [['Connection', 'close']] };
+}
+
+/** Becomes HTTP 400 with `{"responseCode":4,"message":…}`; never leaves the demo server. */
+export class BadInput extends Error {
+  override readonly name = 'BadInput';
+}
+
+export const javaException = (text: string): BadInput => new BadInput(`java.lang.Exception: ${text}`);
+
+export const numberFormat = (text: string): BadInput =>
+  new BadInput(`java.lang.NumberFormatException: For input string: "${text}"`);
+
+/** A value that Gson's adapter refused: the cause in a JsonParseException. */
+export const badValue = (cause: string): BadInput =>
+  new BadInput(`com.google.gson.JsonParseException: ${cause}`);
+
+/** Reads an integer as Java's `Integer.parseInt` does: a sign and digits, 32 bits, nothing else. */
+export function parseJavaInt(text: string): number {
+  const value = Number(text);
+  if (!/^[+-]?\d+$/.test(text) || value !== (value | 0)) throw numberFormat(text);
+  return value;
+}
+
+/** The text of a JSON string, number or boolean, as Gson gives it; anything else is refused. */
+export function primitiveText(json: unknown): string {
+  if (typeof json === 'string' || typeof json === 'number' || typeof json === 'boolean') return String(json);
+  throw badValue('java.lang.UnsupportedOperationException: JsonObject');
+}
+
+/** A request whose caller is known. */
+export interface Call {
+  method: string;
+  /** The handle as this request spells it. */
+  handle: string;
+  parameters: URLSearchParams;
+  contentType: string | undefined;
+  body: Buffer;
+  /** Who has logged in, if anybody. */
+  identity: ValueReference | undefined;
+}
+
+/** What the operations work on. */
+export interface World {
+  store: RecordStore;
+  rights: Rights;
+  newSuffix: () => string;
 }

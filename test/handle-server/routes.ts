@@ -1,19 +1,27 @@
-// Which part of the server answers which path.
-import type { IncomingHttpHeaders } from 'node:http';
+// Routing of requests, and the redirect pages.
 import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import { BadInput, javaException } from './bad-input.js';
-import type { Call, World } from './call.js';
-import { listHandles, listPrefixes } from './list.js';
-import { type Login, readLogin } from './login.js';
-import { redirectPage } from './pages.js';
-import { readHandle } from './read.js';
-import { removeHandle } from './remove.js';
-import { type Reply, containerError, notHere, protocolError, refuse, succeed } from './reply.js';
-import { answerSessions } from './session-routes.js';
-import type { SessionStore } from './sessions.js';
 import type { Site } from '../../src/handle/site-data.js';
-import { type Target, decodeHandle, hasBadEscape, readParameters, splitTarget } from './target.js';
+import { isPublic } from '../../src/handle/value.js';
+import { type Login, readLogin } from './login.js';
+import { listHandles, listPrefixes, readHandle, removeHandle } from './operations.js';
+import {
+  BadInput,
+  type Call,
+  type Reply,
+  type World,
+  containerError,
+  javaException,
+  notHere,
+  protocolError,
+  refuse,
+  succeed,
+} from './reply.js';
+import { type Target, decodeHandle, hasBadEscape, readParameters, splitTarget } from './respond.js';
+import { type SessionStore, answerSessions } from './sessions.js';
+import type { RecordStore } from './store.js';
+import { DEFAULT_TTL } from './value.js';
 import { writeHandle } from './write.js';
 
 /** A request with its body, before anything of it was understood. */
@@ -151,3 +159,28 @@ const verifications: Route = () => {
 
 const unknownEndpoint: Route = ({ path }, { method }) =>
   protocolError(404, `Unknown HTTP API endpoint ${method} ${path}`);
+
+const page = (status: number, title: string, headers: [string, string][] = []): Reply => ({
+  status,
+  headers,
+  html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
+});
+
+/** `/<handle>` leads to the first URL of the record; `?noredirect` shows that there is one. */
+export function redirectPage(
+  { path, query }: Target,
+  { store, now }: { store: RecordStore; now: () => number },
+): Reply {
+  const handle = decodeHandle(path);
+  if (handle === '') return page(200, 'Demo Handle server');
+  if (!store.isHomed(handle)) return page(400, 'Resolution Error');
+  const record = store.get(handle);
+  if (record === undefined) return page(404, 'Not Found');
+  const url = record.find((value) => value.type === 'URL' && isPublic(value));
+  if (url === undefined || query.startsWith('noredirect')) return page(200, 'Handle Values');
+  const ttlSeconds = typeof url.ttl === 'number' ? url.ttl : DEFAULT_TTL;
+  return page(302, 'Handle Redirect', [
+    ['Location', url.data.toString('utf8')],
+    ['Expires', new Date(now() + ttlSeconds * 1000).toUTCString()],
+  ]);
+}

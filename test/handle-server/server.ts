@@ -1,19 +1,18 @@
-// A small Handle server in memory: for trying the product, and as the upstream of tests and benches.
+// The in-memory Handle server of tests and `npm run demo`: listeners and request handling.
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { writeJson } from '../../src/handle/json.js';
+import type { Site } from '../../src/handle/site-data.js';
 import type { ValueReference } from '../../src/handle/value.js';
-import { createControl, type DemoControl } from './control.js';
-import { answerBadRequest } from './bad-request.js';
-import { send } from './faults.js';
-import { type Random, systemRandom } from './random.js';
+import { type DemoControl, createControl, send } from './control.js';
+import { type Reply, containerError, protocolError } from './reply.js';
 import { preflight, toWire } from './respond.js';
-import { createRights } from './rights.js';
 import { type Household, type RawRequest, createRouter } from './routes.js';
 import { DEMO_PREFIXES, DEMO_SERVER_ADMINS, DEMO_SITE, demoRecords } from './seed.js';
-import { SessionStore } from './sessions.js';
-import type { Site } from '../../src/handle/site-data.js';
-import { type RecordInput, RecordStore } from './store.js';
+import { type Random, SessionStore, systemRandom } from './sessions.js';
+import { type RecordInput, RecordStore, createRights } from './store.js';
 
 export interface DemoOptions {
   /** Handle plain http as if it were TLS, so that logins work on loopback. The real server never does. */
@@ -125,4 +124,28 @@ function closeDoor(server: Server): Promise<void> {
     });
     server.closeAllConnections();
   });
+}
+
+type ParseError = NodeJS.ErrnoException & { rawPacket?: Buffer };
+
+/** Node knows the methods of its list only; the rest is told apart here from broken HTTP. */
+export function answerBadRequest(error: ParseError, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const { status, json, html, charset } = refusal(error);
+  const body = json === undefined ? (html ?? '') : writeJson(json);
+  const type =
+    json === undefined ? `text/html;charset=${charset ?? 'utf-8'}` : 'application/json;charset=utf-8';
+  socket.end(
+    `HTTP/1.1 ${status} Refused\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function refusal({ code, rawPacket }: ParseError): Reply {
+  const method = /^[A-Z]+(?= )/.exec(rawPacket?.toString('latin1') ?? '')?.[0];
+  if (code === 'HPE_INVALID_METHOD' && method) return protocolError(501, `Unknown method ${method}`);
+  if (code === 'HPE_HEADER_OVERFLOW') return containerError(431, 'Request Header Fields Too Large');
+  return containerError(400, 'Bad Request');
 }

@@ -1,6 +1,9 @@
-// Sessions of the record interface: a nonce to answer, and who has answered it.
+// Sessions: the store, /api/sessions, and random ids.
+import { type KeyPairKeyObjectResult, randomBytes, randomUUID, sign } from 'node:crypto';
 import type { ValueReference } from '../../src/handle/value.js';
-import type { Random } from './random.js';
+import { readJson } from './lenient-json.js';
+import { type HandleParameters, type Keys, type Login, handleLogin } from './login.js';
+import type { Reply } from './reply.js';
 
 export interface Session {
   sessionId: string;
@@ -52,3 +55,106 @@ export class SessionStore {
     }
   }
 }
+
+export interface SessionRequest {
+  method: string;
+  path: string;
+  secure: boolean;
+  login: Login;
+  body: Buffer;
+}
+
+const empty = (status: number, headers: [string, string][] = []): Reply => ({ status, headers });
+
+/** Answers requests below /api/sessions; `serverKey` is asked for only when a client wants a proof. */
+export function answerSessions(
+  request: SessionRequest,
+  keys: Keys,
+  serverKey: () => KeyPairKeyObjectResult,
+): Reply {
+  if (!request.secure) return empty(403);
+  if (request.path === '/api/sessions/this') return answerThis(request, keys);
+  if (request.method !== 'POST') return empty(405, [['Allow', 'POST, TRACE, OPTIONS']]);
+  return open(request, keys, serverKey);
+}
+
+function open({ login, body }: SessionRequest, keys: Keys, serverKey: () => KeyPairKeyObjectResult): Reply {
+  const sent = parametersIn(body);
+  if (login.session !== undefined || sent.sessionId !== undefined) return empty(400);
+  const session = keys.sessions.open();
+  if (login.identity) session.identity = login.identity;
+  const cnonce = login.cnonce ?? sent.cnonce;
+  const proof = cnonce === undefined ? {} : serverProof(session, cnonce, serverKey());
+  return {
+    status: 201,
+    headers: [['Location', '/api/sessions/this']],
+    json: { ...describe(session), ...proof, ...who(session.identity), ...why(login) },
+  };
+}
+
+function answerThis({ method, login, body }: SessionRequest, keys: Keys): Reply {
+  if (method === 'GET' || method === 'HEAD') return show(login);
+  if (method === 'DELETE') return end(login, keys);
+  const answered = login.session === undefined ? handleLogin(parametersIn(body), keys) : login;
+  const { session } = answered;
+  if (session === undefined) return empty(403);
+  const json = {
+    ...describe(session),
+    ...who(answered.failed ? undefined : session.identity),
+    ...why(answered),
+  };
+  if (!answered.failed) return { status: 200, json };
+  return { status: 401, json, challenge: { basic: false, error: answered.error, session } };
+}
+
+function show(login: Login): Reply {
+  if (login.session)
+    return { status: 200, json: { ...describe(login.session), ...who(login.session.identity) } };
+  return login.failed ? empty(403) : { status: 200, json: { authenticated: false } };
+}
+
+function end({ session }: Login, { sessions }: Keys): Reply {
+  if (session === undefined) return empty(403);
+  sessions.delete(session.sessionId);
+  return empty(204);
+}
+
+const describe = ({ sessionId, nonce }: Session): Record<string, unknown> => ({ sessionId, nonce });
+
+const who = (identity: ValueReference | undefined): Record<string, unknown> =>
+  identity ? { authenticated: true, id: `${identity.index}:${identity.handle}` } : {};
+
+const why = ({ error }: Login): Record<string, unknown> => (error === undefined ? {} : { error });
+
+/** The server signs both nonces with the key of its site. */
+function serverProof(
+  { nonce }: Session,
+  cnonce: string,
+  { privateKey }: KeyPairKeyObjectResult,
+): Record<string, unknown> {
+  const signed = Buffer.concat([Buffer.from(nonce, 'base64'), Buffer.from(cnonce, 'base64')]);
+  return {
+    serverAlg: 'SHA-256',
+    serverSignature: sign('sha256', signed, privateKey).toString('base64'),
+  };
+}
+
+function parametersIn(body: Buffer): HandleParameters {
+  const json = readJson(body.toString('utf8'));
+  return json !== null && typeof json === 'object' ? json : {};
+}
+
+export interface Random {
+  /** Id and nonce of a new session; the nonce is sixteen bytes in base64. */
+  session: () => { sessionId: string; nonce: string };
+  /** What is minted behind a handle. */
+  suffix: () => string;
+}
+
+export const systemRandom: Random = {
+  session: () => ({
+    sessionId: `node0${BigInt(`0x${randomBytes(12).toString('hex')}`).toString(36)}`,
+    nonce: randomBytes(16).toString('base64'),
+  }),
+  suffix: randomUUID,
+};

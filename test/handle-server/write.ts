@@ -1,14 +1,21 @@
-// PUT: a whole record, or single values of one.
+// PUT of a whole record or of single values.
 import { RIGHT } from '../../src/handle/admin-data.js';
+import { upperAscii } from '../../src/handle/handle.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { ValueReference } from '../../src/handle/value.js';
-import { javaException, parseJavaInt } from './bad-input.js';
-import type { Call, World } from './call.js';
-import { readRecordBody } from './record-body.js';
-import { type Reply, notHere, refuse, succeed } from './reply.js';
-import { isAdminValue } from './rights.js';
-import { prefixHandle } from './store.js';
-import { type StoredValue, isSameValue } from './value.js';
+import { readJson } from './lenient-json.js';
+import {
+  type Call,
+  type Reply,
+  type World,
+  javaException,
+  notHere,
+  parseJavaInt,
+  refuse,
+  succeed,
+} from './reply.js';
+import { isAdminValue, prefixHandle } from './store.js';
+import { type StoredValue, isSameValue, valueFromJson } from './value.js';
 
 /** A PUT with `index` changes values, one without replaces or creates the record. */
 export function writeHandle(call: Call, world: World): Reply {
@@ -139,4 +146,36 @@ function writeValues(call: Call, values: StoredValue[], world: World): Reply {
     merged.sort((one, other) => one.index - other.index),
   );
   return succeed({ handle }, present ? 200 : 201);
+}
+
+/** Reads the values of a PUT; the handle in the body, if any, must be that of the path. */
+export function readRecordBody(call: Call, timestampSeconds: number): StoredValue[] {
+  return valuesIn(readJson(bodyText(call)), call.handle).map((value) =>
+    valueFromJson(value, timestampSeconds),
+  );
+}
+
+function bodyText({ contentType, body }: Call): string {
+  const [mediaType = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim());
+  if (mediaType.toLowerCase() !== 'application/json') {
+    throw javaException(`Unsupported media type ${contentType ?? 'null'}`);
+  }
+  const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice('charset='.length);
+  return body.toString(charset?.toLowerCase() === 'iso-8859-1' ? 'latin1' : 'utf8');
+}
+
+function valuesIn(json: unknown, handle: string): readonly unknown[] {
+  if (Array.isArray(json)) return json;
+  if (json === null || typeof json !== 'object') throw javaException('Invalid JSON in PUT request');
+  if ('values' in json) return valuesOfRecord(json, handle);
+  if ('index' in json) return [json];
+  throw javaException('Invalid JSON in PUT request');
+}
+
+function valuesOfRecord(json: { values: unknown; handle?: unknown }, handle: string): readonly unknown[] {
+  const named = json.handle;
+  if (typeof named === 'string' && upperAscii(named) !== upperAscii(handle)) {
+    throw javaException('Mismatched handle in PUT request');
+  }
+  return Array.isArray(json.values) ? json.values : [];
 }

@@ -1,0 +1,97 @@
+// GET, DELETE and listing.
+import { RIGHT } from '../../src/handle/admin-data.js';
+import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import { isPublic, selects } from '../../src/handle/value.js';
+import { type Call, type Reply, type World, notHere, parseJavaInt, refuse, succeed } from './reply.js';
+import { isOn } from './respond.js';
+import { prefixHandle } from './store.js';
+import { type StoredValue, valueToJson } from './value.js';
+import { neededForRemoving } from './write.js';
+
+/** Answers a resolution; a record of which nothing is left is HTTP 200 with code 200. */
+export function readHandle(call: Call, world: World): Reply {
+  const { handle, parameters } = call;
+  const indexes = parameters.getAll('index').map(parseJavaInt);
+  if (!world.store.isHomed(handle)) return notHere(handle);
+  const record = world.store.get(handle);
+  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  const wanted = record.filter(selects({ indexes, types: parameters.getAll('type') }));
+  if (isPublicOnly(call)) return answer(handle, wanted.filter(isPublic));
+  return hiddenRefusal({ call, world, record, wanted }) ?? answer(handle, wanted);
+}
+
+function isPublicOnly({ parameters, identity }: Call): boolean {
+  const given = parameters.get('publicOnly');
+  return given === null ? identity === undefined : isOn(given);
+}
+
+function answer(handle: string, values: StoredValue[]): Reply {
+  if (values.length > 0) return succeed({ handle, values: values.map(valueToJson) });
+  return { status: 200, json: { responseCode: RESPONSE_CODE.valuesNotFound, values: [], handle } };
+}
+
+/** The first hidden value decides for the whole request. */
+function hiddenRefusal(question: {
+  call: Call;
+  world: World;
+  record: StoredValue[];
+  wanted: StoredValue[];
+}): Reply | undefined {
+  const { call, world, record, wanted } = question;
+  const hidden = wanted.find((value) => !isPublic(value));
+  if (hidden === undefined) return undefined;
+  const { handle, identity } = call;
+  if (!hidden.permissions.startsWith('1')) {
+    return refuse(RESPONSE_CODE.insufficientPermissions, { handle });
+  }
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  const mayRead = (world.rights.on(record, identity) & RIGHT.readValue) !== 0;
+  return mayRead ? undefined : refuse(RESPONSE_CODE.invalidAdmin, { handle });
+}
+
+/** Login comes before existence here, and a foreign prefix is "not found" (recordings "delete: …"). */
+export function removeHandle({ handle, parameters, identity }: Call, { store, rights }: World): Reply {
+  const indexes = parameters.getAll('index').map(parseJavaInt);
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle });
+  const record = handle === '' ? undefined : store.get(handle);
+  if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
+  const removed = record.filter(({ index }) => indexes.includes(index));
+  if (removed.length < new Set(indexes).size) return refuse(RESPONSE_CODE.valuesNotFound, { handle });
+  const isWhole = indexes.length === 0;
+  const needed = isWhole ? RIGHT.deleteHandle : neededForRemoving(removed);
+  if ((rights.on(record, identity) & needed) !== needed) {
+    return refuse(RESPONSE_CODE.invalidAdmin, { handle });
+  }
+  if (isWhole) store.delete(handle);
+  else
+    store.set(
+      handle,
+      record.filter((value) => !removed.includes(value)),
+    );
+  return succeed({ handle });
+}
+
+/** Lists the handles of `prefix`; without page *and* pageSize all of them, and then neither is echoed. */
+export function listHandles({ parameters, identity }: Call, { store, rights }: World): Reply {
+  const prefix = parameters.get('prefix') ?? '';
+  const [page, pageSize] = ['page', 'pageSize'].map((name) => parseJavaInt(parameters.get(name) ?? '-1'));
+  if (!store.prefixes.includes(prefixHandle(prefix))) return notHere(prefix);
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded, { handle: prefix });
+  const granted = rights.on(store.get(prefixHandle(prefix)) ?? [], identity);
+  if ((granted & RIGHT.listHandles) === 0) return refuse(RESPONSE_CODE.invalidAdmin, { handle: prefix });
+  const handles = store.list(prefix);
+  const totalCount = String(handles.length);
+  if (page === undefined || pageSize === undefined || page < 0 || pageSize < 0) {
+    return succeed({ prefix, totalCount, handles });
+  }
+  const slice = handles.slice(page * pageSize, (page + 1) * pageSize);
+  return succeed({ prefix, totalCount, page, pageSize, handles: slice });
+}
+
+/** The prefixes that live here, for server administrators. */
+export function listPrefixes({ identity }: Call, { store, rights }: World): Reply {
+  if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
+  if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);
+  const { prefixes } = store;
+  return succeed({ totalCount: String(prefixes.length), prefixes });
+}
