@@ -2,7 +2,7 @@
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
-import type { Entry } from './entry.js';
+import type { Entry, Times } from './entry.js';
 
 /** How long answers may live; all in milliseconds, as configured under `cache`. */
 export interface LifetimeBounds {
@@ -73,19 +73,18 @@ export function isNewerThanMirror(
 export type Use = 'fresh' | 'stale' | 'none';
 
 /**
- * Judges an entry. Times far in the future come from a clock that was wrong or from damage, and an
- * entry from before `trustedSince` may have missed an invalidation: neither counts as fresh.
+ * The rule of freshness, for entries and for responses prepared from them. An entry from before `trustedSince` may
+ * have missed an invalidation.
  */
+export const isFresh = ({ cachedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>
+  now < staleAt && cachedAt >= trustedSince;
+
+/** Judges an entry in any tier. */
 export function judge(entry: Entry | undefined, now: number, trustedSince = 0): Use {
   if (entry === undefined || now >= entry.deleteAt) return 'none';
-  return now < entry.staleAt && entry.cachedAt >= trustedSince ? 'fresh' : 'stale';
+  return isFresh(entry, now, trustedSince) ? 'fresh' : 'stale';
 }
 
-/** Refresh ahead: less than a tenth of the life is left, and it was asked for often enough (0 = never). */
-export function isDueForRefresh(
-  entry: Entry,
-  { now, hits, minHits }: { now: number; hits: number; minHits: number },
-): boolean {
-  if (minHits === 0 || hits < minHits) return false;
-  return entry.staleAt - now < (entry.staleAt - entry.cachedAt) / 10;
-}
+/** Less than a tenth of the life is left: an entry that is used often enough is refreshed ahead. */
+export const isNearEnd = ({ cachedAt, staleAt }: Times, now: number): boolean =>
+  staleAt - now < (staleAt - cachedAt) / 10;

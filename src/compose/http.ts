@@ -1,15 +1,15 @@
-// Makes the public listener's handler: the hot path before the pipeline of Express.
+// Makes the public listener's handler: reads first, then the pipeline of Express.
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { lockAfterRead } from '../coordination/key-lock.js';
 import { createDeletionGuard } from '../record/deletion.js';
 import { createProxyTrust } from '../server/client-address.js';
-import { createColdPath } from '../record/cold-path.js';
 import { type Listener, guard } from '../http/guard.js';
-import { type HotPath, type HotPathDeps, createHotPath } from '../record/hot-path.js';
-import { type PipelineDeps, createPipeline } from '../record/pipeline.js';
-import { type ResolveDeps, createResolveRoute } from '../record/resolve.js';
+import { createPipeline } from '../record/pipeline.js';
+import { type ReadDeps, createRead } from '../record/read.js';
+import { createRequestCheck } from '../record/request-checks.js';
+import { ResponseCache } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { type RateLimit, createRateLimit } from '../server/rate-limit.js';
@@ -23,9 +23,6 @@ import { makeOpenApi } from './openapi.js';
 import { type Passing, makePassing } from './forwarding.js';
 import { makeRedirect } from './redirect.js';
 import { makeV2 } from './v2.js';
-
-/** What it takes to answer a question about a record. */
-type Asking = Omit<ResolveDeps, 'passThrough'>;
 
 export interface HandlerParts {
   resolver: Resolver<unknown>;
@@ -46,7 +43,7 @@ export interface Handler {
 
 /** What a reload leaves alone. */
 interface LastingParts extends HandlerParts, Passing {
-  countHit: HotPathDeps['onAnswered'];
+  countHit: ReadDeps['onAnsweredHit'];
 }
 
 export function makeHandler(parts: Parts, made: HandlerParts): Handler {
@@ -64,26 +61,55 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
   };
 }
 
+/** Needed by reads and by the pipeline. */
+interface Shared extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
+  responses: ResponseCache;
+}
+
 function makeListener(parts: Parts, made: LastingParts): RequestListener {
-  const isShort = parts.config.http.hotPath.enabled;
-  const scanHeaders = createScanHeaders(parts.pseudonym);
-  const hotPath = isShort ? makeHotPath(parts, { ...made, scanHeaders }) : undefined;
-  const rateLimit = makeRateLimit(parts, made.coordination);
-  const requestLog = makeRequestLog(parts);
-  const asking = makeAsking(parts, made, (hit) => hotPath?.offer(hit));
-  const pipeline = makePipeline(parts, { ...made, asking, requestLog, refusalOf: rateLimit?.refusalOf });
+  const { config, now, tracer, pseudonym } = parts;
   const onUnexpected = reportUnexpected(parts);
-  // With a guard of its own: the cold path comes here when it has returned already.
-  const longWay = guard(pipeline, onUnexpected);
-  const coldPath = isShort ? createColdPath({ ...asking, requestLog, scanHeaders, longWay }) : undefined;
-  const handler: Listener = (req, res) => {
-    // One too many is refused by the pipeline, hit or not.
-    const isRefused = rateLimit?.refusalOf(req) !== undefined;
-    if (!isRefused && (hotPath?.answer(req, res) || coldPath?.(req, res))) return;
-    longWay(req, res);
+  const rateLimit = makeRateLimit(parts, made.coordination);
+  const shared: Shared = {
+    scanHeaders: createScanHeaders(pseudonym),
+    check: createRequestCheck({
+      maxRequestLineBytes: config.http.maxRequestLine,
+      rateLimited: rateLimit?.refusalOf,
+    }),
+    requestLog: makeRequestLog(parts),
+    responses: makeResponseCache(parts, made),
+    onUnexpected,
   };
-  const whole = rateLimit?.wrap(handler) ?? handler;
-  return guard(parts.tracer?.around(whole) ?? whole, onUnexpected);
+  const read = createRead({
+    ...shared,
+    lookUp: (handle, options) => made.resolver.lookUp(handle, options),
+    clientMaxAgeMs: config.http.clientMaxAge,
+    gzipMinBytes: config.http.gzipMinBytes,
+    onStale: (reason) => {
+      parts.metrics.staleAnswered(reason);
+    },
+    onAnsweredHit: made.countHit,
+    now,
+  });
+  // With a guard of its own: Express reports errors to its third argument.
+  const pipeline = guard(makePipeline(parts, { ...made, ...shared }), onUnexpected);
+  const handler: Listener = (req, res) => {
+    const answering = read(req, res);
+    if (answering === false) pipeline(req, res);
+    return answering;
+  };
+  const limited = rateLimit?.wrap(handler) ?? handler;
+  return guard(tracer?.around(limited) ?? limited, onUnexpected);
+}
+
+function makeResponseCache({ config }: Parts, { resolver, cache }: LastingParts): ResponseCache {
+  const { enabled, maxEntries, maxBytes } = config.http.hotPath;
+  return new ResponseCache({
+    bounds: enabled ? { maxEntries, maxBytes } : { maxEntries: 0, maxBytes: 0 },
+    memory: cache.memory,
+    keyOf: (handle) => resolver.keyOf(handle),
+    trustedSince: cache.trustedSince,
+  });
 }
 
 function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLog {
@@ -96,23 +122,6 @@ function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLo
       logger.info(request, 'request');
     },
   });
-}
-
-function makeAsking(
-  { config, metrics, now }: Parts,
-  { resolver }: HandlerParts,
-  onHit: Asking['onHit'],
-): Asking {
-  return {
-    resolve: (handle, options) => resolver.resolve(handle, options),
-    onHit,
-    clientMaxAgeMs: config.http.clientMaxAge,
-    gzipMinBytes: config.http.gzipMinBytes,
-    onStale: (reason) => {
-      metrics.staleAnswered(reason);
-    },
-    now,
-  };
 }
 
 function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): RateLimit | undefined {
@@ -128,7 +137,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
   });
 }
 
-function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): HotPathDeps['onAnswered'] {
+function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['onAnsweredHit'] {
   const counts = new Map<number, number>();
   metrics.beforeCollect(() => {
     for (const [status, count] of counts) {
@@ -145,45 +154,23 @@ function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): HotPathDeps
   };
 }
 
-function makeHotPath(
-  { config, now }: Parts,
-  { resolver, cache, countHit, scanHeaders }: LastingParts & Pick<HotPathDeps, 'scanHeaders'>,
-): HotPath {
-  const { maxEntries, maxBytes } = config.http.hotPath;
-  return createHotPath({
-    bounds: { maxEntries, maxBytes },
-    scanHeaders,
-    memory: cache.memory,
-    keyOf: (handle) => resolver.keyOf(handle),
-    clientMaxAgeMs: config.http.clientMaxAge,
-    gzipMinBytes: config.http.gzipMinBytes,
-    now,
-    trustedSince: cache.trustedSince,
-    onAnswered: countHit,
-  });
-}
-
-interface PipelineParts extends LastingParts, Pick<PipelineDeps, 'refusalOf' | 'requestLog'> {
-  asking: Asking;
-}
-
 function makePipeline(
   parts: Parts,
-  { asking, requestLog, refusalOf, ...made }: PipelineParts,
+  { check, scanHeaders, requestLog, responses, onUnexpected, ...made }: LastingParts & Shared,
 ): RequestListener {
-  const { config, pseudonym } = parts;
+  const { config } = parts;
   const { resolver, coordination, records, passThrough, withBody, forward, reverse } = made;
-  const { resolve, onHit } = asking;
   const { allowedFor } = config.deletion;
   const rules = { ...config.deletion, allowedFor: allowedFor?.split(',') ?? [] };
   return createPipeline({
-    maxRequestLineBytes: config.http.maxRequestLine,
-    pseudonym,
-    refusalOf,
+    check,
+    scanHeaders,
     requestLog,
     passThrough,
-    resolveRoute: createResolveRoute({ ...asking, passThrough }),
-    deletionGuard: createDeletionGuard({ rules, resolve }),
+    deletionGuard: createDeletionGuard({
+      rules,
+      resolve: (handle, options) => resolver.resolve(handle, options),
+    }),
     writeRoute: createWriteRoute({
       fence: (handle) => resolver.fence(handle),
       invalidate: (handle) => resolver.forget(handle),
@@ -197,8 +184,10 @@ function makePipeline(
     openApi: makeOpenApi(parts),
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(parts, made) }),
-    ...(config.redirect.enabled && { redirect: makeRedirect(parts, { resolver, onHit }) }),
+    ...(config.redirect.enabled && {
+      redirect: makeRedirect(parts, { resolver, onHit: (hit) => responses.prepare(hit) }),
+    }),
     trustedProxies: config.http.trustedProxies ?? [],
-    onUnexpected: reportUnexpected(parts),
+    onUnexpected,
   });
 }

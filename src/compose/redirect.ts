@@ -1,5 +1,5 @@
 // Creates the redirects and pages, with the resolver and cache of the other interfaces.
-import type { Hit } from '../record/resolve.js';
+import type { Hit } from '../record/response-cache.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Parts, reportUnexpected } from './parts.js';
@@ -7,7 +7,7 @@ import { siteOf } from './site.js';
 
 export function makeRedirect(
   { config, logger, metrics, now }: Parts,
-  { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => void },
+  { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => unknown },
 ): RedirectInterface {
   return createRedirect({
     resolve: (handle, options) => resolver.resolve(handle, options),

@@ -2,7 +2,7 @@
 import { serializeList, Token } from 'structured-headers';
 import type { Times } from '../cache/entry.js';
 import type { FromEntry } from '../resolver/resolution.js';
-import { type Lines, linesOf } from './raw-response.js';
+import { type HeaderLines, linesOf } from './raw-response.js';
 
 /** Our name in Cache-Status (RFC 9211 §2). */
 const CACHE_NAME = 'handle-resolver-proxy';
@@ -50,9 +50,9 @@ const SHARED_SECONDS = 1 << 15;
 const MOST_SHARED = 4096;
 
 /** The headers of a plain hit as lines. Entries of the same age and life share them: nothing is kept with each. */
-export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: number) => Lines {
-  const shared = new Map<number, Lines>();
-  const write = (entry: Times, now: number): Lines =>
+export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: number) => HeaderLines {
+  const shared = new Map<number, HeaderLines>();
+  const write = (entry: Times, now: number): HeaderLines =>
     linesOf(Object.entries(hitHeaders(entry, now, clientMaxAgeMs)).flat());
   return function hitLines(entry, now) {
     const age = Math.floor((now - entry.cachedAt) / 1000);

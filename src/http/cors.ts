@@ -1,6 +1,6 @@
 // Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
 import type { NextFunction, Request, Response } from 'express';
-import { type Lines, linesOf } from './raw-response.js';
+import { type HeaderLines, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
@@ -37,18 +37,18 @@ export function withCors(headers: string[], origin: string | undefined): string[
 }
 
 /** The same for a prepared answer. */
-export function linesWithCors(lines: Lines, origin: string): Lines {
+export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
   let exposed = exposedByNames.get(names);
   if (exposed === undefined) {
     exposed = linesOf([EXPOSE_HEADERS, exposedOf(names.split(','))]);
     exposedByNames.set(names, exposed);
   }
-  return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as Lines;
+  return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as HeaderLines;
 }
 
 /** Prepared answers have few sets of headers. */
-const exposedByNames = new Map<string, Lines>();
+const exposedByNames = new Map<string, HeaderLines>();
 
 function exposedOf(names: readonly string[]): string {
   const titled = names

@@ -1,18 +1,18 @@
-// Sends an answer that is prepared as text: head and body as one string, in one write.
+// Sends a response as raw text: head and body in one string, with one write.
 import { STATUS_CODES, type ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http';
 
 /** Header lines, each with its CRLF. */
-export type Lines = string & { readonly __lines: unique symbol };
+export type HeaderLines = string & { readonly __lines: unique symbol };
 
-export interface Wired {
+export interface RawResponse {
   status: number;
-  lines: Lines;
-  /** One character a byte; empty where the answer has no body to send. */
+  lines: HeaderLines;
+  /** One character a byte; empty where no body is sent. */
   body: string;
 }
 
 /** Names and values as lines. @throws TypeError for what cannot stand in a header, as `setHeader` does */
-export function linesOf(headers: readonly string[]): Lines {
+export function linesOf(headers: readonly string[]): HeaderLines {
   let lines = '';
   for (let at = 0; at < headers.length; at += 2) {
     const [name = '', value = ''] = [headers[at], headers[at + 1]];
@@ -20,42 +20,45 @@ export function linesOf(headers: readonly string[]): Lines {
     validateHeaderValue(name, value);
     lines += `${name}: ${value}\r\n`;
   }
-  return lines as Lines;
+  return lines as HeaderLines;
 }
 
-/** Where Node keeps the head it has written, until the body follows. */
-interface Insides {
+/** Node keeps the head it has written here, until the body follows. */
+interface WithHead {
   _header: unknown;
 }
 
+export type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
+
 /**
- * `writeHead` looks at every header anew, and a body after it is a second write: a fifth of a whole hit.
- * Here Node writes the first head of each second, and what it adds there (Date, Connection, Keep-Alive) is
- * added to all others of that second. Where Node does not show the head it wrote, it writes them all.
+ * `writeHead` checks every header again, and a body after it is a second write: a fifth of a whole hit. Here Node
+ * writes the first head of each second, and the lines it adds (Date, Connection, Keep-Alive) are copied into all
+ * others of that second. If `_header` is missing in another release of Node, `writeHead` writes all heads.
  */
-export function createWire(): (res: ServerResponse, answer: Wired, now: number) => void {
+export function createSendRaw(): SendRaw {
   const learnt = { second: -1, text: '' };
 
-  return function send(res, answer, now) {
-    const { status, lines, body } = answer;
+  return function sendRaw(res, response, now) {
+    const { status, lines, body } = response;
     const second = Math.floor(now / 1000);
     const isUsual = res.shouldKeepAlive && res.getHeaderNames().length === 0;
     if (isUsual && second === learnt.second) {
       res.statusCode = status;
-      (res as unknown as Insides)._header = statusLine(status) + lines + learnt.text + body;
+      (res as unknown as WithHead)._header = statusLine(status) + lines + learnt.text + body;
       res.end();
       return;
     }
     res.writeHead(status, headersOf(lines));
-    const added = isUsual ? addedByNode(res, answer) : undefined;
+    const added = isUsual ? addedByNode(res, response) : undefined;
     if (added !== undefined) Object.assign(learnt, { second, text: added });
     res.end(body, 'latin1');
   };
 }
 
-const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+/** `unknown` as Node writes it. */
+const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
 
-function headersOf(lines: Lines): string[] {
+function headersOf(lines: HeaderLines): string[] {
   return lines
     .split('\r\n')
     .slice(0, -1)
@@ -66,11 +69,11 @@ function headersOf(lines: Lines): string[] {
 }
 
 /**
- * What Node wrote after our lines, the empty line included; undefined when it is not known, or ends the connection
- * although that was to be kept: so it does with a 304 in HTTP/1.0.
+ * The text Node wrote after our lines, with the empty line; undefined when it is not known, or when Node closes the
+ * connection although it was to be kept, as with a 304 in HTTP/1.0.
  */
-function addedByNode(res: ServerResponse, { status, lines }: Wired): string | undefined {
-  const { _header: head } = res as unknown as Insides;
+function addedByNode(res: ServerResponse, { status, lines }: RawResponse): string | undefined {
+  const { _header: head } = res as unknown as WithHead;
   const ours = statusLine(status) + lines;
   if (typeof head !== 'string' || !head.startsWith(ours)) return undefined;
   const added = head.slice(ours.length);

@@ -27,21 +27,16 @@ export interface Content {
   hasEtag: boolean;
 }
 
-/** Makes the representation a caller with this Accept-Encoding gets. */
-export async function represent(
+/** Makes the representation a caller with this Accept-Encoding gets: a promise only where it is compressed. */
+export function represent(
   content: Content,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
-): Promise<Representation> {
+): Representation | Promise<Representation> {
   const { bytes } = content;
-  if (bytes.length < gzipMinBytes || !acceptsGzip(acceptEncoding))
-    return representPlain(content, gzipMinBytes);
-  return describe(content, { encoding: 'gzip', isWorthGzip: true, body: await compress(bytes) });
-}
-
-/** Makes the representation of a caller who wants no compression. */
-export function representPlain(content: Content, gzipMinBytes: number): Representation {
-  const { bytes: body } = content;
-  return describe(content, { encoding: 'identity', isWorthGzip: body.length >= gzipMinBytes, body });
+  const isWorthGzip = bytes.length >= gzipMinBytes;
+  if (!isWorthGzip || !acceptsGzip(acceptEncoding))
+    return describe(content, { encoding: 'identity', isWorthGzip, body: bytes });
+  return compress(bytes).then((body) => describe(content, { encoding: 'gzip', isWorthGzip, body }));
 }
 
 function describe(

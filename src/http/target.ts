@@ -1,4 +1,6 @@
 // The raw request target, taken apart without decoding: paths are bytes (design decision 13).
+import { ServiceError } from '../errors.js';
+import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 
 export interface Target {
   /** Raw path, from its first slash up to the first `?`. */
@@ -31,4 +33,24 @@ const withLowerCaseName = (path: string): string =>
 export function rawHandleOf(path: string): string | undefined {
   if (path === '/api/handles') return '';
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
+}
+
+/** @throws ServiceError when the raw path is no handle */
+export function readHandle(rawHandle: string): string {
+  const parsed = parseHandle(rawHandle);
+  if (parsed.ok) return parsed.handle;
+  throw problemOf(parsed.problem);
+}
+
+function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): ServiceError {
+  switch (problem) {
+    case 'empty':
+      return new ServiceError('EMPTY_HANDLE');
+    case 'too-long':
+      return new ServiceError('HANDLE_TOO_LONG');
+    case 'bad-escape':
+      return new ServiceError('BAD_PATH', { detail: 'a % is not followed by two hex digits' });
+    case 'null-byte':
+      return new ServiceError('BAD_PATH', { detail: '%00 cannot be part of a handle' });
+  }
 }

@@ -7,8 +7,7 @@ import { bodyOfMembers } from '../http/body.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
 import { sendReply } from '../http/reply.js';
-import { readHandle } from './resolve.js';
-import { rawHandleOf } from '../http/target.js';
+import { rawHandleOf, readHandle } from '../http/target.js';
 
 /** The configuration under `deletion`. */
 export interface DeletionRules {

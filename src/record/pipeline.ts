@@ -7,22 +7,21 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express';
-import type { ServiceError } from '../errors.js';
-import { contextOf, hasContext, putContext } from '../http/context.js';
+import { contextOf, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
 import { createErrorReply } from '../http/error-reply.js';
+import type { ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
-import { createRequestChecks, refuseUnknownEndpoint } from './request-checks.js';
 import type { RequestLog } from '../http/request-log.js';
-import { originForm, readTarget } from '../http/target.js';
+import { originForm, rawHandleOf, readHandle, readTarget } from '../http/target.js';
+import { isList } from './record-request.js';
+import { type RequestCheck, createRequestChecks, refuseUnknownEndpoint } from './request-checks.js';
 
 export interface PipelineDeps {
-  maxRequestLineBytes: number;
-  refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
+  check: RequestCheck;
+  scanHeaders: ScanHeaders;
   requestLog: RequestLog;
   onUnexpected: (error: unknown) => void;
-  pseudonym: string;
-  resolveRoute: RequestHandler;
   writeRoute: RequestHandler;
   deletionGuard: RequestHandler;
   /** Everything else a Handle server offers under `/api`. */
@@ -58,14 +57,14 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.set('trust proxy', deps.trustedProxies);
   app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
-  app.use(createRequestChecks(deps)); // before any route looks at the request
+  app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route looks at the request
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions); // answered here: the same for every path
-  app.get(HANDLES, deps.resolveRoute); // GET and HEAD
+  app.get(HANDLES, parseHandle, deps.passThrough); // GET and HEAD that read.ts leaves: nothing here is kept
   app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without asking the upstream
   app.put(NAMED_HANDLE, deps.writeRoute);
   app.delete(NAMED_HANDLE, deps.writeRoute);
-  app.post(NAMED_HANDLE, deps.resolveRoute); // a read on a Handle server, but no cache may answer it
+  app.post(NAMED_HANDLE, parseHandle, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
@@ -77,18 +76,23 @@ export function createPipeline(deps: PipelineDeps): Express {
   return app;
 }
 
-/** Sets the context and sees to the log, which tells of every request, unless the short way has done so. */
+/** Sets the context, and has each request logged. */
 function createBeginning(requestLog: RequestLog): RequestHandler {
   return function begin(req: Request, res: Response, next: NextFunction): void {
-    if (!hasContext(res)) {
-      const target = readTarget(req.url);
-      const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
-      putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
-      requestLog(req, res);
-    }
-    const { target } = contextOf(res);
+    const target = readTarget(req.url);
+    const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
+    putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
+    requestLog(req, res);
     // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
     if (!req.url.startsWith(target.path)) req.url = originForm(target);
     next();
   };
+}
+
+/** With credentials a wrong password has to be 401 even for public data (design decision 2). A list has no handle. */
+function parseHandle(_req: Request, res: Response, next: NextFunction): void {
+  const context = contextOf(res);
+  const rawHandle = rawHandleOf(context.target.path) ?? '';
+  if (!isList(rawHandle, readParameters(context.target.query))) context.handle = readHandle(rawHandle);
+  next();
 }

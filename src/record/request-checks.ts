@@ -1,29 +1,41 @@
 // Checks of a request before any route sees it, and of the endpoints that name no handle.
+import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
+import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
 
+/** The reason to refuse a request, whatever interface it is for. */
+export type RequestCheck = (
+  req: IncomingMessage,
+  target: string,
+  headers: Pick<FastHeaders, 'isLoop'>,
+) => ServiceError | undefined;
+
 export interface RequestCheckDeps {
   maxRequestLineBytes: number;
-  /** Our own name in `Via`. */
-  pseudonym: string;
-  /** The refusal of a request that is well-formed, such as one above the rate limit. */
-  refusalOf?: ((req: Request) => ServiceError | undefined) | undefined;
+  /** The refusal of a request above the rate limit, where there is one. */
+  rateLimited?: ((req: IncomingMessage) => ServiceError | undefined) | undefined;
 }
 
-export function createRequestChecks(deps: RequestCheckDeps): RequestHandler {
-  const { maxRequestLineBytes, pseudonym, refusalOf } = deps;
-  return function checkRequest(req: Request, res: Response, next: NextFunction): void {
-    if (req.method.length + req.originalUrl.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
-      throw new ServiceError('REQUEST_LINE_TOO_LONG', {
-        detail: `at most ${maxRequestLineBytes} bytes are read`,
-      });
+/** For reads and for the pipeline. */
+export function createRequestCheck({ maxRequestLineBytes, rateLimited }: RequestCheckDeps): RequestCheck {
+  return function checkRequest(req, target, { isLoop }) {
+    if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+      const detail = `at most ${maxRequestLineBytes} bytes are read`;
+      return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
     }
-    // Our own name: the upstream address leads back here (RFC 9110 §7.6.3).
-    if (req.headers.via?.includes(pseudonym)) throw new ServiceError('LOOP_DETECTED');
-    const refusal = refusalOf?.(req);
+    // Our own name in `Via`: the upstream address leads back here (RFC 9110 §7.6.3).
+    if (isLoop) return new ServiceError('LOOP_DETECTED');
+    return rateLimited?.(req);
+  };
+}
+
+export function createRequestChecks(check: RequestCheck, scanHeaders: ScanHeaders): RequestHandler {
+  return function checkRequest(req: Request, res: Response, next: NextFunction): void {
+    const refusal = check(req, req.originalUrl, scanHeaders(req.rawHeaders));
     if (refusal) throw refusal;
     // TRACE would echo credentials back to scripts (RFC 9110 §9.3.8).
     if (req.method === 'TRACE') {

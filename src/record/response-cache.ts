@@ -1,35 +1,34 @@
-// Prepared answers by raw request target, bounded in number and bytes.
-import type { Times } from '../cache/entry.js';
+// Prepared responses by raw request target: valid as long as memory holds the entry they were made of.
+import type { Entry, Times } from '../cache/entry.js';
+import type { MemoryStore } from '../cache/memory/memory-store.js';
 import type { Held } from '../cache/memory/row-store.js';
-import type { Lines } from '../http/raw-response.js';
+import { isFresh, isNearEnd } from '../cache/policy.js';
+import { type HeaderLines, linesOf } from '../http/raw-response.js';
+import type { Representation } from '../http/representation.js';
+
+/** A response that depends on nothing but its target and an entry in memory. */
+export interface Hit {
+  /** The raw request target. */
+  target: string;
+  handle: string;
+  entry: Entry;
+  status: number;
+  made: Representation;
+}
 
 /** One representation, ready to be sent. */
-export interface Variant {
+export interface PreparedVariant {
   /** The body, one character a byte: Node sends it together with the headers in one write. */
   body: string;
   /** Vary and ETag, which a 304 carries too; then what describes the body: its encoding, type and length. */
-  head: Lines;
-  /** How many characters of the head a 304 carries. */
+  head: HeaderLines;
+  /** Length of the part of the head that a 304 carries. */
   commonLength: number;
   etag: string | undefined;
 }
 
-/**
- * An answer to a target, good as long as the cache holds this very entry. It is itself what log and metrics
- * are told of a GET that gets the whole answer: with many answers each object more is one more to fetch.
- */
-export interface Prepared extends HotAnswer, Held, Times {
-  key: string;
-  identity: Variant | undefined;
-  gzip: Variant | undefined;
-  /** False when the answer is too short to be compressed for anybody. */
-  isWorthGzip: boolean;
-  /** From here on (ms) the next request goes the long way once, which may refresh the entry ahead. */
-  refreshAt: number;
-}
-
-/** What was answered, for log and metrics. One object serves all requests of an answer: it must not be kept. */
-export interface HotAnswer {
+/** An answered hit, for log and metrics. One object serves all hits of a prepared response: copy it to keep it. */
+export interface AnsweredHit {
   method: string;
   handle: string;
   /** Raw request target. */
@@ -37,59 +36,123 @@ export interface HotAnswer {
   status: number;
 }
 
-export interface PreparedBounds {
-  maxEntries: number;
-  maxBytes: number;
+/**
+ * It is itself what is reported of a GET that gets the whole response: with many responses in memory each further
+ * object is one more cache line to fetch.
+ */
+export interface PreparedResponse extends AnsweredHit, Held, Times {
+  key: string;
+  identity: PreparedVariant | undefined;
+  gzip: PreparedVariant | undefined;
+  /** False when the body is too short to be compressed. */
+  isWorthGzip: boolean;
+  /** The resolver was asked once since the end of the entry's life is near, and may have begun to refresh it. */
+  isRefreshOffered: boolean;
+}
+
+export interface ResponseCacheDeps {
+  /** No entries: nothing is kept. */
+  bounds: { maxEntries: number; maxBytes: number };
+  memory: Pick<MemoryStore, 'pin' | 'touchIfCurrent'>;
+  keyOf: (handle: string) => string;
+  /** Entries from before this moment (ms) may have missed an invalidation. */
+  trustedSince: () => number;
 }
 
 /**
- * Two generations: what was not asked for while the young one filled up is dropped with the old one.
- * Looking up costs one Map look-up and keeps no list in order, as an LRU would.
+ * Two generations: what is not used while the young one fills up is dropped with the old one. A look-up costs one
+ * Map look-up and keeps no list in order, as an LRU would.
  */
-export class PreparedAnswers {
-  readonly #bounds: PreparedBounds;
-  #young = new Map<string, Prepared>();
-  #old = new Map<string, Prepared>();
+export class ResponseCache {
+  readonly #deps: ResponseCacheDeps;
+  #young = new Map<string, PreparedResponse>();
+  #old = new Map<string, PreparedResponse>();
   #youngBytes = 0;
 
-  constructor(bounds: PreparedBounds) {
-    this.#bounds = bounds;
+  constructor(deps: ResponseCacheDeps) {
+    this.#deps = deps;
   }
 
-  get(target: string): Prepared | undefined {
+  /** The prepared response, if the resolver would answer with the same entry now. Counts as a use of the entry. */
+  currentResponse(target: string, now: number): PreparedResponse | undefined {
+    const prepared = this.#get(target);
+    if (prepared === undefined) return undefined;
+    const { memory, trustedSince } = this.#deps;
+    // An entry that was invalidated, fenced, replaced or distrusted is no longer the one that memory would give.
+    if (!memory.touchIfCurrent(prepared.key, prepared)) {
+      this.#young.delete(target);
+      this.#old.delete(target);
+      return undefined;
+    }
+    if (!isFresh(prepared, now, trustedSince())) return undefined;
+    if (!isNearEnd(prepared, now) || prepared.isRefreshOffered) return prepared;
+    prepared.isRefreshOffered = true;
+    return undefined;
+  }
+
+  /** Prepares the response to a hit; undefined when memory holds another entry meanwhile, or none. */
+  prepare(hit: Hit): PreparedResponse | undefined {
+    const key = this.#deps.keyOf(hit.handle);
+    const held = this.#deps.memory.pin(key, hit.entry);
+    if (held === undefined) return undefined;
+    const known = this.#get(hit.target);
+    const prepared = known?.stamp === held.stamp ? known : newResponse(hit, key, held);
+    prepared[hit.made.encoding] = variantOf(hit);
+    if (this.#deps.bounds.maxEntries > 0) this.#set(hit.target, prepared);
+    return prepared;
+  }
+
+  #get(target: string): PreparedResponse | undefined {
     const prepared = this.#young.get(target);
     if (prepared !== undefined) return prepared;
     const aged = this.#old.get(target);
-    if (aged !== undefined) this.set(target, aged);
+    if (aged !== undefined) this.#set(target, aged);
     return aged;
   }
 
-  set(target: string, prepared: Prepared): void {
+  #set(target: string, prepared: PreparedResponse): void {
+    const { maxEntries, maxBytes } = this.#deps.bounds;
     this.#old.delete(target);
     this.#young.set(target, prepared);
     this.#youngBytes += sizeOf(target, prepared);
-    if (this.#young.size * 2 > this.#bounds.maxEntries || this.#youngBytes * 2 > this.#bounds.maxBytes)
-      this.#age();
-  }
-
-  delete(target: string): void {
-    this.#young.delete(target);
-    this.#old.delete(target);
-  }
-
-  get size(): number {
-    return this.#young.size + this.#old.size;
-  }
-
-  #age(): void {
+    if (this.#young.size * 2 <= maxEntries && this.#youngBytes * 2 <= maxBytes) return;
     this.#old = this.#young;
     this.#young = new Map();
     this.#youngBytes = 0;
   }
 }
 
-/** Headers, the strings around them and the Map's own share, measured with 100,000 answers. */
+function newResponse(
+  { target, handle, entry, status, made }: Hit,
+  key: string,
+  held: Held,
+): PreparedResponse {
+  return {
+    method: 'GET',
+    handle,
+    target,
+    status,
+    key,
+    at: held.at,
+    stamp: held.stamp,
+    cachedAt: entry.cachedAt,
+    staleAt: entry.staleAt,
+    isRefreshOffered: false,
+    identity: undefined,
+    gzip: undefined,
+    isWorthGzip: made.isWorthGzip,
+  };
+}
+
+function variantOf({ made: { body, common, ofBody, etag } }: Hit): PreparedVariant {
+  const commonLines = linesOf(common);
+  // Copied into one flat string: a rope of many pieces would be flattened anew with each response.
+  const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
+  return { body: body.toString('latin1'), head, commonLength: commonLines.length, etag };
+}
+
+/** Headers, the strings around them and the Map's own share, measured with 100,000 responses. */
 const OVERHEAD_BYTES = 700;
 
-const sizeOf = (target: string, { identity, gzip }: Prepared): number =>
+const sizeOf = (target: string, { identity, gzip }: PreparedResponse): number =>
   target.length + (identity?.body.length ?? 0) + (gzip?.body.length ?? 0) + OVERHEAD_BYTES;

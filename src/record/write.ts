@@ -8,11 +8,10 @@ import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
-import { rawHandleOf } from '../http/target.js';
+import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseWriteResponse, readResponseBody, relayResponse } from './relay-response.js';
-import { readHandle } from './resolve.js';
 
 export interface WriteDeps {
   withBody: WithBody;

@@ -14,7 +14,7 @@ import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import { readHandle } from '../record/resolve.js';
+import { readHandle } from '../http/target.js';
 import { frontPage } from './front-page.js';
 import { createLocationParser } from './locations.js';
 import { createRedirectErrorReply } from './problems.js';

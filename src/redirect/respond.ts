@@ -6,7 +6,7 @@ import { type PageSender, sendRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { type ResolveDeps, answerRecord, resultOf } from '../record/resolve.js';
+import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
 import { type AliasChain, type ResolvedHandle, followAliases } from './aliases.js';
@@ -18,7 +18,7 @@ import { type RedirectQuery, readRedirectQuery } from './request.js';
 import { type RedirectTarget, type TargetDeps, findTarget } from './target.js';
 import { valuesOf } from './values.js';
 
-export interface RespondDeps extends Omit<ResolveDeps, 'passThrough'> {
+export interface RespondDeps extends RecordRouteDeps {
   /** The cache key of a handle: all spellings of a handle have the same key. */
   keyOf: (handle: string) => string;
   target: TargetDeps;

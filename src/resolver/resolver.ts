@@ -2,7 +2,7 @@
 import type { Clock } from '../cache/clock.js';
 import { untilDeadline } from '../cache/deadline.js';
 import type { Entry } from '../cache/entry.js';
-import { isDueForRefresh } from '../cache/policy.js';
+import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
 import { type EntryLoad, Loader, type LoaderDeps, type Task } from './loader.js';
@@ -41,15 +41,22 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and nothing may stand in
    */
-  async resolve(handle: string, { authoritative }: { authoritative: boolean }): Promise<Resolution> {
+  async resolve(handle: string, options: { authoritative: boolean }): Promise<Resolution> {
+    return this.lookUp(handle, options);
+  }
+
+  /** The same, with a fresh entry in memory at once. */
+  lookUp(handle: string, { authoritative }: { authoritative: boolean }): FromEntry | Promise<Resolution> {
     const key = this.keyOf(handle);
-    const entry = authoritative ? undefined : this.#deps.memory.peek(key);
-    if (entry && this.#loader.use(entry) === 'fresh') {
-      this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
-      return { kind: 'entry', entry, from: 'memory', collapsed: false };
-    }
     if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
-    const { load, collapsed } = this.#join({ key, handle, authoritative, newerThan: 0 });
+    const entry = this.#deps.memory.peek(key);
+    if (entry === undefined || this.#loader.use(entry) !== 'fresh') return this.#load({ key, handle }, entry);
+    this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
+    return { kind: 'entry', entry, from: 'memory', collapsed: false };
+  }
+
+  async #load({ key, handle }: Pick<Task, 'key' | 'handle'>, entry: Entry | undefined): Promise<Resolution> {
+    const { load, collapsed } = this.#join({ key, handle, authoritative: false, newerThan: 0 });
     const resolution = await this.#answerInTime(key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
@@ -146,8 +153,8 @@ export class Resolver<Ticket> {
   /** Design decision 7: no reader waits for it, and none gets stale data meanwhile. */
   #refreshAhead(entry: Entry, task: Task): void {
     const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
-    const isDue = isDueForRefresh(entry, { now: now(), hits: memory.hits(task.key), minHits });
-    if (isDue && !failures.has(task.key)) this.#join(task);
+    if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(task.key) < minHits) return;
+    if (!failures.has(task.key)) this.#join(task);
   }
 }
 

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { parseHandle } from '../handle/handle.js';
 import { contextOf } from '../http/context.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
-import { readHandle } from '../record/resolve.js';
+import { readHandle } from '../http/target.js';
 import { send } from './response.js';
 
 /** `rawHandle` is the path as the client spelled it, without the tolerated trailing slash. */

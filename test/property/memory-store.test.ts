@@ -74,7 +74,7 @@ const open = (most: number): MemoryStore =>
   });
 
 function hold(store: MemoryStore, key: string, entry: Entry): Held {
-  const held = store.hold(key, entry);
+  const held = store.pin(key, entry);
   if (held === undefined) throw new Error(`${key} is not kept as it was given`);
   return held;
 }
@@ -90,7 +90,7 @@ describe('the memory store', () => {
         for (const done of chosen) {
           act(store, done);
           actInMap(map, done);
-          const isHeld = [...held].map(([key, { by }]) => store.look(key, by));
+          const isHeld = [...held].map(([key, { by }]) => store.touchIfCurrent(key, by));
           expect(isHeld).toEqual([...held].map(([key, { entry }]) => map.get(key) === entry));
           expect(KEYS.map((key) => store.peek(key))).toEqual(KEYS.map((key) => map.get(key)));
           for (const [key, entry] of map) held.set(key, { by: hold(store, key, entry), entry });

@@ -53,13 +53,13 @@ export class MemoryStore {
   }
 
   /** Where the entry is kept now, if it is what is kept; to be looked at with the same key. */
-  hold(key: string, entry: Entry): Held | undefined {
+  pin(key: string, entry: Entry): Held | undefined {
     const at = this.#index.get(key);
     return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.hold(at) : undefined;
   }
 
   /** Whether `peek` would give the entry that is held. Also a use; as long as nothing has happened it is a short one. */
-  look(key: string, held: Held): boolean {
+  touchIfCurrent(key: string, held: Held): boolean {
     const tick = this.#touchClock.now;
     this.#expireFences(key);
     if (this.#rows.useAsItWas(held, { tick, checkedFrom: this.#checkedFrom })) return true;

@@ -19,7 +19,7 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
 }
 
 function heldIn(store: MemoryStore, key: string): Held {
-  const held = store.hold(key, entryOf(key));
+  const held = store.pin(key, entryOf(key));
   if (held === undefined) throw new Error('it is not kept');
   return held;
 }
@@ -84,18 +84,18 @@ describe('a place in the memory store', () => {
     const store = open();
     put(store, 'A');
     const held = heldIn(store, 'A');
-    expect(store.look('A', held)).toBe(true);
+    expect(store.touchIfCurrent('A', held)).toBe(true);
     change(store);
-    expect(store.look('A', held)).toBe(false);
+    expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
   test('holds no other entry than the one it is asked to hold', () => {
     const store = open();
-    expect(store.hold('A', entryOf('A'))).toBeUndefined();
+    expect(store.pin('A', entryOf('A'))).toBeUndefined();
     put(store, 'A');
-    expect(store.hold('A', entryOf('B'))).toBeUndefined();
-    expect(store.hold('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
-    expect(store.hold('A', entryOf('A'))).toBeDefined();
+    expect(store.pin('A', entryOf('B'))).toBeUndefined();
+    expect(store.pin('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
+    expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 
   test('does not take an entry for the one that was held in its place', () => {
@@ -105,10 +105,10 @@ describe('a place in the memory store', () => {
     store.forget('A');
     put(store, 'B');
     put(store, 'A');
-    expect(store.look('A', held)).toBe(false);
+    expect(store.touchIfCurrent('A', held)).toBe(false);
     store.ban({ prefix: '', isSoft: false });
     put(store, 'A');
-    expect(store.look('A', held)).toBe(false);
+    expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
   test('holds an entry while a write is in flight, and after it was refused', () => {
@@ -116,9 +116,9 @@ describe('a place in the memory store', () => {
     put(store, 'A');
     const held = heldIn(store, 'A');
     store.raiseFence('A', 'writer', NOW + 1000);
-    expect(store.look('A', held)).toBe(true);
+    expect(store.touchIfCurrent('A', held)).toBe(true);
     store.lowerFence('A', 'writer');
-    expect(store.look('A', held)).toBe(true);
+    expect(store.touchIfCurrent('A', held)).toBe(true);
   });
 
   test('holds an entry no longer than the fence of a writer that died', () => {
@@ -128,9 +128,9 @@ describe('a place in the memory store', () => {
     const held = heldIn(store, 'A');
     store.raiseFence('A', 'killed', NOW + 1000);
     now = NOW + 999;
-    expect(store.look('A', held)).toBe(true);
+    expect(store.touchIfCurrent('A', held)).toBe(true);
     now = NOW + 1000;
-    expect(store.look('A', held)).toBe(false);
+    expect(store.touchIfCurrent('A', held)).toBe(false);
   });
 
   test('keeps what is used by the place it is held at, while others come and go', () => {
@@ -138,7 +138,7 @@ describe('a place in the memory store', () => {
     for (let at = 0; at < 100; at++) put(store, `KEY${at}`);
     const held = heldIn(store, 'KEY0');
     for (let at = 100; at < 1000; at++) {
-      expect(store.look('KEY0', held)).toBe(true);
+      expect(store.touchIfCurrent('KEY0', held)).toBe(true);
       put(store, `KEY${at}`);
     }
     expect(store.peek('KEY1')).toBeUndefined();

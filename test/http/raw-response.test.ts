@@ -4,11 +4,11 @@ import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'n
 import { type AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Wired, createWire, linesOf } from '../../src/http/raw-response.js';
+import { type RawResponse, createSendRaw, linesOf } from '../../src/http/raw-response.js';
 
 test('Node writes one head a second, and none of the others of a kept connection', async () => {
   let now = 5000;
-  const send = createWire();
+  const send = createSendRaw();
   const answer = { status: 200, lines: linesOf(['Content-Length', '5']), body: 'hello' };
   const server = createServer((_req, res) => {
     send(res, answer, now);
@@ -35,8 +35,8 @@ test('Node writes one head a second, and none of the others of a kept connection
 });
 
 test('an answer that ends its connection, as 304 does in HTTP/1.0, ends no other', () => {
-  const send = createWire();
-  const headOf = (httpVersionMinor: number, answer: Omit<Wired, 'lines'>): string => {
+  const send = createSendRaw();
+  const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
     const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
     const res = new ServerResponse(req);
     // As Node sets it for a request that says `Connection: keep-alive`.

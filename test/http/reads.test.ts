@@ -1,16 +1,18 @@
-// Plain questions are answered without Express also behind proxies and for scripts of other sites.
+// Anonymous reads are answered without Express: hits, misses, refusals and failures.
 import express from 'express';
 import nock from 'nock';
 import { expect, test, vi } from 'vitest';
+import { readTarget } from '../../src/http/target.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
-import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
+import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
+vi.mock('../../src/http/target.js', { spy: true });
 useNock();
 
 const ORIGIN = 'https://app.example.org';
 
-/** How often Express is entered from now on; to be called before the proxy is made. */
+/** Counts requests that enter Express; call it before the proxy is made. */
 function countEntries(): () => number {
   const handle = vi.spyOn(express.application as unknown as { handle: () => void }, 'handle');
   return () => handle.mock.calls.length;
@@ -34,6 +36,53 @@ test.each([
   statuses.push((await proxy.ask(PATH, { method: 'HEAD', headers })).status);
   expect(statuses).toEqual([200, 200, 304, 200, 200]);
   expect(entries()).toBe(0);
+});
+
+const refused = { status: 403, body: { responseCode: 400, message: 'no', handle: HANDLE } };
+const failed = { status: 500, body: { responseCode: 2, message: 'broken', handle: HANDLE } };
+
+test.each([
+  ['a miss', recordOf(), PATH, 200],
+  ['a handle that does not exist', notFound(), PATH, 404],
+  ['a refusal of the Handle server', refused, PATH, 403],
+  ['a failure of the Handle server', failed, PATH, 500],
+  ['an authoritative read', recordOf(), `${PATH}?auth`, 200],
+  ['an invalid parameter', recordOf(), `${PATH}?index=x`, 400],
+  ['an invalid handle', recordOf(), '/api/handles/21.T1/no%zz', 400],
+  ['an empty handle', recordOf(), '/api/handles/', 400],
+  ['a long target', recordOf(), `${PATH}?${'x'.repeat(2000)}`, 200],
+  ['a request line over the limit', recordOf(), `${PATH}?${'x'.repeat(10_000)}`, 414],
+])('%s does not enter Express, and its target is parsed once', async (_what, answer, target, status) => {
+  mockUpstream(answer);
+  const entries = countEntries();
+  const proxy = await startProxy();
+  vi.mocked(readTarget).mockClear();
+  const headers = { Origin: ORIGIN, 'Content-Length': '0' };
+  expect((await proxy.ask(target, { headers })).status).toBe(status);
+  expect(readTarget).toHaveBeenCalledTimes(1);
+  expect((await proxy.ask(target, { method: 'HEAD', headers })).status).toBe(status);
+  expect(entries()).toBe(0);
+});
+
+test('hits without prepared responses do not enter Express', async () => {
+  const upstream = mockUpstream();
+  const entries = countEntries();
+  const proxy = await startProxy({ HTTP_HOT_PATH_ENABLED: 'false' });
+  for (let times = 0; times < 3; times++) expect((await proxy.ask(PATH)).status).toBe(200);
+  expect(upstream.asked).toBe(1);
+  expect(entries()).toBe(0);
+});
+
+test.each([
+  ['credentials', PATH, { Authorization: 'Basic eDp5' }],
+  ['private values', `${PATH}?publicOnly=false`, {}],
+  ['a list', '/api/handles?prefix=21.T11998', {}],
+])('a read with %s passes through Express', async (_what, target, headers) => {
+  mockUpstream();
+  const entries = countEntries();
+  const proxy = await startProxy();
+  expect((await proxy.ask(target, { headers })).status).toBe(200);
+  expect(entries()).toBe(1);
 });
 
 test('an answer without Express lets scripts read it and its headers', async () => {

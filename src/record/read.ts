@@ -1,0 +1,166 @@
+// GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type RequestContext, type Result, putContext } from '../http/context.js';
+import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../http/error-reply.js';
+import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
+import { type Reply, representReply } from '../http/reply.js';
+import type { Representation } from '../http/representation.js';
+import type { RequestLog } from '../http/request-log.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import { type RecordReplyDeps, renderResolution, reportReply, resultOf } from './record-reply.js';
+import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
+import type { RequestCheck } from './request-checks.js';
+import type { AnsweredHit, PreparedResponse, ResponseCache } from './response-cache.js';
+import { type Receiver, createSendMade, createSendPrepared } from './send.js';
+
+export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'> {
+  scanHeaders: ScanHeaders;
+  check: RequestCheck;
+  responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
+  /** A fresh entry in memory at once; everything else is a promise. */
+  lookUp: (handle: string, options: { authoritative: boolean }) => FromEntry | Promise<Resolution>;
+  onAnsweredHit: (answered: AnsweredHit) => void;
+  requestLog: RequestLog;
+  onUnexpected: ReportUnexpected;
+}
+
+/** False when Express has to answer: nothing was done to the request then. A promise is a part of the request. */
+export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
+
+interface Call {
+  req: IncomingMessage;
+  res: ServerResponse;
+  method: string;
+  /** Raw request target. */
+  target: string;
+  headers: FastHeaders;
+}
+
+interface Rendered {
+  handle: string;
+  resolution: Resolution;
+  result: Result;
+  reply: Reply;
+  /** A promise where it is compressed. */
+  made: Representation | Promise<Representation>;
+}
+
+/**
+ * headers → refused? → prepared response current? → target → fresh in memory? → Redis, upstream or stale → reply.
+ *
+ * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists)
+ * and all other interfaces. Their redirects are answered here once they are prepared.
+ */
+export function createRead(deps: ReadDeps): Read {
+  const { scanHeaders, check, responses, lookUp } = deps;
+  const sendHit = createSendHit(deps);
+  const render = createRender(deps);
+  const sendReply = createSendReply(deps);
+
+  function read(req: IncomingMessage, res: ServerResponse): boolean | Promise<void> {
+    const { method, url: target } = req;
+    if ((method !== 'GET' && method !== 'HEAD') || target === undefined) return false;
+    const headers = scanHeaders(req.rawHeaders);
+    if (headers.hasCredentials) return false;
+    const refusal = check(req, target, headers);
+    const now = deps.now();
+    const prepared = refusal === undefined ? responses.currentResponse(target, now) : undefined;
+    if (prepared !== undefined && sendHit(res, prepared, { method, headers, now })) return true;
+    const request = parseRecordRequest(target, refusal);
+    if (request === undefined) return false;
+    const call = { req, res, method, target, headers: { ...headers } };
+    if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
+    return resolve(call, request);
+  }
+
+  function resolve(call: Call, request: ValidRequest): true | Promise<void> {
+    const found = lookUp(request.handle, request.question);
+    if (found instanceof Promise) {
+      const rendered = found.then((resolution) => render(call, request, resolution));
+      return sendReply(call, request, rendered);
+    }
+    const rendered = render(call, request, found);
+    const { handle, reply, made } = rendered;
+    const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
+    // What has to be compressed first is not answered at once.
+    const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
+    if (prepared !== undefined && sendHit(call.res, prepared, { ...call, now: deps.now() })) return true;
+    return sendReply(call, request, rendered);
+  }
+
+  return read;
+}
+
+type SendHit = (res: ServerResponse, prepared: PreparedResponse, receiver: Receiver) => boolean;
+
+/** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
+function createSendHit({ clientMaxAgeMs, onAnsweredHit }: ReadDeps): SendHit {
+  const sendPrepared = createSendPrepared(clientMaxAgeMs);
+  return function sendHit(res, prepared, receiver) {
+    const status = sendPrepared(res, prepared, receiver);
+    if (status === undefined) return false;
+    const { method } = receiver;
+    const { handle, target } = prepared;
+    // Nearly always the prepared response itself, which log and metrics recognise.
+    const isUsual = method === prepared.method && status === prepared.status;
+    onAnsweredHit(isUsual ? prepared : { handle, target, method, status });
+    return true;
+  };
+}
+
+type Render = (call: Call, request: ValidRequest, resolution: Resolution) => Rendered;
+
+function createRender(deps: ReadDeps): Render {
+  const { gzipMinBytes } = deps;
+  return function render({ headers: { acceptEncoding } }, request, resolution) {
+    const reply = renderResolution(resolution, request, deps);
+    const made = representReply(reply, { format: request.format, acceptEncoding, gzipMinBytes });
+    const { handle, question } = request;
+    return { handle, resolution, result: resultOf(resolution, question), reply, made };
+  };
+}
+
+type SendReply = (
+  call: Call,
+  request: ValidRequest | FailedRequest,
+  rendered: Rendered | Promise<Rendered>,
+) => Promise<void>;
+
+/** Replies that are logged one by one: all but the hits that are answered at once. */
+function createSendReply(deps: ReadDeps): SendReply {
+  const sendMade = createSendMade();
+  const { requestLog, onUnexpected, onStale, responses } = deps;
+  const reports: Pick<RecordReplyDeps, 'onStale' | 'onHit'> = {
+    onStale,
+    onHit: (hit) => responses.prepare(hit),
+  };
+
+  return async function sendReply(call, request, rendered) {
+    const { res, target } = call;
+    const context = contextFor(request);
+    putContext(res, context);
+    requestLog(call.req, res);
+    try {
+      const { reply, ...rest } = await rendered;
+      context.result = rest.result;
+      const made = await rest.made;
+      sendMade(res, reply, made, { ...call, now: deps.now() });
+      reportReply({ ...rest, target, status: reply.status, made }, reports);
+    } catch (error) {
+      const failure = asServiceError(error, onUnexpected);
+      if (res.headersSent) throw failure;
+      const reply = renderError(failure, request.handle);
+      context.result = resultOfError(reply.status);
+      const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };
+      sendMade(res, reply, await representReply(reply, form), { ...call, now: deps.now() });
+    }
+  };
+}
+
+const contextFor = ({ target, format, handle }: ValidRequest | FailedRequest): RequestContext => ({
+  family: 'record',
+  target,
+  format,
+  result: 'local',
+  ...(handle !== undefined && { handle }),
+});

@@ -1,0 +1,91 @@
+// Resolutions as replies of the record interface, and the way to send one from an Express route.
+import type { Request, Response } from 'express';
+import { bodyOfEntry, bodyOfMembers } from '../http/body.js';
+import { cacheHeaders } from '../http/cache-headers.js';
+import { type Result, contextOf } from '../http/context.js';
+import type { Question } from '../http/query.js';
+import { type Reply, sendReply } from '../http/reply.js';
+import type { Representation } from '../http/representation.js';
+import type { Resolution, StaleReason } from '../resolver/resolution.js';
+import type { Hit } from './response-cache.js';
+
+export interface RecordReplyDeps {
+  clientMaxAgeMs: number;
+  gzipMinBytes: number;
+  onStale: (reason: StaleReason) => void;
+  /** A fresh entry in memory was answered: the response can be prepared for the next request. */
+  onHit: (hit: Hit) => unknown;
+  now: () => number;
+}
+
+export interface RecordQuestion {
+  handle: string;
+  question: Question;
+}
+
+export function renderResolution(
+  resolution: Resolution,
+  { handle, question }: RecordQuestion,
+  { clientMaxAgeMs, now }: Pick<RecordReplyDeps, 'clientMaxAgeMs' | 'now'>,
+): Reply {
+  if (resolution.kind === 'entry') {
+    const { authoritative } = question;
+    const headers = cacheHeaders({ resolution, authoritative, now: now(), clientMaxAgeMs });
+    return { ...bodyOfEntry(resolution.entry, handle, question), headers };
+  }
+  const { status, members, namesHandle, retryAfter } = resolution.refused;
+  return {
+    status,
+    json: bodyOfMembers(members, namesHandle ? handle : undefined),
+    headers: {
+      'Cache-Control': 'no-store',
+      ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+    },
+  };
+}
+
+export function resultOf(resolution: Resolution, { authoritative }: Pick<Question, 'authoritative'>): Result {
+  if (resolution.kind === 'refused') return 'refused';
+  if (authoritative) return 'authoritative';
+  if (resolution.stale !== undefined) return 'stale';
+  return resolution.from === 'upstream' ? 'miss' : 'hit';
+}
+
+interface Replied {
+  resolution: Resolution;
+  result: Result;
+  /** Raw request target. */
+  target: string;
+  handle: string;
+  status: number;
+  made: Representation;
+}
+
+/** Counts a stale answer, and offers a hit to the response cache. */
+export function reportReply(
+  { resolution, result, ...replied }: Replied,
+  { onStale, onHit }: Pick<RecordReplyDeps, 'onStale' | 'onHit'>,
+): void {
+  if (resolution.kind !== 'entry') return;
+  const { entry, from, stale } = resolution;
+  if (stale !== undefined) onStale(stale);
+  if (result === 'hit' && from === 'memory') onHit({ ...replied, entry });
+}
+
+export interface RecordRouteDeps extends RecordReplyDeps {
+  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+}
+
+/** Answers with the JSON of a record in an Express route, for interfaces that show it too. */
+export async function answerRecord(
+  req: Request,
+  res: Response,
+  { deps, handle, question }: RecordQuestion & { deps: RecordRouteDeps },
+): Promise<void> {
+  const resolution = await deps.resolve(handle, question);
+  const result = resultOf(resolution, question);
+  contextOf(res).result = result;
+  const reply = renderResolution(resolution, { handle, question }, deps);
+  const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes });
+  reportReply({ resolution, result, target: req.url, handle, status: reply.status, made }, deps);
+}

@@ -1,0 +1,50 @@
+// An anonymous read of the record interface, parsed once from the raw request target.
+import { ServiceError } from '../errors.js';
+import { type Format, type Question, readFormat, readParameters, readQuestion } from '../http/query.js';
+import { type Target, rawHandleOf, readHandle, readTarget } from '../http/target.js';
+
+interface ParsedRequest {
+  target: Target;
+  format: Format;
+}
+
+export interface ValidRequest extends ParsedRequest {
+  handle: string;
+  question: Question;
+}
+
+/** The handle is undefined where the path names none, and where the request is refused whatever it names. */
+export interface FailedRequest extends ParsedRequest {
+  handle: string | undefined;
+  failure: ServiceError;
+}
+
+/**
+ * Undefined for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
+ * for the form of its reply.
+ */
+export function parseRecordRequest(
+  rawTarget: string,
+  refusal?: ServiceError,
+): ValidRequest | FailedRequest | undefined {
+  const target = readTarget(rawTarget);
+  const rawHandle = rawHandleOf(target.path);
+  if (rawHandle === undefined) return undefined;
+  const parameters = readParameters(target.query);
+  if (isList(rawHandle, parameters)) return undefined;
+  const parsed = { target, format: readFormat(parameters) };
+  if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
+  let handle: string | undefined;
+  try {
+    handle = readHandle(rawHandle);
+    const question = readQuestion(parameters);
+    return question.publicOnly ? { ...parsed, handle, question } : undefined;
+  } catch (failure) {
+    if (failure instanceof ServiceError) return { ...parsed, handle, failure };
+    throw failure;
+  }
+}
+
+/** `/api/handles?prefix=…` names no handle: it lists those under a prefix. */
+export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
+  rawHandle === '' && parameters.has('prefix');

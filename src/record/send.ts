@@ -1,0 +1,59 @@
+// Sends the responses of reads without Express: prepared ones, and replies that were just made.
+import type { ServerResponse } from 'node:http';
+import { createHitLines } from '../http/cache-headers.js';
+import { linesWithCors, withCors } from '../http/cors.js';
+import type { FastHeaders } from '../http/fast-headers.js';
+import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
+import { type Reply, outgoing } from '../http/reply.js';
+import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
+import type { PreparedResponse, PreparedVariant } from './response-cache.js';
+
+/** The request a response is sent to. */
+export interface Receiver {
+  method: string;
+  headers: FastHeaders;
+  now: number;
+}
+
+/** Returns the status that was sent; undefined when the variant for this caller is not prepared. */
+export type SendPrepared = (
+  res: ServerResponse,
+  prepared: PreparedResponse,
+  receiver: Receiver,
+) => number | undefined;
+
+export function createSendPrepared(clientMaxAgeMs: number): SendPrepared {
+  const hitLines = createHitLines(clientMaxAgeMs);
+  const sendRaw = createSendRaw();
+  return function sendPrepared(
+    res,
+    prepared,
+    { method, headers: { acceptEncoding, ifNoneMatch, origin }, now },
+  ) {
+    const variant = variantFor(prepared, acceptEncoding);
+    if (variant === undefined) return undefined;
+    const { head, commonLength, body, etag } = variant;
+    const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
+    const status = isKnown ? 304 : prepared.status;
+    const lines = (hitLines(prepared, now) + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
+    const all = origin === undefined ? lines : linesWithCors(lines, origin);
+    sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
+    return status;
+  };
+}
+
+const variantFor = (
+  { isWorthGzip, gzip, identity }: PreparedResponse,
+  acceptEncoding: string | undefined,
+): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
+
+export type SendMade = (res: ServerResponse, reply: Reply, made: Representation, receiver: Receiver) => void;
+
+export function createSendMade(): SendMade {
+  const sendRaw = createSendRaw();
+  return function sendMade(res, reply, made, { method, headers: { ifNoneMatch, origin }, now }) {
+    const { status, headers, body } = outgoing(reply, made, ifNoneMatch);
+    const text = method === 'HEAD' || body === undefined ? '' : body.toString('latin1');
+    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: text }, now);
+  };
+}
