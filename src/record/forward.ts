@@ -38,7 +38,7 @@ export function upstreamTarget({ target, handle }: RequestContext): string {
   return originForm({ path, query: target.query });
 }
 
-interface UpstreamRequest {
+interface OutgoingRequest {
   method: string;
   target: string;
   headers: OutgoingHttpHeaders;
@@ -56,10 +56,10 @@ interface ForwardCallbacks {
  */
 class ForwardedRequest extends IncomingMessage {
   readonly callbacks: ForwardCallbacks;
-  readonly #upstream: UpstreamRequest;
+  readonly #upstream: OutgoingRequest;
   #sent: ClientRequest | undefined;
 
-  constructor(client: IncomingMessage, upstream: UpstreamRequest, callbacks: ForwardCallbacks) {
+  constructor(client: IncomingMessage, upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
     super(client.socket);
     this.method = upstream.method;
     this.url = upstream.target;

@@ -13,7 +13,7 @@ import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.j
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseWriteResponse, readResponseBody, relayResponse } from './relay-response.js';
 
-export interface WriteDeps {
+export interface WriteRouteDeps {
   withBody: WithBody;
   fence: (handle: string) => Promise<Fence>;
   invalidate: (handle: string) => Promise<void>;
@@ -21,7 +21,7 @@ export interface WriteDeps {
   conditional: ConditionalDeps;
 }
 
-export function createWriteRoute(deps: WriteDeps): RequestHandler {
+export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
   return async function writeRoute(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
     context.result = 'write';
@@ -77,7 +77,7 @@ async function settleWrite(fence: Fence, result: WriteResult): Promise<void> {
 async function reply(
   { req, res, query }: { req: Request; res: Response; query: string },
   { response, body }: RelayedResponse,
-  { invalidate }: Pick<WriteDeps, 'invalidate'>,
+  { invalidate }: Pick<WriteRouteDeps, 'invalidate'>,
 ): Promise<void> {
   if (isCreateOnly(req) && response.statusCode === 409) {
     response.resume();
