@@ -1,6 +1,13 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { type LifetimeBounds, isWorthKeeping, judge, makeEntry } from '../../src/cache/policy.js';
+import {
+  type LifetimeBounds,
+  isDueForRefresh,
+  isNewerThanMirror,
+  isWorthKeeping,
+  judge,
+  makeEntry,
+} from '../../src/cache/policy.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import type { Ttl } from '../../src/handle/value.js';
 
@@ -78,5 +85,67 @@ describe('an entry loaded before trustedSince', () => {
 
   test.prop([later])('is stale while the process is not to be trusted at all', (age) => {
     expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
+  });
+});
+
+describe('an answer from a mirror', () => {
+  const mirrored = { ...bounds, mirrorMaxTtl: 60_000 };
+  const absent = { kind: 'not-found', message: 'gone' } as const;
+
+  test('is fresh for mirrorMaxTtl at most, and may still be served stale when it is a record', () => {
+    const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
+    expect(entry.staleAt).toBe(ASKED_AT + 60_000);
+    expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfError);
+    expect(makeEntry(found([3600]), ASKED_AT, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
+    expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, bounds).staleAt).toBe(
+      ASKED_AT + 3_600_000,
+    );
+  });
+
+  test('is never served stale when it is a not-found answer', () => {
+    const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
+    expect(entry.deleteAt).toBe(entry.staleAt);
+    expect(entry.message).toBe('gone');
+    expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfError);
+  });
+
+  test('is older than an entry loaded less than mirrorMaxTtl before', () => {
+    const entry = makeEntry(found([3600]), ASKED_AT, bounds);
+    expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
+    expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);
+    expect(isNewerThanMirror(entry, ASKED_AT, bounds)).toBe(false);
+  });
+});
+
+describe('refresh ahead', () => {
+  const entry = makeEntry(found([1000]), ASKED_AT, bounds);
+  const often = { hits: 5, minHits: 5 };
+
+  test('is due in the last tenth of the TTL', () => {
+    expect(isDueForRefresh(entry, { now: ASKED_AT + 900_000, ...often })).toBe(false);
+    expect(isDueForRefresh(entry, { now: ASKED_AT + 900_001, ...often })).toBe(true);
+  });
+
+  test('is due only for an entry with enough hits, and never with a minimum of 0', () => {
+    const now = ASKED_AT + 999_000;
+    expect(isDueForRefresh(entry, { now, hits: 4, minHits: 5 })).toBe(false);
+    expect(isDueForRefresh(entry, { now, hits: 4, minHits: 0 })).toBe(false);
+  });
+});
+
+describe('an entry at the end of its times', () => {
+  const entry = makeEntry(found([10]), ASKED_AT, bounds);
+
+  test('is not kept from deleteAt on, nor judged as anything but none', () => {
+    expect(isWorthKeeping(entry, entry.deleteAt - 1)).toBe(true);
+    expect(isWorthKeeping(entry, entry.deleteAt)).toBe(false);
+    expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
+    expect(judge(entry, entry.deleteAt)).toBe('none');
+    expect(judge(undefined, ASKED_AT)).toBe('none');
+  });
+
+  test('is stale from staleAt on', () => {
+    expect(judge(entry, entry.staleAt - 1)).toBe('fresh');
+    expect(judge(entry, entry.staleAt)).toBe('stale');
   });
 });
