@@ -65,3 +65,32 @@ test('without a key all turns are one line', async () => {
   await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
   expect(limiter.use()).toEqual({ running: 4, waiting: 0 });
 });
+
+test('requests that fail, are rejected, time out or are ended for others leave every slot and place free', async () => {
+  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: 20 });
+  const fail = (): Promise<never> => Promise.reject(new Error('failed'));
+  const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+  const [ended] = held as [() => void];
+  const disallow = limiter.allowPreemption(() => {
+    ended();
+    return true;
+  });
+  // The first in the queue gets the slot of the request that is ended, three time out, and the others are rejected.
+  const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
+  const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
+  expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);
+  expect(messages.some((message) => message.includes('failed'))).toBe(true);
+  disallow();
+  for (const release of held) {
+    release();
+    release();
+  }
+  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
+  const again = await Promise.all(Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))));
+  expect(again).toEqual(Array<string>(8).fill('ran'));
+  await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, `K${at % 2}`)));
+  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  const slots = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
+  expect(slots).toHaveLength(4);
+});

@@ -1,0 +1,8 @@
+// The undici pools of the program and the node:http dispatcher of tests with nock keep the same contract.
+import '../support/real-sockets.js';
+import { createPools } from '../../src/upstream/connections.js';
+import { dispatcherContract } from '../support/dispatcher-contract.js';
+import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
+
+dispatcherContract('undici pools', createPools);
+dispatcherContract('node:http', createNodeHttpDispatcher);
