@@ -88,7 +88,6 @@ module.exports = {
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination']),
     onlyIn('undici', ['upstream', 'cli']),
-    onlyIn('cockatiel', ['upstream']),
     onlyIn('saxes', ['redirect']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),

@@ -51,8 +51,8 @@ const times = {
 };
 
 const limits = {
-  connections: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
-    'Maximum connections to each server, divided among the workers.',
+  connections: wholeNumber({ min: 1, max: 10_000, byDefault: 128 }).describe(
+    'Maximum connections to each server for reads and ePIC v2, divided among the workers; forwarded requests have as many of their own, and a retry opens one more.',
   ),
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
     'Maximum concurrent reads per server, divided among the workers; the same bound applies to forwarded requests.',
