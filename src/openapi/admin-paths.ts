@@ -1,17 +1,20 @@
-// The operator's listener, which has an address of its own.
+// The calls of the admin listener.
 import {
   type Operation,
   type Paths,
   type ResponseObject,
+  PROBLEM,
   type Schema,
   content,
   failures,
+  list,
+  object,
+  query,
   ref,
   text,
 } from './parts.js';
 
-const problem = content('application/problem+json', ref('Problem'));
-const refusals = failures(['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN'], problem);
+const refusals = failures(['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN'], PROBLEM);
 const security = [{}, { adminToken: [] }];
 
 const json = (description: string, schema: Schema): ResponseObject => ({
@@ -27,16 +30,9 @@ const get = (
   get: { operationId, tags: ['Admin'], summary, responses: { ...responses, ...refusals }, security },
 });
 
-const readiness: Schema = {
-  type: 'object',
-  required: ['status', 'notReady'],
-  properties: {
-    status: { enum: ['ready', 'not ready'] },
-    notReady: { type: 'array', items: { type: 'string' } },
-  },
-};
+const readiness = object({ status: { enum: ['ready', 'not ready'] }, notReady: list(text) });
 
-const ofBodies = failures(['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'], problem);
+const ofBodies = failures(['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'], PROBLEM);
 
 const body = (
   name: string,
@@ -48,23 +44,14 @@ const body = (
   content: { 'application/json': { schema: ref(name), example } },
 });
 
-const look: Operation = {
+const inspect: Operation = {
   operationId: 'lookIntoCache',
   tags: ['Admin'],
-  summary: 'What is kept of a handle',
-  parameters: [
-    {
-      name: 'handle',
-      in: 'query',
-      required: true,
-      description: 'The handle.',
-      schema: text,
-      example: '21.T1/a',
-    },
-  ],
+  summary: 'The cache entries of a handle',
+  parameters: [{ ...query('handle', 'The handle.'), required: true, example: '21.T1/a' }],
   responses: {
-    200: json('Every copy', ref('CacheCopies')),
-    ...failures(['BAD_PARAMETER'], problem),
+    200: json('Every entry', ref('CacheCopies')),
+    ...failures(['BAD_PARAMETER'], PROBLEM),
     ...refusals,
   },
   security,
@@ -73,15 +60,14 @@ const look: Operation = {
 const purge: Operation = {
   operationId: 'purge',
   tags: ['Admin'],
-  summary: 'Forget handles, on all instances',
-  description: 'With `soft` they stay as stand-ins for a Handle server that fails.',
+  summary: 'Invalidate handles on all instances',
+  description: 'With `soft` the entries become stale: served only while the Handle server fails.',
   requestBody: body('PurgeOrder', 'Which handles', { handle: '21.T11998/page' }),
   responses: {
-    200: json('Done; `shared` false: other instances are told when Redis is back', {
-      type: 'object',
-      required: ['purged', 'soft', 'shared'],
-      properties: { purged: { type: 'object' }, soft: { type: 'boolean' }, shared: { type: 'boolean' } },
-    }),
+    200: json(
+      'Done; `shared` false: other instances are invalidated when Redis is back',
+      object({ purged: { type: 'object' }, soft: { type: 'boolean' }, shared: { type: 'boolean' } }),
+    ),
     ...ofBodies,
     ...refusals,
   },
@@ -91,7 +77,7 @@ const purge: Operation = {
 const logLevel: Operation = {
   operationId: 'setLogLevel',
   tags: ['Admin'],
-  summary: 'Write more, or less, into the log',
+  summary: 'Set the log level',
   requestBody: body('LogLevel', 'Until the next start', { level: 'debug' }),
   responses: { 200: json('Done', ref('LogLevel')), ...ofBodies, ...refusals },
   security,
@@ -101,28 +87,28 @@ export function adminPaths({ host, port }: { host: string; port: number }): Path
   const name = host.includes(':') ? `[${host}]` : host;
   const servers = [{ url: `http://${name}:${port}`, description: 'The admin listener' }];
   const paths: Paths = {
-    '/healthz': get('health', 'Does the process live?', {
-      200: json('It does', { type: 'object', properties: { status: { const: 'ok' } } }),
+    '/healthz': get('health', 'Liveness', {
+      200: json('The process runs', { type: 'object', properties: { status: { const: 'ok' } } }),
     }),
-    '/readyz': get('readiness', 'Should requests come here?', {
-      200: json('Yes', readiness),
-      503: json('No, because of these parts', readiness),
+    '/readyz': get('readiness', 'Readiness', {
+      200: json('Ready', readiness),
+      503: json('Not ready, because of these parts', readiness),
     }),
-    '/metrics': get('metrics', 'What Prometheus reads', {
+    '/metrics': get('metrics', 'Metrics for Prometheus', {
       200: { description: 'Text exposition format 0.0.4', ...content('text/plain', text) },
     }),
-    '/': get('statusPage', 'The status page, for a browser', {
-      200: { description: 'The page; it holds no figures itself', ...content('text/html', text) },
+    '/': get('statusPage', 'The status page', {
+      200: { description: 'The page, without figures', ...content('text/html', text) },
     }),
-    '/events': get('events', 'The state of the moment once a second, as server-sent events', {
+    '/events': get('events', 'The statistics once a second, as server-sent events', {
       200: {
-        description: 'Messages whose data is what `/stats` answers',
+        description: 'Messages with the response of `/stats` as data',
         ...content('text/event-stream', text),
       },
-      ...failures(['ADMIN_BUSY'], problem),
+      ...failures(['ADMIN_BUSY'], PROBLEM),
     }),
-    '/stats': get('stats', 'The state of the moment', { 200: json('Statistics', { type: 'object' }) }),
-    '/cache': { get: look },
+    '/stats': get('stats', 'The statistics', { 200: json('Statistics', { type: 'object' }) }),
+    '/cache': { get: inspect },
     '/purge': { post: purge },
     '/log-level': { put: logLevel },
   };

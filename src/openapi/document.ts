@@ -1,4 +1,4 @@
-// The whole interface as one OpenAPI 3.1 document.
+// All interfaces as one OpenAPI 3.1 document.
 import { adminPaths } from './admin-paths.js';
 import type { Paths, Schema } from './parts.js';
 import { recordPaths } from './record-paths.js';
@@ -7,12 +7,11 @@ import { componentSchemas } from './schemas.js';
 import { v2Paths } from './v2-paths.js';
 
 export interface DocumentOptions {
-  /** Of this program. */
   version: string;
   title: string;
-  /** What the operator has turned on. */
+  /** Enabled interfaces. */
   has: { v2: boolean; redirect: boolean };
-  /** Where the operator's listener is. */
+  /** Address of the admin listener. */
   admin: { host: string; port: number };
 }
 
@@ -26,10 +25,10 @@ export interface OpenApiDocument {
 }
 
 const TAGS = {
-  'Record interface': 'Handles as a Handle server offers them.',
-  'ePIC v2': 'The same handles in the form of the ePIC API, version 2.',
-  Redirect: 'Handles in a browser.',
-  Admin: 'For the operator, on a listener of its own.',
+  'Record interface': 'The interface of a Handle server.',
+  'ePIC v2': 'The same handles through the ePIC API, version 2.',
+  Redirect: 'Redirects and pages for browsers.',
+  Admin: 'For the operator, on a separate listener.',
 };
 
 const securitySchemes: Record<string, Schema> = {

@@ -1,4 +1,4 @@
-// What an OpenAPI 3.1 document is made of, as far as ours needs it.
+// Types and builders for the parts of an OpenAPI 3.1 document.
 import { CATALOGUE, type ErrorCode } from '../errors.js';
 
 /** A JSON Schema (2020-12). */
@@ -42,6 +42,20 @@ export type Paths = Record<string, PathItem>;
 
 export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 export const text: Schema = { type: 'string' };
+export const integer: Schema = { type: 'integer' };
+export const list = (items: Schema): Schema => ({ type: 'array', items });
+
+/** An object schema; a name that ends with `?` is optional. */
+export function object(properties: Record<string, Schema>): Schema {
+  const names = Object.keys(properties);
+  return {
+    type: 'object',
+    required: names.filter((name) => !name.endsWith('?')),
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, schema]) => [name.replace(/\?$/, ''), schema]),
+    ),
+  };
+}
 
 export const content = (type: string, schema: Schema): { content: Record<string, { schema: Schema }> } => ({
   content: { [type]: { schema } },
@@ -59,7 +73,25 @@ export const requestHeader = (name: string, description: string): Parameter => (
   schema: text,
 });
 
-/** The answers to failures of the catalogue, one for each status, in the form that the interface has. */
+export const query = (name: string, description: string, schema: Schema = text): Parameter => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+});
+
+export const inPath = (name: string, description: string, example: string): Parameter => ({
+  name,
+  in: 'path',
+  required: true,
+  description,
+  schema: text,
+  example,
+});
+
+export const PROBLEM = content('application/problem+json', ref('Problem'));
+
+/** Responses for errors of the catalogue, one per status, with the content type of the interface. */
 export function failures(
   codes: readonly ErrorCode[],
   form: Pick<ResponseObject, 'content'>,

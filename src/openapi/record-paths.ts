@@ -1,10 +1,15 @@
-// The record interface, as a Handle server has it.
+// The calls of the record interface.
 import {
   type Operation,
-  type Parameter,
   type Paths,
+  type Schema,
   failures,
   header,
+  inPath,
+  integer,
+  list,
+  object,
+  query,
   ref,
   requestHeader,
   text,
@@ -12,43 +17,28 @@ import {
 
 const TAG = 'Record interface';
 const JSON_TYPE = 'application/json';
-const flag = { type: 'string', enum: ['', 'true', 'false'] };
+const flag = { ...text, enum: ['', 'true', 'false'] };
 
-const handle: Parameter = {
-  name: 'handle',
-  in: 'path',
-  required: true,
-  description:
-    'Prefix, slash, suffix. The slash may stay as it is or be %2F; a suffix may hold more of them.',
-  schema: text,
-  example: '21.T11998/page',
-};
+const handle = inPath(
+  'handle',
+  'Prefix, slash, suffix. The slash may be %2F; a suffix may contain slashes.',
+  '21.T11998/page',
+);
 
-const query = (name: string, description: string, schema: Parameter['schema'] = text): Parameter => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-});
+const indexes = query('index', 'Only the values with these indexes; may be repeated.', list(integer));
 
-const indexes = query('index', 'Only the values with these indexes; may be repeated.', {
-  type: 'array',
-  items: { type: 'integer' },
-});
+const form = [query('pretty', 'Indented JSON.', flag), query('callback', 'JSONP: the name of the function.')];
 
-const form = [
-  query('pretty', 'Indented JSON.', flag),
-  query('callback', 'JSONP: the name of the function that gets the answer.'),
-];
-
-/** With `callback` every answer is a script. */
-const inForm = (schema: Parameter['schema']) => ({
+/** With `callback` every response is a script. */
+const inForm = (schema: Schema) => ({
   content: { [JSON_TYPE]: { schema }, 'application/javascript': { schema: text } },
 });
 
 const record = inForm(ref('Record'));
-/** The Handle server's own answers come in its form, and its words. */
-const anyOther = { default: { description: 'What the Handle server answers by itself', ...record } };
+/** Responses of the Handle server are relayed in its own form. */
+const RELAYED = 'Other responses of the Handle server';
+const anyOther = { default: { description: RELAYED, ...record } };
+const LOGIN_NEEDED = 'A login is needed (responseCode 402); empty when the password is wrong';
 const proxyFailures = failures(
   [
     'BAD_PATH',
@@ -79,25 +69,22 @@ const resolve: Operation = {
     query(
       'type',
       'Only the values of these types; `URL.` with the dot means its subtypes too; may be repeated.',
-      {
-        type: 'array',
-        items: text,
-      },
+      list(text),
     ),
-    query('auth', 'Ask the Handle server, not the cache.', flag),
+    query('auth', 'Read from the Handle server, not from the cache.', flag),
     query('publicOnly', '`false`: also values that only administrators may read.', flag),
     ...form,
   ],
   responses: {
     200: {
-      description: 'The record, or those of its values that were asked for (responseCode 200: none of them)',
+      description: 'The record, or its selected values (responseCode 200: none of them)',
       headers: {
         ETag: header('Strong; send it back in If-None-Match.'),
         'Cache-Status': header('hit, miss or stale (RFC 9211).'),
       },
       ...record,
     },
-    304: { description: 'The client has it already' },
+    304: { description: 'Not modified' },
     404: { description: 'There is no such handle (responseCode 100)', ...record },
     ...proxyFailures,
     ...anyOther,
@@ -132,7 +119,7 @@ const put: Operation = {
     {
       ...indexes,
       description: 'Only these values, which have to be those of the body; `various`: any.',
-      schema: { type: 'array', items: text },
+      schema: list(text),
     },
     query('overwrite', '`false`: 409 when the handle, or a value with that index, exists.', flag),
     query('mintNewSuffix', 'Put a random UUID behind the suffix.', flag),
@@ -144,15 +131,7 @@ const put: Operation = {
     content: {
       [JSON_TYPE]: {
         schema: {
-          anyOf: [
-            { type: 'array', items: ref('Value') },
-            ref('Value'),
-            {
-              type: 'object',
-              required: ['values'],
-              properties: { handle: text, values: { type: 'array', items: ref('Value') } },
-            },
-          ],
+          anyOf: [list(ref('Value')), ref('Value'), object({ 'handle?': text, values: list(ref('Value')) })],
         },
         example: [{ index: 1, type: 'URL', data: 'https://example.org/' }],
       },
@@ -161,7 +140,7 @@ const put: Operation = {
   responses: {
     200: { description: 'Replaced', ...record },
     201: { description: 'Created', ...record },
-    401: { description: 'A login is needed (responseCode 402); empty when the password is wrong', ...record },
+    401: { description: LOGIN_NEEDED, ...record },
     409: { description: 'It exists already', ...record },
     ...conditionFailed,
     ...proxyFailures,
@@ -175,7 +154,7 @@ const remove: Operation = {
   operationId: 'deleteHandle',
   tags: [TAG],
   summary: 'Delete a handle, or values of it',
-  description: 'Off unless the operator turned it on: then 403.',
+  description: '403 unless the operator has enabled deletion.',
   parameters: [handle, ...conditions, indexes],
   responses: {
     200: { description: 'Deleted', ...record },
@@ -189,32 +168,26 @@ const remove: Operation = {
 
 const handles = inForm(ref('HandleList'));
 
-const list: Operation = {
+const listHandles: Operation = {
   operationId: 'listHandles',
   tags: [TAG],
   summary: 'The handles of a prefix',
   parameters: [
     { ...query('prefix', 'The prefix.'), required: true, example: '21.T11998' },
-    query('page', 'Counted from 0; with pageSize only.', { type: 'integer', minimum: 0 }),
-    query('pageSize', '0: only the count; with page only.', { type: 'integer', minimum: 0 }),
+    query('page', 'Counted from 0; with pageSize only.', { ...integer, minimum: 0 }),
+    query('pageSize', '0: only the count; with page only.', { ...integer, minimum: 0 }),
     ...form,
   ],
   responses: {
     200: { description: 'The list', ...handles },
-    401: {
-      description: 'A login is needed (responseCode 402); empty when the password is wrong',
-      ...handles,
-    },
+    401: { description: LOGIN_NEEDED, ...handles },
     ...proxyFailures,
-    default: {
-      description: 'What the Handle server answers by itself',
-      ...handles,
-    },
+    default: { description: RELAYED, ...handles },
   },
   security: writes,
 };
 
 export const recordPaths = (): Paths => ({
   '/api/handles/{handle}': { get: resolve, put, delete: remove },
-  '/api/handles': { get: list },
+  '/api/handles': { get: listHandles },
 });

@@ -1,50 +1,37 @@
-// What people type into a browser: a handle leads to its object, or shows its record.
-import { type Operation, type Parameter, type Paths, content, failures, header, ref, text } from './parts.js';
-
-const query = (name: string, description: string): Parameter => ({
-  name,
-  in: 'query',
-  description,
-  schema: text,
-});
+// The redirects and record pages.
+import { type Operation, type Paths, PROBLEM, failures, header, inPath, query, ref, text } from './parts.js';
 
 const page = { 'text/html': { schema: text } };
+const pageOrProblem = { content: { ...page, ...PROBLEM.content } };
 
 const redirect: Operation = {
   operationId: 'redirectHandle',
   tags: ['Redirect'],
-  summary: 'Go to the object of a handle, or see its record',
+  summary: 'Redirect to the target of a handle, or show its record',
   parameters: [
-    {
-      name: 'handle',
-      in: 'path',
-      required: true,
-      description: 'With or without `hdl:`, `doi:` or the address of a resolver in front.',
-      schema: text,
-      example: '21.T11998/page',
-    },
+    inPath('handle', 'With or without `hdl:`, `doi:` or the URL of a resolver before it.', '21.T11998/page'),
     query('noredirect', 'Present: show the record.'),
-    query('action', '`showvalues`, `showurls` (XML of the places), `api` (JSON) or `redirect`.'),
-    query('auth', 'Present: ask the Handle server, not the cache.'),
+    query('action', '`showvalues`, `showurls` (XML of the locations), `api` (JSON) or `redirect`.'),
+    query('auth', 'Present: read from the Handle server, not from the cache.'),
     query('ignore_aliases', 'Present: do not follow HS_ALIAS.'),
     query('type', 'Only values of this type; may be repeated.'),
     query('index', 'Only the value with this index; may be repeated.'),
-    query('urlappend', 'Put behind the address.'),
+    query('urlappend', 'Text to append to the URL.'),
     query('locatt', 'Choose the 10320/loc location with this attribute, such as `id:1`.'),
     query('country', 'Choose the location for this country.'),
   ],
   responses: {
     200: {
-      description: 'The record; no value leads anywhere, or it was asked for',
+      description: 'The record: it has no target, or the record was requested',
       content: { ...page, 'text/xml': { schema: text }, 'application/json': { schema: ref('Record') } },
     },
     301: {
       description: 'The handle is an alias',
-      headers: { Location: header('The same for its target.') },
+      headers: { Location: header('The URL of the last handle on this proxy.') },
       content: page,
     },
-    302: { description: 'Here is the object', headers: { Location: header('Its address.') }, content: page },
-    304: { description: 'The client has the page already' },
+    302: { description: 'The target', headers: { Location: header('Its URL.') }, content: page },
+    304: { description: 'Not modified' },
     ...failures(
       [
         'BAD_PATH',
@@ -54,11 +41,11 @@ const redirect: Operation = {
         'UPSTREAM_RESTING',
         'UPSTREAM_TIMEOUT',
       ],
-      { content: { ...page, ...content('application/problem+json', ref('Problem')).content } },
+      pageOrProblem,
     ),
     default: {
-      description: 'Another redirect that a location asks for, or what the Handle server answers by itself',
-      content: { ...page, 'application/problem+json': { schema: ref('Problem') } },
+      description: 'A redirect with the status of a location, or another response of the Handle server',
+      ...pageOrProblem,
     },
   },
 };

@@ -1,12 +1,15 @@
-// ePIC v2, which this proxy translates into calls of the record interface.
+// The calls of ePIC v2.
 import {
   type Operation,
-  type Parameter,
+  PROBLEM,
   type Paths,
-  type Schema,
   content,
   failures,
   header,
+  inPath,
+  integer,
+  list,
+  query,
   ref,
   requestHeader,
   text,
@@ -15,32 +18,14 @@ import {
 const TAG = 'ePIC v2';
 const JSON_TYPE = 'application/json';
 
-const inPath = (name: string, description: string, example: string): Parameter => ({
-  name,
-  in: 'path',
-  required: true,
-  description,
-  schema: text,
-  example,
-});
 const prefix = inPath('prefix', 'The prefix.', '21.T11998');
 const suffix = inPath('suffix', 'The suffix; slashes in it may be %2F or stay as they are.', 'page');
 
-const query = (name: string, description: string, schema: Schema = text): Parameter => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-});
 const conditions = [
-  requestHeader(
-    'If-Match',
-    'Only when the record is still the one with this ETag; `*`: only when it exists.',
-  ),
+  requestHeader('If-Match', 'Only when the record has this ETag; `*`: only when it exists.'),
   requestHeader('If-None-Match', '`*`: only when the handle does not exist yet.'),
 ];
 
-const problem = content('application/problem+json', ref('Problem'));
 const common = failures(
   [
     'BAD_PARAMETER',
@@ -58,14 +43,13 @@ const common = failures(
     'OVERLOADED',
     'UPSTREAM_TIMEOUT',
   ],
-  problem,
+  PROBLEM,
 );
 const ofBodies = failures(
   ['V2_BAD_BODY', 'V2_INDEX_TAKEN', 'V2_REJECTED', 'V2_NOT_OWNED', 'BODY_TOO_LARGE', 'V2_NOT_JSON'],
-  problem,
+  PROBLEM,
 );
 const validators = { ETag: header('Strong; the tag of the values this caller may see.') };
-const values = { type: 'array', items: ref('V2Value') };
 const security = [{ basic: [] }];
 
 const body: NonNullable<Operation['requestBody']> = {
@@ -73,7 +57,7 @@ const body: NonNullable<Operation['requestBody']> = {
   required: true,
   content: {
     [JSON_TYPE]: {
-      schema: { type: 'array', minItems: 1, maxItems: 2048, items: ref('V2BodyValue') },
+      schema: { ...list(ref('V2BodyValue')), minItems: 1, maxItems: 2048 },
       example: [{ type: 'URL', parsed_data: 'https://example.org/' }],
     },
   },
@@ -91,8 +75,8 @@ const read: Operation = {
   summary: 'Read the values of a handle',
   parameters: [prefix, suffix],
   responses: {
-    200: { description: 'The values', headers: validators, ...content(JSON_TYPE, values) },
-    304: { description: 'The client has them already' },
+    200: { description: 'The values', headers: validators, ...content(JSON_TYPE, list(ref('V2Value'))) },
+    304: { description: 'Not modified' },
     ...common,
   },
   security: [{}, ...security],
@@ -115,9 +99,9 @@ const mint: Operation = {
   parameters: [
     prefix,
     query('generator', 'How the name is made.', { enum: ['uuid', 'juuid'] }),
-    query('prefix', 'What stands before the name.'),
-    query('suffix', 'What stands behind the name.'),
-    requestHeader('Idempotency-Key', 'The same key makes the same handle, however often it is sent.'),
+    query('prefix', 'Text before the name.'),
+    query('suffix', 'Text after the name.'),
+    requestHeader('Idempotency-Key', 'Requests with the same key create one handle.'),
   ],
   requestBody: body,
   responses: { 201: created, ...common, ...ofBodies },
@@ -128,7 +112,7 @@ const remove: Operation = {
   operationId: 'v2Delete',
   tags: [TAG],
   summary: 'Delete a handle',
-  description: 'Off unless the operator turned it on: then 403.',
+  description: '403 unless the operator has enabled deletion.',
   parameters: [prefix, suffix, ...conditions],
   responses: { 204: { description: 'Deleted' }, ...common },
   security,
@@ -140,11 +124,11 @@ const search: Operation = {
   operationId: 'v2Search',
   tags: [TAG],
   summary: 'The handles of a prefix, or those that hold certain values',
-  description: 'Any other parameter is a type and what its value has to be, such as `URL=*example.org*`.',
+  description: 'Any other parameter is a type and the pattern of its value, such as `URL=*example.org*`.',
   parameters: [
     prefix,
-    query('limit', 'Handles on a page; 0: all.', { type: 'integer', minimum: 0, default: 1000 }),
-    query('page', 'Counted from 1.', { type: 'integer', minimum: 1, default: 1 }),
+    query('limit', 'Handles on a page; 0: all.', { ...integer, minimum: 0, default: 1000 }),
+    query('page', 'Counted from 1.', { ...integer, minimum: 1, default: 1 }),
     query('URL', 'The value of the type URL; `*` stands for any text.'),
     requestHeader('Depth', '`1`: the records instead of their names.'),
   ],
