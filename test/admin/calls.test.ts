@@ -8,7 +8,7 @@ import { startProxy } from '../support/proxy.js';
 
 useNock();
 
-test('a look into the cache tells what is kept, how old it is and how long it lives', async () => {
+test('inspection shows the entries of a handle, their age and TTL', async () => {
   mockUpstream();
   const proxy = await startProxy();
   const look = async (): Promise<unknown> =>
@@ -27,7 +27,7 @@ test('a look into the cache tells what is kept, how old it is and how long it li
   expect(await look()).toMatchObject({ copies: [{ use: 'stale', lifeLeftSeconds: 0, hits: 2 }] });
 });
 
-test('the statistics say what was asked, what it was answered from, and what is asked for most', async () => {
+test('the statistics count requests, results and top handles', async () => {
   const upstream = mockUpstream((target) =>
     target.includes('none') ? notFound(`${HANDLE}-none`) : recordOrFail(target),
   );
@@ -59,7 +59,7 @@ const recordOrFail = (target: string) =>
     ? { status: 500, body: { responseCode: 2, message: 'broken' } }
     : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
 
-test('the log level is changed at run time', async () => {
+test('sets the log level at run time', async () => {
   const proxy = await startProxy();
   const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
   expect(answer.body).toEqual({ level: 'fatal' });
@@ -119,14 +119,14 @@ test('a path that is not percent-encoded is 400', async () => {
   expect(answer.body).toMatchObject({ code: 'BAD_REQUEST' });
 });
 
-test('a body that is too large is refused', async () => {
+test('refuses a body that is too large', async () => {
   const proxy = await startProxy();
   const handles = [`21.T1/${'x'.repeat(5_000_000)}`];
   const answer = await request(proxy.app.admin).post('/purge').send({ handles }).expect(413);
   expect(answer.body).toMatchObject({ code: 'BODY_TOO_LARGE' });
 });
 
-test('JSON is read whatever the type says, as from `curl -d`', async () => {
+test('reads JSON of any Content-Type, as from `curl -d`', async () => {
   const proxy = await startProxy();
   await request(proxy.app.admin)
     .post('/purge')

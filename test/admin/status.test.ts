@@ -84,7 +84,7 @@ const holdTheStream = (): void => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
 };
 
-test('the page holds no figures and loads nothing but what this listener has', async () => {
+test('the page has no data and loads only from this listener', async () => {
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   await proxy.ask(PATH);
   const { url } = await listen(proxy.app.admin);
@@ -107,7 +107,7 @@ test('the page holds no figures and loads nothing but what this listener has', a
   expect((await ask(url, '/status/style.css')).headers['content-type']).toContain('text/css');
 });
 
-test('every script that the page imports is there, and nothing else of the folder', async () => {
+test('serves every script of the page and no other file', async () => {
   const { url } = await listenAlone();
   const seen = new Set<string>();
   const visit = async (name: string): Promise<void> => {
@@ -146,7 +146,7 @@ test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token
   },
 );
 
-test('the stream gives the statistics at once, and then each second as they are by then', async () => {
+test('the stream sends the statistics at once and then every second', async () => {
   holdTheStream();
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const { url } = await listen(proxy.app.admin);
@@ -165,7 +165,7 @@ test('the stream gives the statistics at once, and then each second as they are 
   expect(Object.keys(second ?? {})).toEqual(Object.keys(stats));
 });
 
-test('all who watch share one look at the statistics, and nobody looks when nobody watches', async () => {
+test('collects the statistics once for all viewers, and only while there are viewers', async () => {
   holdTheStream();
   const { url, stats } = await listenAlone();
   const watching = [await watch(url), await watch(url), await watch(url)];
@@ -180,7 +180,7 @@ test('all who watch share one look at the statistics, and nobody looks when nobo
   await expect.poll(() => stats.mock.calls.length).toBe(3);
 });
 
-test('so many may watch; one more is told so, until somebody leaves', async () => {
+test('limits the number of viewers', async () => {
   const { url } = await listenAlone();
   const watching = [];
   for (let count = 0; count < MAX_VIEWERS; count++) watching.push(await watch(url));
@@ -191,7 +191,7 @@ test('so many may watch; one more is told so, until somebody leaves', async () =
   await expect.poll(async () => (await watch(url)).status).toBe(200);
 });
 
-test('a HEAD is answered, and no stream is begun for it', async () => {
+test('responds to HEAD without a stream', async () => {
   holdTheStream();
   const { url, stats } = await listenAlone();
   const answer = await ask(url, '/events', { method: 'HEAD' });
@@ -200,7 +200,7 @@ test('a HEAD is answered, and no stream is begun for it', async () => {
   expect(stats).not.toHaveBeenCalled();
 });
 
-test('statistics that cannot be had end the stream, and the log is told', async () => {
+test('failing statistics end the stream and are logged', async () => {
   const failure = new Error('secret');
   const stats = vi.fn(() => Promise.reject(failure));
   const { url, onUnexpected } = await listenAlone(stats);
@@ -208,7 +208,7 @@ test('statistics that cannot be had end the stream, and the log is told', async 
   expect(onUnexpected).toHaveBeenCalledWith(failure);
 });
 
-test('a listener that closes ends its streams, and what they cost', async () => {
+test('closing the listener ends its streams and their timer', async () => {
   holdTheStream();
   const { url, close } = await listenAlone();
   const { next } = await watch(url);

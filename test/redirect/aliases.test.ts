@@ -21,7 +21,7 @@ const records = {
   'a?b#c ä': [value(1, 'URL', 'https://example.org/odd')],
 };
 
-test('leads to our own address of the handle at its end, for good', async () => {
+test('redirects permanently to the last handle on this proxy', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('one')).toEqual([301, '/21.T11998/page']);
   expect(await leads.to('two')).toEqual([301, '/21.T11998/page']);
@@ -31,12 +31,12 @@ test('leads to our own address of the handle at its end, for good', async () => 
   expect(leads.upstream.asked).toBe(5);
 });
 
-test('a POST goes on at once, as a form cannot be sent twice', async () => {
+test('a POST redirects to the target directly', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('two', { method: 'POST' })).toEqual([302, 'https://example.org/page']);
 });
 
-test('noredirect shows the values at the end, and by which way they were reached', async () => {
+test('noredirect shows the values of the last handle and the aliases', async () => {
   const leads = await startLeads(records);
   const { status, text } = await leads.get('two?noredirect');
   expect(status).toBe(200);
@@ -52,7 +52,7 @@ test('ignore_aliases shows the alias itself', async () => {
   expect(leads.upstream.asked).toBe(1);
 });
 
-test('one that leads nowhere, or round in a circle, says so', async () => {
+test('an alias of an unknown handle and an alias loop are 404', async () => {
   const leads = await startLeads(records);
   const dead = await leads.get('dead');
   expect([dead.status, dead.text.includes('21.T11998/dead is an alias of 21.T11998/nobody')]).toEqual([
@@ -68,7 +68,7 @@ test('one that leads nowhere, or round in a circle, says so', async () => {
   expect(leads.upstream.asked).toBe(5);
 });
 
-test('20 aliases in a row are followed, not 21', async () => {
+test('follows 20 aliases, not 21', async () => {
   const chain = Object.fromEntries(
     Array.from({ length: 21 }, (_, at) => [
       `hop${at}`,
@@ -80,7 +80,7 @@ test('20 aliases in a row are followed, not 21', async () => {
   expect(await leads.to('hop20')).toEqual([404, undefined]);
 });
 
-test('the answer lives as long as the first of the records on the way', async () => {
+test('the response expires with the first record of the chain', async () => {
   const leads = await startLeads({ ...records, short: alias('21.T11998/page', 20) });
   const { headers } = await leads.get('short');
   expect(headers['cache-control']).toBe('public, max-age=20');
@@ -90,7 +90,7 @@ test('the answer lives as long as the first of the records on the way', async ()
   expect(await leads.to('short')).toEqual([301, '/21.T11998/a%3Fb%23c%20%C3%A4']);
 });
 
-test('an alias is no way to another host', async () => {
+test('an alias does not redirect to another host', async () => {
   const leads = await startLeads({
     slashes: alias('//evil.org/x'),
     '//evil.org/x': [value(1, 'URL', 'https://example.org/handle-with-slashes')],

@@ -43,7 +43,7 @@ test.each(['true', 'false'])(
   },
 );
 
-test('max-age is bounded by http.clientMaxAge, Expires says how long the record lives', async () => {
+test('http.clientMaxAge bounds max-age; Expires is the TTL of the record', async () => {
   const leads = await startLeads(records);
   const { headers } = await leads.get('long');
   expect(headers['cache-control']).toBe('public, max-age=60');
@@ -51,7 +51,7 @@ test('max-age is bounded by http.clientMaxAge, Expires says how long the record 
   expect((await leads.get('until')).headers.expires).toBe('Sat, 21 Nov 2026 10:00:30 GMT');
 });
 
-test('what has no life is over at once', async () => {
+test('a record with TTL 0 expires at once', async () => {
   const leads = await startLeads(records);
   for (const path of ['uncached', 'abc?auth']) {
     const { headers } = await leads.get(path);
@@ -60,7 +60,7 @@ test('what has no life is over at once', async () => {
   }
 });
 
-test('redirects go on while the Handle server is away, marked stale and with no life', async () => {
+test('redirects are served stale with max-age 0 while the Handle server is down', async () => {
   const leads = await startLeads(records);
   await leads.to('abc');
   await leads.to('abc');
@@ -76,7 +76,7 @@ test('redirects go on while the Handle server is away, marked stale and with no 
   expect((await leads.get('abc?noredirect')).text).toContain('This is the record as it was 10 minutes');
 });
 
-test('hits of one handle share its entry, however it is asked', async () => {
+test('all requests for a handle use one cache entry', async () => {
   const leads = await startLeads(records);
   const paths = [
     'abc',
@@ -92,7 +92,7 @@ test('hits of one handle share its entry, however it is asked', async () => {
   expect(leads.upstream.asked).toBe(1);
 });
 
-test('after a write was acknowledged nobody is led to the old place', async () => {
+test('after an acknowledged write no redirect has the old target', async () => {
   const leads = await startLeads(records);
   mockWrites({ status: 200, body: '{"responseCode":1,"handle":"21.T11998/abc"}' });
   for (let times = 0; times < 5; times++) await leads.to('abc');
@@ -107,7 +107,7 @@ test('after a write was acknowledged nobody is led to the old place', async () =
   expect(leads.upstream.asked).toBe(4);
 });
 
-test('a page is asked for again, and is a 304 for who has it', async () => {
+test('a page is revalidated with a 304', async () => {
   const leads = await startLeads(records);
   await leads.to('abc');
   for (const path of ['/21.T11998/abc?noredirect', '/21.T11998/abc?action=showurls', '/', '/robots.txt']) {
@@ -127,7 +127,7 @@ test('a page is asked for again, and is a 304 for who has it', async () => {
   expect((await leads.get('abc?noredirect', old)).status).toBe(200);
 });
 
-test('a page is another one for who wants JSON', async () => {
+test('a page varies by Accept', async () => {
   const leads = await startLeads(records);
   const { headers } = await leads.get('abc?noredirect');
   expect(headers.vary).toBe('Accept, Accept-Encoding, Authorization, Origin');
@@ -135,7 +135,7 @@ test('a page is another one for who wants JSON', async () => {
   expect((await leads.get('abc?noredirect', question)).status).toBe(200);
 });
 
-test('a page that says "not found" is short-lived', async () => {
+test('a not-found page has the TTL of not-found entries', async () => {
   const leads = await startLeads(records);
   const { status, headers } = await leads.get('nobody');
   expect([status, headers['cache-control'], headers.etag]).toEqual([404, 'public, max-age=30', undefined]);
@@ -146,7 +146,7 @@ test('a page that says "not found" is short-lived', async () => {
   expect(await leads.to('nobody')).toEqual([302, 'https://example.org/born']);
 });
 
-test('computed handles of a template are entries of their own', async () => {
+test('computed handles of a template have entries of their own', async () => {
   const leads = await startLeads({});
   leads.upstream.answers((target) => {
     const handle = decodeURIComponent(target.slice('/api/handles/'.length));
@@ -161,7 +161,7 @@ test('computed handles of a template are entries of their own', async () => {
   expect(leads.upstream.asked).toBe(3);
 });
 
-test('a flood of unknown names pushes out none of the records', async () => {
+test('a flood of unknown handles evicts no record', async () => {
   const leads = await startLeads(records, {
     CACHE_NOT_FOUND_MAX_ENTRIES: '50',
     CACHE_FOUND_MAX_ENTRIES: '50',

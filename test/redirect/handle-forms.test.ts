@@ -8,7 +8,7 @@ useNock();
 const HERE = 'https://example.org/here';
 const records = { abc: [value(1, 'URL', HERE)], 'a/b c?#ä': [value(1, 'URL', 'https://example.org/odd')] };
 
-test('one prefix form in front of a handle is no part of it', async () => {
+test('removes one prefix form before a handle', async () => {
   const leads = await startLeads(records);
   const forms = [
     '/21.T11998/abc',
@@ -39,7 +39,7 @@ test('one prefix form in front of a handle is no part of it', async () => {
   expect(leads.upstream.asked).toBe(1);
 });
 
-test('HEAD and POST lead where GET does', async () => {
+test('HEAD and POST redirect as GET does', async () => {
   const leads = await startLeads(records);
   for (const method of ['HEAD', 'POST']) expect(await leads.to('abc', { method })).toEqual([302, HERE]);
   const head = await leads.ask('/21.T11998/abc', { method: 'HEAD' });
@@ -54,7 +54,7 @@ test('everything else is part of the handle', async () => {
   }
 });
 
-test('a path that is no handle is refused, and a handle that is too long', async () => {
+test('refuses an invalid path and a handle that is too long', async () => {
   const leads = await startLeads(records);
   const statusOf = async (path: string): Promise<number> => (await leads.ask(path)).status;
   expect(await statusOf('/21.T11998/x%ZZ')).toBe(400);
@@ -67,7 +67,7 @@ test('a path that is no handle is refused, and a handle that is too long', async
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 const post = (body: string) => ({ method: 'POST', headers: FORM, body });
 
-test('a form that posts hdl= leads on, as on HDLProxy', async () => {
+test('a posted form with hdl= redirects, as on HDLProxy', async () => {
   const leads = await startLeads(records);
   const posted = await leads.ask('/', post('hdl=hdl%3A21.T11998%2Fabc'));
   expect([posted.status, posted.headers.location]).toEqual([302, HERE]);
@@ -79,7 +79,7 @@ test('a form that posts hdl= leads on, as on HDLProxy', async () => {
   expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
 });
 
-test('the field of the front page leads to an address that can be shared', async () => {
+test('the look-up form redirects to the URL of the handle', async () => {
   const leads = await startLeads(records);
   const found = await leads.ask('/?hdl=+hdl%3A21.T11998%2Fa%2Fb+c%3F%23%C3%A4&noredirect=on');
   expect(found.status).toBe(302);
@@ -88,7 +88,7 @@ test('the field of the front page leads to an address that can be shared', async
   expect([front.status, front.headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
 });
 
-test('a GET with a body is answered as if it had none, and so is everybody after it', async () => {
+test('ignores the body of a GET', async () => {
   const leads = await startLeads(records);
   for (let times = 0; times < 3; times++) {
     const question = {
@@ -101,7 +101,7 @@ test('a GET with a body is answered as if it had none, and so is everybody after
   }
 });
 
-test('only GET, HEAD and POST are for browsers', async () => {
+test('refuses methods other than GET, HEAD and POST', async () => {
   const leads = await startLeads(records);
   for (const method of ['PUT', 'DELETE']) {
     const { status, headers } = await leads.ask('/21.T11998/abc', { method });
@@ -110,7 +110,7 @@ test('only GET, HEAD and POST are for browsers', async () => {
   expect(leads.upstream.asked).toBe(0);
 });
 
-test('redirect.enabled false leaves the record interface alone', async () => {
+test('redirect.enabled false does not affect the record interface', async () => {
   const leads = await startLeads(records, { REDIRECT_ENABLED: 'false' });
   expect((await leads.get('abc')).status).toBe(404);
   expect((await leads.ask('/api/handles/21.T11998/abc')).status).toBe(200);

@@ -26,7 +26,7 @@ const BOMBS = {
   larger: `<locations><location href="https://a.example.org/"/></locations>${' '.repeat(1024 * 1024)}`,
 };
 
-test('XML bombs are harmless: the URL beside them is the place, at once', async () => {
+test('an XML bomb is skipped for the URL value, quickly', async () => {
   const leads = await startLeads(
     Object.fromEntries(
       Object.entries(BOMBS).map(([name, xml]) => [name, [value(1, '10320/loc', xml), plain]]),
@@ -43,7 +43,7 @@ test('XML bombs are harmless: the URL beside them is the place, at once', async 
   }
 });
 
-test('5,000 locations are chosen from quickly, however they are asked for', async () => {
+test('selects one of 5,000 locations quickly', async () => {
   const places = Array.from(
     { length: 5000 },
     (_, at) => `<location id="${at}" href="https://example.org/${at}" country="c${at % 200}"/>`,
@@ -64,7 +64,7 @@ test('5,000 locations are chosen from quickly, however they are asked for', asyn
   expect((await leads.get('many?action=showurls')).text.match(/<location /g)).toHaveLength(5000);
 });
 
-test('a list of locations has no element that a browser would run', async () => {
+test('the XML of locations has no element that a browser would execute', async () => {
   const xml =
     '<locations><location xmlns="http://www.w3.org/1999/xhtml" xmlns:s="http://www.w3.org/2000/svg" s:onload="x()"' +
     ' onfocus="alert(1)" autofocus="" tabindex="1" href="https://a.example.org/&quot;&gt;&lt;script&gt;&#10;"/></locations>';
@@ -77,7 +77,7 @@ test('a list of locations has no element that a browser would run', async () => 
   expect(text).toContain('href="&#34;/&#62;&#60;script\ufffd"');
 });
 
-test('a page shows values of any kind without taking harm', async () => {
+test('a page shows hostile values as text', async () => {
   const leads = await startLeads({
     odd: [
       value(1, '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>'),
@@ -114,14 +114,14 @@ test('a page shows values of any kind without taking harm', async () => {
   expect(text.match(/<tr role="row">/g)).toHaveLength(10);
 });
 
-test('what one record says is never taken for another', () => {
+test('the location cache keeps records apart', () => {
   const read = createLocationParser();
   const xml = (href: string): string => `<locations><location href="${href}" href_template="x"/></locations>`;
   expect(read(`b ${xml('https://a/')}`, 'a')).toBeUndefined();
   expect(read(xml('https://a/'), 'a b')?.locations[0]?.href).toBe('https://a/');
 });
 
-test('the memory for locations is bounded', () => {
+test('the location cache is bounded', () => {
   const read = createLocationParser();
   const xml = `<locations><location href="https://a/"/>${' '.repeat(100_000)}</locations>`;
   for (let number = 0; number < 200; number++)

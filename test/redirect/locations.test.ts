@@ -30,7 +30,7 @@ const records = {
   ],
 };
 
-test('the only location with a weight is the place for everybody', async () => {
+test('redirects to the only location with a weight', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('loc')).toEqual(at('one'));
   expect(await leads.to('loc?urlappend=%3Fa%3D1')).toEqual([302, 'https://one.example.org/?a=1']);
@@ -38,7 +38,7 @@ test('the only location with a weight is the place for everybody', async () => {
   expect(await leads.to('loc?index=1')).toEqual(at('one'));
 });
 
-test('locatt chooses by any attribute, and is skipped where none matches', async () => {
+test('locatt selects by any attribute and is skipped without a match', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('loc?locatt=id:0')).toEqual(at('zero'));
   expect(await leads.to('loc?locatt=view:special')).toEqual(at('zero'));
@@ -50,7 +50,7 @@ test('locatt chooses by any attribute, and is skipped where none matches', async
   expect(await leads.to('loc?locatt=mode:legacy')).toEqual(at('plain'));
 });
 
-test('country chooses, and places of other countries are for nobody else', async () => {
+test('country selects; locations of other countries are removed', async () => {
   const abroad = locations([place('us', 'country="us"'), place('anywhere'), place('fr', 'country="fr"')]);
   const leads = await startLeads({ ...records, abroad: [value(1, '10320/loc', abroad)] });
   expect(await leads.to('loc?country=US')).toEqual(at('us'));
@@ -60,7 +60,7 @@ test('country chooses, and places of other countries are for nobody else', async
   expect(await leads.to('abroad')).toEqual(at('anywhere'));
 });
 
-test('the record says which selectors count, and in which order', async () => {
+test('chooseby names the selectors and their order', async () => {
   const places = [
     place('a', 'id="a" country="us" weight="0"'),
     place('b', 'id="b" weight="0"'),
@@ -82,7 +82,7 @@ test('the record says which selectors count, and in which order', async () => {
   expect(await leads.to('unknown?locatt=id:a')).toEqual(at('a'));
 });
 
-test('without any weight the plain URL is the place, and without one any of them', async () => {
+test('without weights the URL value wins, else any location', async () => {
   const places = locations([place('a', 'weight="0"'), place('b', 'weight="-1"')]);
   const leads = await startLeads({
     both: [value(1, '10320/loc', places), plain],
@@ -92,7 +92,7 @@ test('without any weight the plain URL is the place, and without one any of them
   expect([at('a'), at('b')]).toContainEqual(await leads.to('alone'));
 });
 
-test('a location may ask for another kind of redirect', async () => {
+test('http_sc sets the status of the redirect', async () => {
   const places = [301, 302, 303, 307, 308, 200, 404].map((code) =>
     place(`s${code}`, `id="${code}" http_sc="${code}"`),
   );
@@ -105,7 +105,7 @@ test('a location may ask for another kind of redirect', async () => {
   for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
 });
 
-test('XML that is not well-formed, or says nothing, gives way to the URL', async () => {
+test('skips invalid or empty XML for the URL value', async () => {
   const texts = {
     cut: '<locations><location href=',
     open: '<locations><location href="https://a.example.org/"/>',
@@ -128,7 +128,7 @@ test('XML that is not well-formed, or says nothing, gives way to the URL', async
   }
 });
 
-test('the first value of locations that can be read counts', async () => {
+test('uses the first valid 10320/loc value', async () => {
   const leads = await startLeads({
     two: [
       value(1, '10320/loc', '<locations'),
@@ -139,7 +139,7 @@ test('the first value of locations that can be read counts', async () => {
   expect(await leads.to('two')).toEqual(at('second'));
 });
 
-test('a template gets the handle', async () => {
+test('fills the handle into href_template', async () => {
   const template =
     '<locations><location href_template="https://data.example.org/{hdl}?from={hdl}"/></locations>';
   const leads = await startLeads({ 'a?b#c ä': [value(1, '10320/loc', template)] });
@@ -161,7 +161,7 @@ const negotiated = [
   ),
 ];
 
-test('a location for content negotiation is chosen by Accept', async () => {
+test('Accept selects a conneg location', async () => {
   const leads = await startLeads({ negotiated });
   const accepting = async (accept?: string) =>
     leads.to('negotiated', accept === undefined ? {} : { headers: { Accept: accept } });
@@ -177,7 +177,7 @@ test('a location for content negotiation is chosen by Accept', async () => {
   expect(await leads.to('negotiated?locatt=media_type:text/turtle')).toEqual(at('turtle'));
 });
 
-test('what depends on Accept says so, and nothing else does', async () => {
+test('sends Vary: Accept only for records with conneg locations', async () => {
   const leads = await startLeads({ ...records, negotiated });
   for (const accept of [CSL, 'text/html']) {
     const { headers } = await leads.get('negotiated', { Accept: accept });
@@ -188,7 +188,7 @@ test('what depends on Accept says so, and nothing else does', async () => {
   );
 });
 
-test('a location for negotiation without a media type serves whoever wants no page', async () => {
+test('a conneg location without a media type matches any type but HTML', async () => {
   const role = locations([place('data', 'http_role="conneg"')]);
   const leads = await startLeads({ role: [value(1, '10320/loc', role), plain] });
   expect(await leads.to('role', { headers: { Accept: 'application/json' } })).toEqual(at('data'));

@@ -30,7 +30,7 @@ const PAGE_TYPES = [
 const accepting = (accept: string | undefined): Record<string, string> =>
   accept === undefined ? {} : { Accept: accept };
 
-test('?noredirect gives the record as JSON to who wants that more than a page', async () => {
+test('noredirect sends JSON when Accept prefers it', async () => {
   const leads = await startLeads(records);
   const { text: expected } = await leads.ask('/api/handles/21.T11998/abc');
   for (const accept of JSON_TYPES) {
@@ -49,7 +49,7 @@ test('?noredirect gives the record as JSON to who wants that more than a page', 
   expect(JSON.parse(one.text)).toMatchObject({ values: [{ index: 2 }] });
 });
 
-test('the JSON of an alias is that of the record at its end, as the page is', async () => {
+test('the JSON of an alias is that of the last handle', async () => {
   const leads = await startLeads(records);
   const { text } = await leads.get('alias?noredirect', accepting('application/json'));
   expect(JSON.parse(text)).toMatchObject({
@@ -58,21 +58,21 @@ test('the JSON of an alias is that of the record at its end, as the page is', as
   });
 });
 
-test('Accept does not keep anybody from being redirected', async () => {
+test('Accept does not prevent a redirect', async () => {
   const leads = await startLeads(records);
   for (const accept of [...JSON_TYPES, ...PAGE_TYPES]) {
     expect(await leads.to('abc', { headers: accepting(accept) })).toEqual([302, 'https://example.org/abc']);
   }
 });
 
-test('a record that leads nowhere is shown, to programs as JSON', async () => {
+test('a record without a target is shown, to programs as JSON', async () => {
   const leads = await startLeads(records);
   expect((await leads.get('text')).headers['content-type']).toBe('text/html;charset=utf-8');
   const { status, text } = await leads.get('text', accepting('application/json'));
   expect([status, JSON.parse(text)]).toMatchObject([200, { responseCode: 1 }]);
 });
 
-test('errors are pages for people and problem JSON for programs, in the same words', async () => {
+test('errors are pages for browsers and problem JSON for programs, with the same text', async () => {
   const leads = await startLeads(records);
   const errors: [path: string, status: number, title: string][] = [
     ['/21.T11998/nobody', 404, 'This handle does not exist'],
@@ -114,7 +114,7 @@ test('an unknown handle and a wrong API path are 404 as JSON with different resp
   }
 });
 
-test('a record under a prefix of letters alone is found all the same', async () => {
+test('finds a record under a prefix of letters', async () => {
   const leads = await startLeads({ 'test/x': [value(1, 'URL', 'https://example.org/x')] });
   expect((await leads.ask('/test/x')).headers.location).toBe('https://example.org/x');
 });
@@ -136,7 +136,7 @@ test('problem JSON carries the response code of the Handle server, or that of th
   }
 });
 
-test('a Handle server that is away is a page with 502, told to nobody for long', async () => {
+test('an unreachable Handle server is a 502 that is not stored', async () => {
   const leads = await startLeads(records);
   leads.upstream.answers({ status: 0, body: '', error: 'ECONNREFUSED' });
   const page = await leads.get('abc');
@@ -151,7 +151,7 @@ test('a Handle server that is away is a page with 502, told to nobody for long',
   });
 });
 
-test('a refusal of the Handle server is told as such', async () => {
+test('shows a refusal of the Handle server', async () => {
   const leads = await startLeads(records);
   leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
   const foreign = await leads.get('abc');
@@ -162,14 +162,14 @@ test('a refusal of the Handle server is told as such', async () => {
   expect(refused.text).toContain('Not &#60;for&#62; you');
 });
 
-test('a busy service says when to come again', async () => {
+test('an overloaded server sends Retry-After', async () => {
   const leads = await startLeads(records);
   leads.upstream.answers({ status: 503, body: 'busy', headers: { 'Retry-After': '7' } });
   const { status, headers } = await leads.get('abc');
   expect([status, headers['retry-after']]).toEqual([503, '7']);
 });
 
-test('every page carries a strict policy, and lists of locations do too', async () => {
+test('every page and XML list has a strict Content-Security-Policy', async () => {
   const leads = await startLeads(records);
   for (const path of [
     '/',

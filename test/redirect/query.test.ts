@@ -20,7 +20,7 @@ const records = {
   nothing: [value(1, 'DESC', 'no address')],
 };
 
-test('the first URL of the record wins, then the first of a subtype', async () => {
+test('uses the first URL value, then the first of a subtype', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
   expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
@@ -30,7 +30,7 @@ test('the first URL of the record wins, then the first of a subtype', async () =
   for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
 });
 
-test('index and type choose among the values; an index that is none is ignored', async () => {
+test('index and type select values; ignores an invalid index', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('abc?index=2')).toEqual([302, 'https://example.org/second']);
   expect(await leads.to('abc?index=2&index=3')).toEqual([302, 'https://example.org/second']);
@@ -42,7 +42,7 @@ test('index and type choose among the values; an index that is none is ignored',
   expect(leads.upstream.asked).toBe(1);
 });
 
-test('urlappend stands behind the address as it is, and is escaped with it', async () => {
+test('appends and escapes urlappend', async () => {
   const leads = await startLeads(records);
   const appended = async (text: string) => (await leads.to(`abc?urlappend=${text}`))[1];
   expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
@@ -50,7 +50,7 @@ test('urlappend stands behind the address as it is, and is escaped with it', asy
   expect(await appended('')).toBe('https://example.org/first?x=1');
 });
 
-test('urlappend leads to no other host', async () => {
+test('refuses urlappend that changes the host', async () => {
   const leads = await startLeads({ bare: [value(1, 'URL', 'https://example.org')] });
   for (const text of ['.evil.org', '%40evil.org', '%3A1%40evil.org', ':8080', '%0A.evil.org']) {
     expect(await leads.to(`bare?urlappend=${text}`), text).toEqual([400, undefined]);
@@ -59,7 +59,7 @@ test('urlappend leads to no other host', async () => {
   expect(await leads.to('bare?urlappend=%5Cevil.org')).toEqual([400, undefined]);
 });
 
-test('unknown parameters are ignored and not sent on', async () => {
+test('ignores unknown parameters', async () => {
   const leads = await startLeads(records);
   expect(await leads.to('abc?foo=bar&noredirectx')).toEqual([302, 'https://example.org/first?x=1']);
 });
@@ -80,7 +80,7 @@ test('noredirect and action=showvalues show the values', async () => {
   expect(text).not.toContain('mirror.example.org');
 });
 
-test('auth asks the Handle server each time, and the answer is kept', async () => {
+test('auth reads from the Handle server each time and stores the response', async () => {
   const leads = await startLeads(records);
   await leads.to('abc');
   leads.put({ abc: [value(1, 'URL', 'https://example.org/moved')] });
@@ -92,7 +92,7 @@ test('auth asks the Handle server each time, and the answer is kept', async () =
   expect(leads.upstream.asked).toBe(3);
 });
 
-test('action=api and api give what the record interface gives', async () => {
+test('action=api and api respond as the record interface', async () => {
   const leads = await startLeads(records);
   for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
     const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
@@ -109,7 +109,7 @@ test('action=api and api give what the record interface gives', async () => {
   expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
 });
 
-test('action=api tells of failures as the record interface does', async () => {
+test('action=api reports errors as the record interface', async () => {
   const leads = await startLeads(records);
   leads.upstream.answers({ status: 500, body: 'broken' });
   const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
@@ -119,7 +119,7 @@ test('action=api tells of failures as the record interface does', async () => {
   expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
 });
 
-test('action=showurls lists every place as XML', async () => {
+test('action=showurls lists every location as XML', async () => {
   const leads = await startLeads({
     ...records,
     located: [

@@ -13,7 +13,7 @@ const startWith = (addresses: Record<string, string>, env?: Record<string, strin
     env,
   );
 
-test('http, https, ftp and mailto are opened', async () => {
+test('redirects to http, https, ftp and mailto', async () => {
   const addresses = {
     http: 'http://example.org/a',
     https: 'HTTPS://example.org/a',
@@ -27,7 +27,7 @@ test('http, https, ftp and mailto are opened', async () => {
   }
 });
 
-test('any other scheme gets the record page with a warning instead', async () => {
+test('shows the record page with a warning for any other scheme', async () => {
   const addresses = {
     script: 'javascript:alert(document.domain)',
     script2: ' JaVaScRiPt:alert(1)',
@@ -54,7 +54,7 @@ test('any other scheme gets the record page with a warning instead', async () =>
   }
 });
 
-test('the same holds for locations and appended text', async () => {
+test('checks the scheme of locations and of urlappend too', async () => {
   const xml = '<locations><location href="javascript:alert(1)"/></locations>';
   const leads = await startLeads({
     located: [value(1, '10320/loc', xml), value(2, 'URL', 'https://example.org/')],
@@ -63,7 +63,7 @@ test('the same holds for locations and appended text', async () => {
   expect(await leads.to('located?urlappend=//x')).toEqual([200, undefined]);
 });
 
-test('a value cannot write a header of its own', async () => {
+test('a value cannot add a header', async () => {
   const leads = await startWith({
     crlf: 'https://example.org/a\r\nSet-Cookie: x=1\r\n\r\n<script>',
     lf: 'https://example.org/a\nX-Evil: 1',
@@ -80,7 +80,7 @@ test('a value cannot write a header of its own', async () => {
   expect(await leads.to('mail')).toEqual([302, 'mailto:x@example.org%0D%0ABcc:%20all@example.org']);
 });
 
-test('a query cannot write one either', async () => {
+test('a query cannot add a header', async () => {
   const leads = await startLeads({
     abc: [value(1, 'URL', 'https://example.org/')],
     alias: [value(1, 'HS_ALIAS', '21.T11998/abc')],
@@ -94,7 +94,7 @@ test('a query cannot write one either', async () => {
   expect(headers.location).toBe('/21.T11998/a%0D%0ASet-Cookie%3Ax');
 });
 
-test('beyond ASCII, hosts are written as IDNA and the rest as UTF-8', async () => {
+test('encodes hosts as IDNA and the rest of the URL as UTF-8', async () => {
   const leads = await startWith({
     idn: 'https://bücher.example/ä/漢?q=ü#ß',
     port: 'http://user@BÜCHER.example:8080/x',
@@ -120,7 +120,7 @@ test('beyond ASCII, hosts are written as IDNA and the rest as UTF-8', async () =
   expect(await leads.to('quotes')).toEqual([302, 'https://example.org/a%20b%22%3Cc%3E%5C%60%7B%7C%7D%5E']);
 });
 
-test('an address too long for a header gets the page', async () => {
+test('shows the page for a URL that is too long', async () => {
   const leads = await startWith({
     long: `https://example.org/${'ä'.repeat(2000)}`,
     fits: `https://example.org/${'a'.repeat(7900)}`,
@@ -129,7 +129,7 @@ test('an address too long for a header gets the page', async () => {
   expect((await leads.to('fits'))[0]).toBe(302);
 });
 
-test('redirect.allowedHosts keeps redirects to hosts of the operator', async () => {
+test('redirect.allowedHosts limits the hosts of redirects', async () => {
   const env = { REDIRECT_ALLOWED_HOSTS: 'example.org,*.Example.net,[::1]' };
   const leads = await startWith(
     {
@@ -158,7 +158,7 @@ test('redirect.allowedHosts keeps redirects to hosts of the operator', async () 
   expect(await leads.to('slash')).toEqual([302, 'https://evil.org%5C@example.org/']);
 });
 
-test('the text of a redirect is a link and no script', async () => {
+test('the body of a redirect is a link without scripts', async () => {
   const leads = await startWith({ abc: `https://example.org/'onload='x'&y="<script>` });
   const { text, headers } = await leads.get('abc');
   expect(headers['content-type']).toBe('text/html;charset=utf-8');

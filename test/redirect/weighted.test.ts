@@ -1,4 +1,4 @@
-// Locations drawn by weight: each as often as its weight says, and nobody else's lot is handed on.
+// Weighted locations: frequency of each, and cache headers of a random choice.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/redirect/select-location.js';
@@ -43,7 +43,7 @@ function distance(counts: number[], weights: number[]): number {
   return terms.reduce((sum, term) => sum + term, 0);
 }
 
-test('each location is drawn as often as its weight says', () => {
+test('selects each location in proportion to its weight', () => {
   const random = seeded(20261121);
   for (const weights of [
     [1, 1, 1, 1],
@@ -55,12 +55,12 @@ test('each location is drawn as often as its weight says', () => {
   }
 });
 
-test('without any weight all are drawn alike', () => {
+test('selects evenly when all weights are 0', () => {
   const counts = draw([0, 0, 0, 0], { random: seeded(7), times: 20_000 });
   expect(distance(counts, [1, 1, 1, 1])).toBeLessThan(16.3);
 });
 
-test('whatever is drawn, weight 0 is never the lot', () => {
+test('never selects weight 0 beside other weights', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1e9, noNaN: true })), {
@@ -80,7 +80,7 @@ test('whatever is drawn, weight 0 is never the lot', () => {
 const WEIGHTED =
   '<locations><location href="https://a.example.org/" weight="3"/><location href="https://b.example.org/" weight="1"/></locations>';
 
-test('each request draws anew, from one answer of the Handle server', async () => {
+test('each request selects anew from one cache entry', async () => {
   vi.spyOn(Math, 'random').mockImplementation(seeded(42));
   const leads = await startLeads({ drawn: [value(1, '10320/loc', WEIGHTED)] });
   const counts = { 'https://a.example.org/': 0, 'https://b.example.org/': 0 };
@@ -92,7 +92,7 @@ test('each request draws anew, from one answer of the Handle server', async () =
   expect(leads.upstream.asked).toBe(1);
 });
 
-test('a lot is for the client that drew it, not for a cache that serves many', async () => {
+test('a random choice is private', async () => {
   const leads = await startLeads({
     drawn: [value(1, '10320/loc', WEIGHTED)],
     sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
