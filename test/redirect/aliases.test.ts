@@ -61,7 +61,7 @@ test('an alias of an unknown handle and an alias loop are 404', async () => {
   ]);
   for (const name of ['self', 'ping']) {
     const { status, text, headers } = await leads.get(name);
-    expect([status, text.includes('lead round in a circle')]).toEqual([404, true]);
+    expect([status, text.includes('Too many aliases or an alias loop')]).toEqual([404, true]);
     expect(headers['cache-control']).toBe('no-store');
   }
   expect((await leads.get('ping?noredirect')).status).toBe(404);
