@@ -2,7 +2,7 @@ import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import {
   type LifetimeBounds,
-  isDueForRefresh,
+  isNearEnd,
   isNewerThanMirror,
   isWorthKeeping,
   judge,
@@ -117,20 +117,10 @@ describe('an answer from a mirror', () => {
   });
 });
 
-describe('refresh ahead', () => {
+test('an entry is near its end in the last tenth of its TTL', () => {
   const entry = makeEntry(found([1000]), ASKED_AT, bounds);
-  const often = { hits: 5, minHits: 5 };
-
-  test('is due in the last tenth of the TTL', () => {
-    expect(isDueForRefresh(entry, { now: ASKED_AT + 900_000, ...often })).toBe(false);
-    expect(isDueForRefresh(entry, { now: ASKED_AT + 900_001, ...often })).toBe(true);
-  });
-
-  test('is due only for an entry with enough hits, and never with a minimum of 0', () => {
-    const now = ASKED_AT + 999_000;
-    expect(isDueForRefresh(entry, { now, hits: 4, minHits: 5 })).toBe(false);
-    expect(isDueForRefresh(entry, { now, hits: 4, minHits: 0 })).toBe(false);
-  });
+  expect(isNearEnd(entry, ASKED_AT + 900_000)).toBe(false);
+  expect(isNearEnd(entry, ASKED_AT + 900_001)).toBe(true);
 });
 
 describe('an entry at the end of its times', () => {
