@@ -94,7 +94,7 @@ function assertCondition({ method, headers }: Request, state: RecordState): void
     'if-none-match': withoutCoding(headers['if-none-match']),
   };
   if (evaluatePreconditions(conditions, { method, ...state }) !== 'failed') return;
-  const detail = state.exists ? 'the record is another one now' : 'there is no such record';
+  const detail = state.exists ? 'the record has changed' : 'there is no such record';
   throw new ServiceError('CONDITION_FAILED', { detail });
 }
 

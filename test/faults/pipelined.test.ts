@@ -46,7 +46,7 @@ test('others are answered in between', async () => {
   let received = '';
   socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
   const answered = (): number => received.split('HTTP/1.1 200').length - 1;
-  // A page takes the long way through Express.
+  // Express answers pages.
   socket.write(get('/21.T11998/page?noredirect').repeat(1000));
   await expect.poll(answered, { interval: 1 }).toBeGreaterThan(0);
   await ask(proxy.url, HIT);

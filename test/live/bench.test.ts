@@ -37,7 +37,7 @@ test(
     expect(written.machine.node).toBe(process.version);
     const [hot, herd] = written.results.map(({ rows }) => rows);
     expect(hot?.map(({ peer }) => peer)).toEqual(
-      expect.arrayContaining(['this proxy', 'bare node:http', 'without its hot path']),
+      expect.arrayContaining(['this proxy', 'bare node:http', 'without prepared responses']),
     );
     for (const { peer, median } of [...(hot ?? []), ...(herd ?? [])]) {
       expect({ peer, wrong: median['wrong'] }).toEqual({ peer, wrong: 0 });

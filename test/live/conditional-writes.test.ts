@@ -36,7 +36,7 @@ async function expectUnchanged(answer: Asked): Promise<void> {
   expect(answer.status).toBe(412);
   expect(JSON.parse(answer.text)).toEqual({
     responseCode: 4,
-    message: expect.stringContaining('precondition') as string,
+    message: expect.stringContaining('Precondition failed') as string,
     handle: HANDLE,
   });
   expect(numberIn(await ask(demo.url, PATH))).toBe(1);

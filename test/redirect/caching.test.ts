@@ -14,7 +14,7 @@ const records = {
 };
 
 test.each(['true', 'false'])(
-  'a redirect tells the life that is left, with the hot path %s',
+  'a redirect tells the life that is left, with prepared responses %s',
   async (enabled) => {
     const leads = await startLeads(records, {
       HTTP_HOT_PATH_ENABLED: enabled,

@@ -4,7 +4,7 @@ import { OURS } from '../peers/peer.js';
 import { type Column, type Result, rowOf } from '../results.js';
 import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
-import { NO_HOT_PATH } from '../workloads/throughput.js';
+import { NOT_PREPARED } from '../workloads/throughput.js';
 import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
 
 interface Goal {
@@ -34,7 +34,7 @@ const partOfRequests =
 
 const speedGoals = (workload: WorkloadName): Goal[] => [
   { workload, text: 'of a bare node:http listener', figure: timesOf('bare node:http'), least: 0.9 },
-  { workload, text: 'times itself without the hot path', figure: timesOf(NO_HOT_PATH), least: 4 },
+  { workload, text: 'times itself without prepared responses', figure: timesOf(NOT_PREPARED), least: 4 },
   { workload, text: 'of Varnish', figure: timesOf('Varnish'), least: 1 },
   { workload, text: 'of nginx', figure: timesOf('nginx'), least: 0.5 },
 ];

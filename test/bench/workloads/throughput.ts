@@ -12,7 +12,7 @@ import { demandRightAnswers } from './check.js';
 import { type Load, takeTurns } from './rounds.js';
 import type { Bench, Workload } from './workload.js';
 
-export const NO_HOT_PATH = 'without its hot path';
+export const NOT_PREPARED = 'without prepared responses';
 export const LOGGING = 'logging each request';
 
 export const hot: Workload = async (bench) => {
@@ -64,7 +64,7 @@ async function startPeers(
   return [
     proxy,
     await crew.start(startBare(proxy.url)),
-    await crew.start(startProxy({ upstreamUrl, name: NO_HOT_PATH, env })),
+    await crew.start(startProxy({ upstreamUrl, name: NOT_PREPARED, env })),
     await crew.startIfInstalled(() => startNginx(redirectsUrl)),
     await crew.startIfInstalled(() => startVarnish(redirectsUrl)),
   ].filter((peer) => peer !== undefined);

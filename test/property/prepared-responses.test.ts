@@ -1,8 +1,8 @@
-// The short paths and Express are two programs for one thing: for random requests they say the same bytes.
+// Prepared responses have the same bytes as responses that are made anew, for random requests.
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { records, redirects, stepsIn } from '../support/hot-path-worlds.js';
+import { records, redirects, stepsIn } from '../support/prepared-responses.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { mockUpstream } from '../support/upstream.js';
@@ -39,8 +39,8 @@ function raw(
   });
 }
 
-describe('the short paths', () => {
-  const title = 'say byte for byte what Express says of $name, whatever is asked, and when';
+describe('prepared responses', () => {
+  const title = 'have the same bytes as new ones: $name';
   test.each([records, redirects])(title, async ({ corner, answerOf }) => {
     // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);

@@ -1,4 +1,4 @@
-// Plain questions are answered without Express, and what becomes of them is told as if they had not been.
+// What the log and the metrics report of reads that are answered without Express.
 import request from 'supertest';
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -31,7 +31,7 @@ test.each([
   await expect.poll(() => resultsOf(proxy)).toEqual(results);
 });
 
-test('a stale record that stands in is told of as stale', async () => {
+test('a stale answer is reported as stale', async () => {
   const upstream = mockUpstream(recordOf());
   const proxy = await startProxy();
   await proxy.ask(PATH);
@@ -41,7 +41,7 @@ test('a stale record that stands in is told of as stale', async () => {
   await expect.poll(() => resultsOf(proxy)).toEqual({ miss: 1, stale: 1 });
 });
 
-test('a client that leaves while the Handle server is asked is told of, and what it asked for is kept', async () => {
+test('a client that leaves during a load is reported, and the record is stored', async () => {
   let answer = (): void => undefined;
   const after = new Promise<void>((resolve) => (answer = resolve));
   const upstream = mockUpstream({ ...recordOf(), after });

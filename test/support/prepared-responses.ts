@@ -1,4 +1,4 @@
-// What the hot path is asked at random: records and redirects, and the Handle server that answers for both.
+// Random requests for records and redirects, and the Handle server that answers them.
 import fc from 'fast-check';
 import { value } from './leads.js';
 import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
