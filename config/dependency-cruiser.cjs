@@ -42,7 +42,6 @@ const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],
   compose: ['redis/connections', 'redis/namespace'],
-  record: ['memory/memory-store', 'memory/row-store'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

@@ -1,4 +1,4 @@
-// Makes each part once and hands it to the next. Nothing happens on import.
+// Creates the application: each part once, connected by hand. Importing it has no side effects.
 import type { RequestListener } from 'node:http';
 import { type ProcessControl, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
@@ -15,8 +15,7 @@ import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
 import { makeHandler } from './compose/http.js';
 import { createProcessControl } from './compose/process-control.js';
-import { type Parts, type Peers, newInstance } from './compose/parts.js';
-import { makeTracing } from './compose/tracing.js';
+import { type Parts, type Peers, makeTracing, newInstance } from './compose/parts.js';
 import { limiterOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
 
 export interface AppDeps {
@@ -32,7 +31,7 @@ export interface AppDeps {
   createDispatcher?: typeof createPools;
   /** The other workers of this machine, when there are any. */
   peers?: Peers;
-  /** What tells this proxy from others in `Via`; all workers of a machine share it. */
+  /** Distinguishes this proxy from others in `Via`; the same for all workers of a machine. */
   instance?: string;
 }
 
@@ -41,19 +40,19 @@ export interface App {
   handler: RequestListener;
   /** Answers the operator's listener. */
   admin: RequestListener;
-  /** Says on the admin listener whether requests should come here. */
+  /** For `/readyz` of the admin listener. */
   readiness: Readiness;
-  /** To be called when messages are received: what was kept before may have missed a write. */
+  /** To be called when messages are received from now on: entries from before may have missed one. */
   joined: () => void;
-  /** Applies what the primary has delivered. */
+  /** Applies a message that the primary has sent. */
   apply: Cache['apply'];
-  /** Applies what another worker did with a minted name. */
+  /** Applies a change of the unclaimed names by another worker. */
   applyMintedName: Coordination['receive'];
-  /** Asks the upstream for all workers who wait for the same key. */
+  /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
-  /** What this process does and tells for its operator. */
-  member: ProcessControl;
-  /** Brings those keys into effect that may change while it runs; the others have to be as they were. */
+  /** Controls this process for the admin API. */
+  control: ProcessControl;
+  /** Applies the keys that may change while the process runs; the others must be unchanged. */
   reload: (config: Config) => void;
   close: () => Promise<void>;
 }
@@ -88,10 +87,10 @@ export function createApp(deps: AppDeps): App {
   measureUse(parts, uses);
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(parts, readiness);
-  const member = createProcessControl(parts, { cache, resolver, eventLoop, uses });
-  const operations = createOperations(() => [member], now);
+  const control = createProcessControl(parts, { cache, resolver, eventLoop, uses });
+  const operations = createOperations(() => [control], now);
   const made = { resolver, cache, coordination, connections, limiter };
-  const { handler, remake, flush } = makeHandler(parts, made);
+  const { handler, rebuild, flush } = makeHandler(parts, made);
   return {
     handler,
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
@@ -102,11 +101,11 @@ export function createApp(deps: AppDeps): App {
     apply: cache.apply,
     applyMintedName: coordination.receive,
     load: (key, handle) => upstream.load(key, handle),
-    member,
+    control,
     reload(config) {
       if (config.log.level !== parts.config.log.level) parts.logger.level = config.log.level;
       parts.config = config;
-      remake();
+      rebuild();
     },
     async close() {
       // Connections cut from now on are no failure of the upstream for other workers.
@@ -140,7 +139,7 @@ function measureUse({ metrics }: Parts, uses: () => [read: LimiterUse, passed: L
   });
 }
 
-/** A process that is busy with itself should get less, not more. */
+/** A process whose event loop is blocked is not ready. */
 function makeEventLoop({ config, metrics }: Parts, readiness: Readiness): EventLoop {
   const eventLoop = watchEventLoop();
   const mostMs = config.admin.maxEventLoopDelay;

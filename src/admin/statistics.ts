@@ -1,13 +1,8 @@
 // Statistics of the instance: merges the reports of its processes.
 import type { ActivityReport, Second, RecentError, UpstreamSecond } from '../observe/activity.js';
+import type { StoreUsage } from '../observe/metrics.js';
 import { type Percentiles, percentiles } from '../observe/latency.js';
 import { type Ranked, mergeRanked } from '../observe/top-list.js';
-
-export interface StoreUsage {
-  store: 'found' | 'notFound';
-  entries: number;
-  bytes: number;
-}
 
 export interface ProcessReport {
   pid: number;

@@ -49,3 +49,19 @@ export interface Store<Ticket> {
   /** Raises a fence; await it before the write is sent. */
   fence(key: string): Promise<Fence>;
 }
+
+/** Identifies an entry in memory, so that it can be used again without a look-up. */
+export interface EntryPin {
+  /** The row of the entry. */
+  at: number;
+  /** Unique for each state of each entry. */
+  stamp: number;
+}
+
+/** The memory tier, for responses that were prepared from its entries. */
+export interface PinnedEntries {
+  /** Undefined when memory holds another entry of the key, or none. */
+  pin(key: string, entry: Entry): EntryPin | undefined;
+  /** Whether memory would return the pinned entry now. Counts as a use of it; cheaper than a look-up. */
+  touchIfCurrent(key: string, pin: EntryPin): boolean;
+}

@@ -12,7 +12,7 @@ export function makeAdmin(
 ): RequestListener {
   const onUnexpected = (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error on the admin listener');
-    metrics?.internalError();
+    metrics?.countInternalError();
   };
   const app = createAdminApp({
     ...deps,

@@ -1,9 +1,15 @@
-// Makes the cache, and says what becomes of its events.
+// Creates the cache, with its Redis options, and reports its events to log and metrics.
+import { hostname } from 'node:os';
 import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
 import type { RedisOptions } from '../cache/instance.js';
+import { databaseNumber } from '../cache/redis/connections.js';
+import { shortHash } from '../cache/redis/namespace.js';
+import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
-import { defaultKeyPrefix } from './key-prefix.js';
 import type { Parts } from './parts.js';
+
+/** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
+const FENCE_SPARE_MS = 15_000;
 
 export function makeCache(
   parts: Parts,
@@ -20,20 +26,20 @@ export function makeCache(
     onInvalidated,
     onBanned,
     onEvict: (store) => {
-      metrics.entryEvicted(store);
+      metrics.countEviction(store);
     },
     onRedisState(state) {
-      metrics.redisChanged(state);
-      if (state === 'up') logger.info('redis is connected');
+      metrics.setRedisState(state);
+      if (state === 'up') logger.info('redis connected');
       else {
-        logger.warn('redis is away: answering from memory and upstream');
-        activity.failed('redis is away');
+        logger.warn('redis unavailable, answering from memory and upstream');
+        activity.addError('redis unavailable');
       }
     },
   });
 }
 
-/** What is needed to reach Redis; undefined where none is configured. */
+/** Undefined where no Redis is configured. */
 export function redisOptions({
   config,
   upstreamUrl,
@@ -43,7 +49,7 @@ export function redisOptions({
 }: Pick<Parts, 'upstreamUrl' | 'logger'> & {
   config: Pick<Config, 'redis'>;
   redisCa?: string;
-  metrics?: Pick<Parts['metrics'], 'redisFailed'>;
+  metrics?: Pick<Parts['metrics'], 'countRedisError'>;
 }): RedisOptions | undefined {
   const { url, sentinels, sentinelName, cluster, keyPrefix, commandTimeout, lostMaxAge, writesWithout } =
     config.redis;
@@ -61,20 +67,33 @@ export function redisOptions({
     lostMaxAgeMs: lostMaxAge,
     writesWithout,
     onError: (command) => {
-      metrics?.redisFailed(command);
+      metrics?.countRedisError(command);
     },
     onTrouble: (reason) => {
-      logger.warn({ reason }, 'redis cannot be used');
+      logger.warn({ reason }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
       const remedy = 'set maxmemory-policy to volatile-lru or noeviction';
-      logger.warn({ policy, remedy }, 'redis may evict coordination keys: writes would wait for 2.5 s each');
+      logger.warn(
+        { policy, remedy },
+        'redis may evict coordination keys, each eviction delays writes by 2.5 s',
+      );
     },
     onForeign: (found) => {
-      logger.warn(found, 'redis.keyPrefix belongs to another upstream: nothing is shared with it');
+      logger.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix');
     },
   };
 }
 
-/** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
-const FENCE_SPARE_MS = 15_000;
+/** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
+export function defaultKeyPrefix(
+  upstreamUrl: string,
+  { url, cluster }: Pick<Config['redis'], 'url' | 'cluster'>,
+  machine = hostname(),
+): string {
+  const { origin, hostname: host } = new URL(upstreamUrl);
+  // A loopback address is another server on each machine.
+  const upstream = isLoopback(host) ? `${origin} of ${machine}` : origin;
+  const database = databaseNumber({ url: url ?? undefined, cluster: cluster ?? undefined });
+  return `hrp:${shortHash(upstream)}:${database}:`;
+}

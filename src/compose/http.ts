@@ -1,4 +1,4 @@
-// Makes the public listener's handler: reads first, then the pipeline of Express.
+// Creates the handler of the public listener: the read path first, then the Express pipeline.
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
@@ -19,29 +19,27 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
 import { type Parts, reportUnexpected } from './parts.js';
-import { makeOpenApi } from './openapi.js';
 import { type Passing, makePassing } from './forwarding.js';
-import { makeRedirect } from './redirect.js';
-import { makeV2 } from './v2.js';
+import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 export interface HandlerParts {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
   connections: Connections;
-  /** Of forwarded requests. */
+  /** For forwarded requests. */
   limiter: ConcurrencyLimiter;
 }
 
 export interface Handler {
   handler: RequestListener;
-  /** Makes anew what a reload may change; requests under way end as they began. */
-  remake: () => void;
-  /** Writes the log lines that are held back. */
+  /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
+  rebuild: () => void;
+  /** Writes the buffered log lines. */
   flush: () => void;
 }
 
-/** What a reload leaves alone. */
+/** Parts that a reload keeps. */
 interface LastingParts extends HandlerParts, Passing {
   countHit: ReadDeps['onAnsweredHit'];
 }
@@ -54,14 +52,14 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
     handler: (req, res) => {
       listener(req, res);
     },
-    remake() {
+    rebuild() {
       listener = makeListener(parts, lasting);
     },
     flush: hits.flush,
   };
 }
 
-/** Needed by reads and by the pipeline. */
+/** Parts of both the read path and the pipeline. */
 interface Shared extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
   responses: ResponseCache;
 }
@@ -86,12 +84,12 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
     clientMaxAgeMs: config.http.clientMaxAge,
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: (reason) => {
-      parts.metrics.staleAnswered(reason);
+      parts.metrics.countStale(reason);
     },
     onAnsweredHit: made.countHit,
     now,
   });
-  // With a guard of its own: Express reports errors to its third argument.
+  // Guarded by itself, because Express passes errors to its third argument.
   const pipeline = guard(makePipeline(parts, { ...made, ...shared }), onUnexpected);
   const handler: Listener = (req, res) => {
     const answering = read(req, res);
@@ -99,7 +97,7 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
     return answering;
   };
   const limited = rateLimit?.wrap(handler) ?? handler;
-  return guard(tracer?.around(limited) ?? limited, onUnexpected);
+  return guard(tracer?.wrap(limited) ?? limited, onUnexpected);
 }
 
 function makeResponseCache({ config }: Parts, { resolver, cache }: LastingParts): ResponseCache {
@@ -116,9 +114,9 @@ function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLo
   return createRequestLog({
     currentTrace: tracer?.current,
     onAnswered(request) {
-      metrics.requestAnswered(request);
-      activity.answered(request);
-      if (request.status >= 500) activity.failed(`${request.status} for ${request.handle ?? request.path}`);
+      metrics.countRequest(request);
+      activity.countRequest(request);
+      if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);
       logger.info(request, 'request');
     },
   });
@@ -132,7 +130,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
     count,
     isTrusted: createProxyTrust(trustedProxies ?? []),
     onLimited: () => {
-      metrics.rateLimited();
+      metrics.countRateLimited();
     },
   });
 }
@@ -143,13 +141,13 @@ function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['o
     for (const [status, count] of counts) {
       // The record interface never redirects.
       const family = status === 301 || status === 302 ? 'redirect' : 'record';
-      metrics.requestAnswered({ family, result: 'hit', status, count });
+      metrics.countRequest({ family, result: 'hit', status, count });
     }
     counts.clear();
   });
   return function countHit(answered) {
     counts.set(answered.status, (counts.get(answered.status) ?? 0) + 1);
-    activity.hit(answered.handle);
+    activity.countHit(answered.handle);
     hits.log(answered);
   };
 }

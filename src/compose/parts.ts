@@ -1,4 +1,4 @@
-// What every part of the wiring needs to know of the whole.
+// The dependencies that all parts share: configuration, log, metrics, tracer, peers.
 import { randomBytes } from 'node:crypto';
 import type { WorkerCoherence } from '../cache/cache.js';
 import type { WorkerCoordination } from '../coordination/coordination.js';
@@ -7,7 +7,8 @@ import type { Outcome } from '../handle/outcome.js';
 import type { Activity } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import type { Tracer } from '../observe/tracer.js';
+import { createSpanSender } from '../observe/otlp.js';
+import { type Tracer, createTracer } from '../observe/tracer.js';
 import type { createPools } from '../upstream/connections.js';
 
 export interface Peers extends WorkerCoherence, WorkerCoordination {
@@ -18,7 +19,7 @@ export interface Peers extends WorkerCoherence, WorkerCoordination {
 }
 
 export interface Parts {
-  /** Another one after a reload: who keeps a value of it keeps that of the start. */
+  /** Replaced by a reload: a part that copies a value keeps that of the start. */
   config: Config;
   /** Text of the PEM file `upstream.caFile`. */
   ca?: string;
@@ -28,7 +29,7 @@ export interface Parts {
   metrics: Metrics;
   activity: Activity;
   upstreamUrl: string;
-  /** Our name in `Via`. It is this proxy's own, so that proxies may stand in a row without being a loop. */
+  /** Our name in `Via`. It differs by proxy, so that a chain of proxies is not taken for a loop. */
   pseudonym: string;
   now: () => number;
   /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
@@ -39,13 +40,42 @@ export interface Parts {
   peers?: Peers;
 }
 
-/** What becomes of a failure that is nobody's fault but ours, beside the 500 for its request. */
+/** Logs and counts an unexpected error; its request is answered with 500. */
 export const reportUnexpected =
   ({ logger, metrics }: Pick<Parts, 'logger' | 'metrics'>) =>
   (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error');
-    metrics.internalError();
+    metrics.countInternalError();
   };
 
-/** A name for one proxy among others. */
+/** A random name that distinguishes this proxy from others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');
+
+export interface Tracing {
+  tracer: Tracer;
+  /** Sends the buffered spans. */
+  close: () => Promise<void>;
+}
+
+/** @returns undefined where no tracing endpoint is configured */
+export function makeTracing(
+  { tracing: { endpoint, samplePercent } }: Config,
+  logger: Logger,
+  now: () => number,
+): Tracing | undefined {
+  if (endpoint === null) return undefined;
+  let wasFailing = false;
+  const sender = createSpanSender({
+    endpoint,
+    serviceName: 'handle-resolver-proxy',
+    onSent() {
+      wasFailing = false;
+    },
+    onFailure(error) {
+      // Once for an outage, not for each batch.
+      if (!wasFailing) logger.warn({ err: error }, 'trace export failed');
+      wasFailing = true;
+    },
+  });
+  return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
+}

@@ -18,8 +18,8 @@ export function makeUpstream(
     config.upstream;
   const mirrors = config.upstream.mirrors ?? [];
   for (const server of [upstreamUrl, ...mirrors]) {
-    metrics.breakerChanged('closed', server);
-    activity.breakerChanged('closed', server);
+    metrics.setBreakerState('closed', server);
+    activity.setBreakerState('closed', server);
   }
   return createUpstreamClient({
     url: upstreamUrl,
@@ -39,36 +39,36 @@ export function makeUpstream(
       openForMs: breaker.openFor,
       onStateChange(state, server) {
         const shown = state === 'open' ? 'open' : 'closed';
-        metrics.breakerChanged(shown, server);
-        activity.breakerChanged(shown, server);
-        if (state === 'open') activity.failed(`${server} failed repeatedly: its breaker is open`);
-        logger.warn({ breaker: state, server }, `upstream breaker is ${state}`);
+        metrics.setBreakerState(shown, server);
+        activity.setBreakerState(shown, server);
+        if (state === 'open') activity.addError(`circuit breaker open: ${server}`);
+        logger.warn({ breaker: state, server }, 'circuit breaker state changed');
       },
     },
     onCall: ({ result, durationMs }) => {
-      metrics.upstreamAnswered({ outcome: result, ms: durationMs });
+      metrics.countUpstreamRequest({ outcome: result, ms: durationMs });
       const isFailure = result in CATALOGUE;
-      tracer?.called({ name: 'read at the Handle server', durationMs, result, isFailure });
-      activity.upstreamAnswered({ isFailure, ms: durationMs });
-      if (isFailure) activity.failed(`the upstream did not answer: ${result}`);
+      tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure });
+      activity.countUpstreamRequest({ isFailure, ms: durationMs });
+      if (isFailure) activity.addError(`upstream request failed: ${result}`);
     },
     now,
   });
 }
 
-/** Concurrency limit of one kind of requests. */
+/** The concurrency limit for requests of a kind. */
 export function limiterOptions(
   { config, metrics }: Pick<Parts, 'config' | 'metrics'>,
   kind: string,
 ): LimiterOptions {
   const { concurrency, queue, queueTimeout } = config.upstream;
   const onRejected = (): void => {
-    metrics.turnedAway(kind);
+    metrics.countRejected(kind);
   };
   return { concurrency, queue, waitMs: queueTimeout, onRejected };
 }
 
-/** With other workers on the machine, one of them loads each key. */
+/** With several workers, one of them loads each key for all. */
 export function shareUpstream(
   { config, peers }: Parts,
   { cache, upstream }: { cache: Cache; upstream: UpstreamClient },
@@ -81,7 +81,7 @@ export function shareUpstream(
   });
 }
 
-/** A key that falls out is merely loaded again. */
+/** A key that is evicted is loaded again. */
 const MAX_FAILURES = 100_000;
 
 export function makeResolver(

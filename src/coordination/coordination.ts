@@ -1,54 +1,56 @@
-// What handles need over all workers and instances beside the cache: a lock a key, counters, names to hand out again.
+// Coordination of workers and instances beside the cache: a lock for each key, rate counters, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { type Count, createCounter } from './counters.js';
-import { type KeyLock, type TakeTurn, createKeyLock } from './key-lock.js';
+import { type AcquireLocal, type KeyLock, createKeyLock } from './key-lock.js';
 import {
+  type BroadcastToWorkers,
   LocalUnclaimedNames,
-  type PublishToWorkers,
   type UnclaimedNames,
   createUnclaimedNames,
 } from './unclaimed-names.js';
 
-/** Of one of several workers: the queues are in the primary. */
+/** Coordination of one of several workers: the primary has the queues. */
 export interface WorkerCoordination {
-  tell: PublishToWorkers;
-  takeTurn: TakeTurn;
+  broadcast: BroadcastToWorkers;
+  acquireLocal: AcquireLocal;
 }
 
 export interface CoordinationDeps {
   /** Where Redis is used. */
   shared: RedisCommands | undefined;
   worker?: WorkerCoordination | undefined;
-  /** How long a work waits for its turn on a key (ms). */
+  /** Maximum time in the queue of a key (ms). */
   lockWaitMs: number;
   now: () => number;
 }
 
 export interface Coordination {
-  /** Counts what names do in a minute, over all instances. */
+  /** Counts by name in windows of a minute, over all instances. */
   count: Count;
-  /** Lets one work at a time touch a key, over all instances. */
+  /** Locks a key, over all instances. */
   lock: KeyLock;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
-  /** Applies what another worker did with a minted name. */
+  /** Applies a change of the unclaimed names by another worker. */
   receive: (line: string) => void;
 }
 
 export function createCoordination({ shared, worker, lockWaitMs, now }: CoordinationDeps): Coordination {
-  const left = new LocalUnclaimedNames(now);
+  const local = new LocalUnclaimedNames(now);
   const withRedis = shared && { shared };
-  const lock = createKeyLock({
-    waitMs: lockWaitMs,
-    ...(worker && { takeTurn: worker.takeTurn }),
-    ...withRedis,
-  });
+  const ofWorker = worker && { acquireLocal: worker.acquireLocal };
+  const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...withRedis });
   return {
     count: createCounter({ now, ...withRedis }),
     lock,
-    unclaimed: createUnclaimedNames({ left, lock, ...(worker && { tell: worker.tell }), ...withRedis }),
+    unclaimed: createUnclaimedNames({
+      local,
+      lock,
+      ...(worker && { broadcast: worker.broadcast }),
+      ...withRedis,
+    }),
     receive(line) {
-      left.receive(line);
+      local.receive(line);
     },
   };
 }

@@ -1,7 +1,12 @@
-// Counts things in windows of a minute: in this process, and over all instances where there is a Redis.
+// Fixed-window counters of a minute, in this process and, with Redis, over all instances.
 import { LRUCache } from 'lru-cache';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { COUNT } from './scripts.js';
+
+/** ARGV: length of the window in ms. Returns the count in the window and the rest of the window. */
+export const COUNT = `
+local count = redis.call('INCR', KEYS[1])
+if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return { count, redis.call('PTTL', KEYS[1]) }`;
 
 export interface WindowCount {
   count: number;
@@ -9,7 +14,7 @@ export interface WindowCount {
   leftMs: number;
 }
 
-/** Counts one more of `name`; beyond `limit` nobody else is asked. */
+/** Increments the counter of `name`; above `limit` in this process Redis is not contacted. */
 export type Count = (name: string, limit: number) => WindowCount | Promise<WindowCount>;
 
 export interface CounterDeps {
@@ -18,7 +23,7 @@ export interface CounterDeps {
 }
 
 const WINDOW_MS = 60_000;
-/** A flood from more addresses than this makes the oldest count from nothing again. */
+/** With more names than this, the least recently used counters start again. */
 const MAX_NAMES = 100_000;
 
 export function createCounter({ now, shared }: CounterDeps): Count {
@@ -41,9 +46,9 @@ export function createCounter({ now, shared }: CounterDeps): Count {
     return shared
       .run('count', (redis) => redis.eval(COUNT, 1, `${shared.keyPrefix}count:${name}`, WINDOW_MS))
       .then((reply) => {
-        const [made, leftMs] = (reply ?? []) as [number?, number?];
-        // Redis is a helper: without it this process counts alone.
-        return made === undefined || leftMs === undefined ? here : { count: made, leftMs };
+        const [total, leftMs] = (reply ?? []) as [number?, number?];
+        // Without Redis the count of this process decides.
+        return total === undefined || leftMs === undefined ? here : { count: total, leftMs };
       });
   };
 }

@@ -1,91 +1,95 @@
-// Names that were made for a caller who never heard of them, kept for the same caller to ask again.
+// Minted names whose response was lost, kept so that the same request sent again gets the same name.
 import { LRUCache } from 'lru-cache';
 import type { KeyLock } from './key-lock.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { STORE_UNCLAIMED } from './scripts.js';
 
-/** Tells all other workers a line; done when every one of them has received it. */
-export type PublishToWorkers = (line: string) => Promise<void>;
+/** ARGV: a name, its life in ms. */
+export const STORE_UNCLAIMED = `
+redis.call('RPUSH', KEYS[1], ARGV[1])
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/** `ask` is one word that stands for all of what was asked for. */
+/** Sends a line to all other workers; resolves when every one of them has applied it. */
+export type BroadcastToWorkers = (line: string) => Promise<void>;
+
+/** `request` is a digest of the request, one word. */
 export interface UnclaimedNames {
-  leave: (ask: string, name: string) => Promise<void>;
-  /** A name that was left, and to nobody else again; undefined when there is none. */
-  claim: (ask: string) => Promise<string | undefined>;
+  add: (request: string, name: string) => Promise<void>;
+  /** Removes and returns the oldest name of the request; undefined when there is none. */
+  take: (request: string) => Promise<string | undefined>;
 }
 
 export interface UnclaimedDeps {
-  left: LocalUnclaimedNames;
+  local: LocalUnclaimedNames;
   lock: KeyLock;
-  /** The other workers of this machine, when there are any. */
-  tell?: PublishToWorkers;
+  /** To the other workers of this machine, when there are any. */
+  broadcast?: BroadcastToWorkers;
   shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
-/** Programs that try again do so within minutes; one that was started again may take longer. */
+/** Programs retry within minutes; a restarted one may take longer. */
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
-/** What is left in this process; all workers of a machine hold the same. */
+/** The names in this process; all workers of a machine have the same. */
 export class LocalUnclaimedNames {
   readonly #names = new LRUCache<string, { names: string[]; until: number }>({ max: MAX_REQUESTS });
 
   constructor(private readonly now: () => number) {}
 
-  of(ask: string): readonly string[] {
-    const left = this.#names.get(ask);
-    return left === undefined || left.until <= this.now() ? [] : left.names;
+  get(request: string): readonly string[] {
+    const found = this.#names.get(request);
+    return found === undefined || found.until <= this.now() ? [] : found.names;
   }
 
-  keep(ask: string, name: string): void {
-    this.#names.set(ask, { names: [...this.of(ask), name], until: this.now() + LIFE_MS });
+  add(request: string, name: string): void {
+    this.#names.set(request, { names: [...this.get(request), name], until: this.now() + LIFE_MS });
   }
 
-  drop(ask: string, name: string): void {
-    const names = this.of(ask).filter((other) => other !== name);
-    if (names.length === 0) this.#names.delete(ask);
-    else this.#names.set(ask, { names, until: this.now() + LIFE_MS });
+  remove(request: string, name: string): void {
+    const names = this.get(request).filter((other) => other !== name);
+    if (names.length === 0) this.#names.delete(request);
+    else this.#names.set(request, { names, until: this.now() + LIFE_MS });
   }
 
-  /** Does here what another worker did there; false when the line is about something else. */
+  /** Applies the change of another worker; false when the line is of another kind. */
   receive(line: string): boolean {
-    const [, kind, ask = '', name = ''] = /^(left|claimed) (\S+) ([^]*)$/.exec(line) ?? [];
-    if (kind === 'left') this.keep(ask, name);
-    if (kind === 'claimed') this.drop(ask, name);
+    const [, kind, request = '', name = ''] = /^(added|taken) (\S+) ([^]*)$/.exec(line) ?? [];
+    if (kind === 'added') this.add(request, name);
+    if (kind === 'taken') this.remove(request, name);
     return kind !== undefined;
   }
 }
 
-/** In Redis where it is there, else in all workers of this machine. */
-export function createUnclaimedNames({ left, lock, tell, shared }: UnclaimedDeps): UnclaimedNames {
+/** In Redis while it is available, else in all workers of this machine. */
+export function createUnclaimedNames({ local, lock, broadcast, shared }: UnclaimedDeps): UnclaimedNames {
   const run: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
-  const placeOf = (ask: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${ask}`;
+  const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
 
-  /** Under a lock, as another worker may be about to give out the same. */
-  async function claimHere(ask: string): Promise<string | undefined> {
-    if (left.of(ask).length === 0) return undefined;
-    return lock(`unclaimed:${ask}`, async () => {
-      const [name] = left.of(ask);
+  /** Under a lock, because another worker may take the same name at this moment. */
+  async function takeLocal(request: string): Promise<string | undefined> {
+    if (local.get(request).length === 0) return undefined;
+    return lock(`unclaimed:${request}`, async () => {
+      const [name] = local.get(request);
       if (name === undefined) return undefined;
-      left.drop(ask, name);
-      await tell?.(`claimed ${ask} ${name}`);
+      local.remove(request, name);
+      await broadcast?.(`taken ${request} ${name}`);
       return name;
     });
   }
 
   return {
-    async leave(ask, name) {
+    async add(request, name) {
       const isShared = await run('leave', (redis) =>
-        redis.eval(STORE_UNCLAIMED, 1, placeOf(ask), name, LIFE_MS),
+        redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
       if (isShared !== undefined) return;
-      left.keep(ask, name);
-      await tell?.(`left ${ask} ${name}`);
+      local.add(request, name);
+      await broadcast?.(`added ${request} ${name}`);
     },
-    async claim(ask) {
-      const name = await run('claim', (redis) => redis.lpop(placeOf(ask)));
-      return name ?? claimHere(ask);
+    async take(request) {
+      const name = await run('claim', (redis) => redis.lpop(redisKey(request)));
+      return name ?? takeLocal(request);
     },
   };
 }

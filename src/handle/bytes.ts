@@ -1,4 +1,6 @@
-// Byte strings: one character (U+0000 to U+00FF) per byte, as they go onto the wire.
+// Byte strings, and the big-endian layout of the Handle System's binary data.
+
+const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
  * UTF-8 bytes held in a one-byte string: a Buffer for each costs 400 bytes more, and a string goes into a socket
@@ -27,4 +29,71 @@ export function toBuffer(bytes: Bytes): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-const BEYOND_ASCII = /[\x80-\xff]/;
+export const int16 = (value: number): Buffer => Buffer.from([(value >> 8) & 0xff, value & 0xff]);
+
+export const int32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value | 0);
+  return bytes;
+};
+
+/** A byte string with its length in front. */
+export const sized = (bytes: Buffer | string): Buffer => {
+  const content = typeof bytes === 'string' ? Buffer.from(bytes, 'utf8') : bytes;
+  return Buffer.concat([int32(content.length), content]);
+};
+
+/** Walks through bytes; throws a RangeError when they end too early. */
+export class ByteReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get remaining(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  take(length: number): Buffer {
+    if (length < 0 || length > this.remaining) throw new RangeError('the bytes end too early');
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  byte(): number {
+    return this.take(1).readUInt8();
+  }
+
+  int16(): number {
+    return this.take(2).readUInt16BE();
+  }
+
+  int32(): number {
+    return this.take(4).readInt32BE();
+  }
+
+  sized(): Buffer {
+    return this.take(this.int32());
+  }
+
+  text(): string {
+    return this.sized().toString('utf8');
+  }
+
+  list<T>(readOne: () => T): T[] {
+    const length = this.int32();
+    if (length < 0 || length > this.remaining) throw new RangeError('the bytes end too early');
+    return Array.from({ length }, readOne);
+  }
+}
+
+/** What the bytes say, or undefined when they are not of that kind. */
+export function tryDecode<T>(decode: (bytes: Buffer) => T, bytes: Buffer): T | undefined {
+  try {
+    return decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

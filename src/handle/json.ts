@@ -22,7 +22,7 @@ export function parseJson(json: string): unknown {
 }
 
 /** The JSON object in an answer, which may be wrapped as JSONP; empty when there is none. */
-export const objectIn = (text: string): string =>
+export const extractObject = (text: string): string =>
   text.includes('{') ? text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1) : '';
 
 /** Gson escapes the two line separators that JSON allows bare; JSON.stringify does not. */

@@ -1,7 +1,7 @@
 // HS_SITE data: the servers of a site, as bytes and as JSON.
 import { isIPv4 } from 'node:net';
-import { ByteReader, decodeOrNothing, int16, int32, sized } from './bytes-codec.js';
-import { decodeKey, keyFromJson } from './key-data.js';
+import { ByteReader, tryDecode, int16, int32, sized } from './bytes.js';
+import { decodePublicKey, encodePublicKey } from './predefined-data.js';
 
 interface SiteInterface {
   query: boolean;
@@ -18,7 +18,7 @@ interface SiteServer {
 }
 
 /** A site as JSON. */
-export interface Site {
+export interface SiteJson {
   version: number;
   protocolVersion: string;
   serialNumber: number;
@@ -37,8 +37,8 @@ const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
 /** Writes a site; throws when the JSON is none. */
-export function siteFromJson(json: unknown): Buffer {
-  const site = json as Site;
+export function encodeSite(json: unknown): Buffer {
+  const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
   const attributes = site.attributes ?? [];
   return Buffer.concat([
@@ -54,7 +54,7 @@ export function siteFromJson(json: unknown): Buffer {
   ]);
 }
 
-const primaryMask = ({ primarySite, multiPrimary }: Site): number =>
+const primaryMask = ({ primarySite, multiPrimary }: SiteJson): number =>
   (primarySite ? PRIMARY : 0) | (multiPrimary ? MULTI_PRIMARY : 0);
 
 function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer): Buffer {
@@ -69,7 +69,7 @@ function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer)
 }
 
 /** Reads a site; throws a RangeError when the bytes are none. */
-export function decodeSite(bytes: Buffer): Site {
+export function decodeSite(bytes: Buffer): SiteJson {
   const reader = new ByteReader(bytes);
   const version = reader.int16();
   const protocolVersion = `${reader.byte()}.${reader.byte()}`;
@@ -107,13 +107,13 @@ function readInterface(reader: ByteReader): SiteInterface {
 }
 
 function keyToJson(bytes: Buffer): { format: string; value: unknown } {
-  const key = decodeOrNothing(decodeKey, bytes);
+  const key = tryDecode(decodePublicKey, bytes);
   if (key === undefined) return { format: 'base64', value: bytes.toString('base64') };
   return { format: 'key', value: key };
 }
 
 function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
-  return format === 'key' ? keyFromJson(value) : Buffer.from(String(value), 'base64');
+  return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 }
 
 /** Sixteen bytes, of which an IPv4 address fills the last four. */

@@ -4,7 +4,7 @@ import { Html, html } from './html.js';
 import { PAGE_SCRIPT, PAGE_STYLE } from './style.js';
 
 /** Name, logo and footer of the service, as the operator configured them. */
-export interface Site {
+export interface PageBranding {
   title: string;
   logoUrl: string | undefined;
   footer: string | undefined;
@@ -49,15 +49,15 @@ export function renderDocument({ title, icon, resources, header, main, footer }:
 /** Inline, so that a page is one request. */
 const PAGE_RESOURCES = new Html(`<style>${PAGE_STYLE}</style><script type="module">${PAGE_SCRIPT}</script>`);
 
-export function renderPage({ title, main }: SitePage, site: Site): string {
-  const { logoUrl, footer, footerUrl } = site;
+export function renderPage({ title, main }: SitePage, branding: PageBranding): string {
+  const { logoUrl, footer, footerUrl } = branding;
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
   const note = footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`;
   return renderDocument({
-    title: `${title} – ${site.title}`,
+    title: `${title} – ${branding.title}`,
     icon: { href: '/favicon.ico', type: 'image/svg+xml' },
     resources: PAGE_RESOURCES,
-    header: html`<a href="/">${logo}${site.title}</a>`,
+    header: html`<a href="/">${logo}${branding.title}</a>`,
     main,
     footer: footer === undefined ? undefined : html`<p>${note}</p>`,
   });
@@ -78,7 +78,7 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
  * Headers of the public pages: the inline style and script and the logo, nothing else. Browsers apply
  * `form-action` to the redirects behind a form too, and the look-up form redirects to any site.
  */
-export const pageSecurityHeaders = ({ logoUrl }: Site): Record<string, string> =>
+export const pageSecurityHeaders = ({ logoUrl }: PageBranding): Record<string, string> =>
   securityHeaders({
     'style-src': hashOf(PAGE_STYLE),
     'script-src': hashOf(PAGE_SCRIPT),

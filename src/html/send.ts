@@ -4,7 +4,7 @@ import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type Representation, matchesEtag, represent } from '../http/representation.js';
 import { escapeText } from './html.js';
-import { type Site, type SitePage, pageSecurityHeaders, renderPage } from './layout.js';
+import { type PageBranding, type SitePage, pageSecurityHeaders, renderPage } from './layout.js';
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
@@ -20,7 +20,7 @@ export interface TextResponse {
 
 export type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
 
-/** Sends with the settings of one site. */
+/** Sends pages with the configured branding. */
 export interface PageSender {
   sendText: (req: Request, res: Response, response: TextResponse) => Promise<void>;
   /** Adds the security headers. */
@@ -28,15 +28,15 @@ export interface PageSender {
   securityHeaders: Record<string, string>;
 }
 
-export function createPageSender(site: Site, gzipMinBytes: number): PageSender {
-  const securityHeaders = pageSecurityHeaders(site);
+export function createPageSender(branding: PageBranding, gzipMinBytes: number): PageSender {
+  const securityHeaders = pageSecurityHeaders(branding);
   return {
     sendText: (req, res, response) => sendText(req, res, { ...response, gzipMinBytes }),
     sendPage: (req, res, { page, headers, ...response }) =>
       sendText(req, res, {
         ...response,
         contentType: HTML_TYPE,
-        text: renderPage(page, site),
+        text: renderPage(page, branding),
         headers: { ...securityHeaders, ...headers },
         gzipMinBytes,
       }),

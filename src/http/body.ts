@@ -1,9 +1,8 @@
 // Answers as the JSON a Handle server writes, property order included.
 import type { Entry } from '../cache/entry.js';
 import { prettyJson, writeJson } from '../handle/json.js';
-import { selectValues } from '../handle/record.js';
+import { selectValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Selection } from '../handle/value.js';
 import type { Format } from './query.js';
 
 /** Spelled as the recorded server (Jetty 9) spells it. */

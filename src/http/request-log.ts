@@ -1,4 +1,4 @@
-// Tells what became of each request, once, when it is over.
+// Reports each request once, when its response has ended.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Result, contextOf } from './context.js';
 
@@ -14,19 +14,19 @@ export interface AnsweredRequest {
   traceId?: string;
 }
 
-/** The trace a request belongs to, which learns what became of it. */
-export interface RequestTrace {
+/** The span of a request, which gets its result as attributes. */
+export interface RequestSpan {
   readonly traceId: string;
   describe: (attributes: Record<string, string | number>) => void;
 }
 
 export interface RequestLogDeps {
-  /** Gets no header and no query: credentials cannot slip into a log that never sees them. */
+  /** Gets neither headers nor query, so no credentials. */
   onAnswered: (request: AnsweredRequest) => void;
-  currentTrace?: (() => RequestTrace | undefined) | undefined;
+  currentTrace?: (() => RequestSpan | undefined) | undefined;
 }
 
-/** Begins to watch a request whose context is there. */
+/** Reports the request when it ends; its context must exist. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
 export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): RequestLog {
@@ -56,5 +56,5 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
   };
 }
 
-/** A session is named by `this`; who writes its id there instead has written a credential. */
+/** A session is addressed as `this`; its id in the path would be a credential. */
 const shownPath = (path: string): string => path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');

@@ -40,11 +40,11 @@ export interface ActivityReport {
 
 export interface Activity {
   /** Counts a cache hit; costs an increment. */
-  hit: (handle: string) => void;
-  answered: (request: { handle: string | undefined; result: string; ms: number }) => void;
-  upstreamAnswered: (answer: { isFailure: boolean; ms: number }) => void;
-  breakerChanged: (state: string, server: string) => void;
-  failed: (message: string) => void;
+  countHit: (handle: string) => void;
+  countRequest: (request: { handle: string | undefined; result: string; ms: number }) => void;
+  countUpstreamRequest: (answer: { isFailure: boolean; ms: number }) => void;
+  setBreakerState: (state: string, server: string) => void;
+  addError: (message: string) => void;
   report: () => ActivityReport;
   close: () => void;
 }
@@ -63,8 +63,8 @@ export function createActivity(now: () => number): Activity {
   const startedAt = now();
   const timer = setInterval(requests.flush, FLUSH_MS).unref();
   return {
-    hit: requests.hit,
-    answered: requests.answered,
+    countHit: requests.hit,
+    countRequest: requests.answered,
     ...upstream.recorders,
     report() {
       requests.flush();
@@ -126,8 +126,8 @@ function createUpstreamTally(now: () => number) {
   const upstream = { requests: 0, failures: 0 };
   const errors: RecentError[] = [];
   const breakers: Record<string, string> = {};
-  const recorders: Pick<Activity, 'upstreamAnswered' | 'breakerChanged' | 'failed'> = {
-    upstreamAnswered({ isFailure, ms }) {
+  const recorders: Pick<Activity, 'countUpstreamRequest' | 'setBreakerState' | 'addError'> = {
+    countUpstreamRequest({ isFailure, ms }) {
       const second = seconds.current();
       upstream.requests++;
       if (isFailure) {
@@ -136,10 +136,10 @@ function createUpstreamTally(now: () => number) {
       }
       addTo(second.upstream, bucketOf(ms));
     },
-    breakerChanged(state, server) {
+    setBreakerState(state, server) {
       breakers[server] = state;
     },
-    failed(message) {
+    addError(message) {
       errors.push({ at: new Date(now()).toISOString(), message });
       if (errors.length > MAX_ERRORS) errors.shift();
     },

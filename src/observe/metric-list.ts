@@ -80,7 +80,7 @@ export const METRICS = {
     labelNames: ['kind'],
     help: 'Requests queued for the upstream, by kind (read, passed).',
   },
-  turnedAway: {
+  rejected: {
     name: 'handle_proxy_turned_away_total',
     type: 'counter',
     labelNames: ['kind'],

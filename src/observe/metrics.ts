@@ -2,7 +2,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { METRICS, type MetricEntry } from './metric-list.js';
 
-export interface RequestAnswered {
+export interface RequestSample {
   /** The interface: `record`, `v2` or `redirect`. */
   family: string;
   result: string;
@@ -28,19 +28,19 @@ export interface LimitUse {
 }
 
 export interface Metrics {
-  requestAnswered(request: RequestAnswered): void;
-  internalError(): void;
+  countRequest(request: RequestSample): void;
+  countInternalError(): void;
   /** `flush` is called before each scrape, for callers that count by themselves. */
   beforeCollect(flush: () => void): void;
-  upstreamAnswered(answer: { outcome: string; ms: number }): void;
-  breakerChanged(state: string, server: string): void;
-  entryEvicted(store: string): void;
-  staleAnswered(reason: string): void;
-  redisFailed(command: string): void;
-  redisChanged(state: 'up' | 'lost'): void;
-  turnedAway(kind: string): void;
-  rateLimited(): void;
-  connectionDropped(): void;
+  countUpstreamRequest(answer: { outcome: string; ms: number }): void;
+  setBreakerState(state: string, server: string): void;
+  countEviction(store: string): void;
+  countStale(reason: string): void;
+  countRedisError(command: string): void;
+  setRedisState(state: 'up' | 'lost'): void;
+  countRejected(kind: string): void;
+  countRateLimited(): void;
+  countDroppedConnection(): void;
   /** These read their values at each scrape. */
   onCollect(read: () => readonly StoreUsage[]): void;
   onCollectUse(read: () => readonly LimitUse[]): void;
@@ -104,17 +104,17 @@ function createRequestMetrics(registry: Registry) {
   const staleAnswers = new Counter({ ...METRICS.staleAnswers, registers });
   const internalErrors = new Counter({ ...METRICS.internalErrors, registers });
   return {
-    internalError: (): void => {
+    countInternalError: (): void => {
       internalErrors.inc();
     },
     beforeCollect: (flush: () => void): void => {
       flushes.push(flush);
     },
-    requestAnswered: ({ family, result, status, ms, count = 1 }: RequestAnswered): void => {
+    countRequest: ({ family, result, status, ms, count = 1 }: RequestSample): void => {
       requests.inc({ family, result, status }, count);
       if (ms !== undefined) seconds.observe({ family }, ms / 1000);
     },
-    staleAnswered: (reason: string): void => {
+    countStale: (reason: string): void => {
       staleAnswers.inc({ reason });
     },
   };
@@ -125,21 +125,21 @@ function createUpstreamMetrics(registry: Registry) {
   const requests = new Counter({ ...METRICS.upstreamRequests, registers });
   const seconds = new Histogram({ ...METRICS.upstreamSeconds, buckets: BUCKETS, registers });
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers, aggregator: 'max' });
-  const turnedAway = new Counter({ ...METRICS.turnedAway, registers });
+  const rejected = new Counter({ ...METRICS.rejected, registers });
   const readers: (() => readonly LimitUse[])[] = [];
   const use = (): LimitUse[] => readers.flatMap((read) => read());
   addGauge(registry, METRICS.upstreamRunning, () => use().map(({ kind, running }) => [{ kind }, running]));
   addGauge(registry, METRICS.upstreamWaiting, () => use().map(({ kind, waiting }) => [{ kind }, waiting]));
   return {
-    upstreamAnswered: ({ outcome, ms }: { outcome: string; ms: number }): void => {
+    countUpstreamRequest: ({ outcome, ms }: { outcome: string; ms: number }): void => {
       requests.inc({ outcome });
       seconds.observe(ms / 1000);
     },
-    breakerChanged: (state: string, server: string): void => {
+    setBreakerState: (state: string, server: string): void => {
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
-    turnedAway: (kind: string): void => {
-      turnedAway.inc({ kind });
+    countRejected: (kind: string): void => {
+      rejected.inc({ kind });
     },
     onCollectUse: (read: () => readonly LimitUse[]): void => {
       readers.push(read);
@@ -157,16 +157,16 @@ function createCacheMetrics(registry: Registry) {
   const redisErrors = new Counter({ ...METRICS.redisErrors, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers, aggregator: 'min' });
   return {
-    entryEvicted: (store: string): void => {
+    countEviction: (store: string): void => {
       evictions.inc({ store });
     },
     onCollect: (read: () => readonly StoreUsage[]): void => {
       readers.push(read);
     },
-    redisFailed: (command: string): void => {
+    countRedisError: (command: string): void => {
       redisErrors.inc({ command });
     },
-    redisChanged: (state: 'up' | 'lost'): void => {
+    setRedisState: (state: 'up' | 'lost'): void => {
       redisUp.set(state === 'up' ? 1 : 0);
     },
   };
@@ -186,10 +186,10 @@ function createServerMetrics(registry: Registry) {
     },
   });
   return {
-    rateLimited: (): void => {
+    countRateLimited: (): void => {
       rateLimited.inc();
     },
-    connectionDropped: (): void => {
+    countDroppedConnection: (): void => {
       connectionsDropped.inc();
     },
     onCollectDelay: (readMs: () => number): void => {

@@ -14,11 +14,11 @@ type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 export interface Tracer {
   /** Traces the requests of a listener. */
-  around: (listener: RequestListener) => RequestListener;
+  wrap: (listener: RequestListener) => RequestListener;
   /** The trace of the current request (AsyncLocalStorage). */
   current: () => RequestTrace | undefined;
   /** Records a call that has just ended for the current request. */
-  called: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
+  addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
 export interface TracerDeps {
@@ -47,7 +47,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
   }
 
   return {
-    around: (listener) =>
+    wrap: (listener) =>
       function traced(req, res) {
         const { request, parent } = open(req);
         const { context, attributes } = request;
@@ -77,7 +77,7 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
         return storage.run(request, listener, req, res);
       },
     current: () => storage.getStore(),
-    called({ name, durationMs, result, isFailure }) {
+    addCall({ name, durationMs, result, isFailure }) {
       const request = storage.getStore();
       if (request?.context.isSampled !== true) return;
       const endedAt = now();

@@ -1,6 +1,6 @@
 // Serves the document as JSON and as a page.
 import type { Request, RequestHandler, Response } from 'express';
-import type { Site } from '../html/layout.js';
+import type { PageBranding } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -9,17 +9,17 @@ import { documentPage, tryUrl } from './page.js';
 
 export interface OpenApiDeps {
   document: OpenApiDocument;
-  site: Site;
+  branding: PageBranding;
   gzipMinBytes: number;
 }
 
 /** Short, because an update of the proxy may change the document. */
 const headers = { 'Cache-Control': 'public, max-age=300' };
 
-export function createOpenApiRoute({ document, site, gzipMinBytes }: OpenApiDeps): RequestHandler {
+export function createOpenApiRoute({ document, branding, gzipMinBytes }: OpenApiDeps): RequestHandler {
   const text = JSON.stringify(document);
   const page = documentPage(document);
-  const sender = createPageSender(site, gzipMinBytes);
+  const sender = createPageSender(branding, gzipMinBytes);
   return async function openApiRoute(req: Request, res: Response): Promise<void> {
     const { path, query } = contextOf(res).target;
     const url = tryUrl(document, readParameters(query));

@@ -69,7 +69,7 @@ export async function servePublic(
     ...config.server,
     maxRequestLineBytes: config.http.maxRequestLine,
     onDropped: () => {
-      deps.metrics.connectionDropped();
+      deps.metrics.countDroppedConnection();
     },
   });
   const drain = createDrain(server);

@@ -2,9 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
-import { selectValues } from '../handle/record.js';
+import { selectValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Selection } from '../handle/value.js';
 import type { Said } from '../http/body.js';
 import { evaluatePreconditions, isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
@@ -16,7 +15,7 @@ export interface ConditionalDeps {
   /** Reads, and runs the work under the lock of the handle while what was read still holds. Over all instances. */
   lock: <S, T>(
     handle: string,
-    locked: { holder: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
+    locked: { client: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
   ) => Promise<T>;
 }
 
@@ -39,7 +38,7 @@ export function runIfConditionHolds<T>(
     const response = await readVisible(records, handle, { authorization, authoritative: true });
     assertCondition(req, stateOf(response, { handle, selection }));
   };
-  return lock(handle, { holder: authorization ?? '', read, work: write });
+  return lock(handle, { client: authorization ?? '', read, work: write });
 }
 
 const isConditional = (headers: IncomingHttpHeaders): boolean =>

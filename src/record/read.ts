@@ -11,7 +11,7 @@ import { type RecordReplyDeps, renderResolution, reportReply, resultOf } from '.
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
 import type { AnsweredHit, PreparedResponse, ResponseCache } from './response-cache.js';
-import { type Receiver, createSendMade, createSendPrepared } from './send.js';
+import { type Recipient, createSendMade, createSendPrepared } from './send.js';
 
 export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'> {
   scanHeaders: ScanHeaders;
@@ -27,7 +27,7 @@ export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'> {
 /** False when Express has to answer: nothing was done to the request then. A promise is a part of the request. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
-interface Call {
+interface ReadRequest {
   req: IncomingMessage;
   res: ServerResponse;
   method: string;
@@ -73,7 +73,7 @@ export function createRead(deps: ReadDeps): Read {
     return resolve(call, request);
   }
 
-  function resolve(call: Call, request: ValidRequest): true | Promise<void> {
+  function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
     const found = lookUp(request.handle, request.question);
     if (found instanceof Promise) {
       const rendered = found.then((resolution) => render(call, request, resolution));
@@ -91,7 +91,7 @@ export function createRead(deps: ReadDeps): Read {
   return read;
 }
 
-type SendHit = (res: ServerResponse, prepared: PreparedResponse, receiver: Receiver) => boolean;
+type SendHit = (res: ServerResponse, prepared: PreparedResponse, receiver: Recipient) => boolean;
 
 /** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
 function createSendHit({ clientMaxAgeMs, onAnsweredHit }: ReadDeps): SendHit {
@@ -108,7 +108,7 @@ function createSendHit({ clientMaxAgeMs, onAnsweredHit }: ReadDeps): SendHit {
   };
 }
 
-type Render = (call: Call, request: ValidRequest, resolution: Resolution) => Rendered;
+type Render = (call: ReadRequest, request: ValidRequest, resolution: Resolution) => Rendered;
 
 function createRender(deps: ReadDeps): Render {
   const { gzipMinBytes } = deps;
@@ -121,7 +121,7 @@ function createRender(deps: ReadDeps): Render {
 }
 
 type SendReply = (
-  call: Call,
+  call: ReadRequest,
   request: ValidRequest | FailedRequest,
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;

@@ -1,16 +1,15 @@
 // The ETag of a record as one caller sees it, computed from the Handle server's response to that caller.
 import type { Bytes } from '../handle/bytes.js';
-import { objectIn, parseJson, sliceMember } from '../handle/json.js';
-import { publicValues } from '../handle/record.js';
+import { extractObject, parseJson, sliceMember } from '../handle/json.js';
+import { publicValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Selection } from '../handle/value.js';
 import { type Said, bodyOfEntry, render } from '../http/body.js';
 import type { Format } from '../http/query.js';
 import { etagOf } from '../http/representation.js';
 
 /** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
 export function parseRecord(body: string): Said | undefined {
-  const json = objectIn(body);
+  const json = extractObject(body);
   try {
     const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
     if (responseCode === RESPONSE_CODE.valuesNotFound)

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { objectIn, parseJson } from '../handle/json.js';
+import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
@@ -90,7 +90,7 @@ export function parseWriteResponse(body: Buffer): {
 
 function membersOf(body: Buffer): { handle?: unknown; responseCode?: unknown } {
   try {
-    return parseJson(objectIn(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
+    return parseJson(extractObject(body.toString('utf8'))) as { handle?: unknown; responseCode?: unknown };
   } catch {
     return {};
   }

@@ -1,8 +1,7 @@
 // Prepared responses by raw request target: valid as long as memory holds the entry they were made of.
 import type { Entry, Times } from '../cache/entry.js';
-import type { MemoryStore } from '../cache/memory/memory-store.js';
-import type { Held } from '../cache/memory/row-store.js';
 import { isFresh, isNearEnd } from '../cache/policy.js';
+import type { EntryPin, PinnedEntries } from '../cache/store.js';
 import { type HeaderLines, linesOf } from '../http/raw-response.js';
 import type { Representation } from '../http/representation.js';
 
@@ -40,7 +39,7 @@ export interface AnsweredHit {
  * It is itself what is reported of a GET that gets the whole response: with many responses in memory each further
  * object is one more cache line to fetch.
  */
-export interface PreparedResponse extends AnsweredHit, Held, Times {
+export interface PreparedResponse extends AnsweredHit, EntryPin, Times {
   key: string;
   identity: PreparedVariant | undefined;
   gzip: PreparedVariant | undefined;
@@ -53,7 +52,7 @@ export interface PreparedResponse extends AnsweredHit, Held, Times {
 export interface ResponseCacheDeps {
   /** No entries: nothing is kept. */
   bounds: { maxEntries: number; maxBytes: number };
-  memory: Pick<MemoryStore, 'pin' | 'touchIfCurrent'>;
+  memory: PinnedEntries;
   keyOf: (handle: string) => string;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
@@ -93,10 +92,10 @@ export class ResponseCache {
   /** Prepares the response to a hit; undefined when memory holds another entry meanwhile, or none. */
   prepare(hit: Hit): PreparedResponse | undefined {
     const key = this.#deps.keyOf(hit.handle);
-    const held = this.#deps.memory.pin(key, hit.entry);
-    if (held === undefined) return undefined;
+    const pin = this.#deps.memory.pin(key, hit.entry);
+    if (pin === undefined) return undefined;
     const known = this.#get(hit.target);
-    const prepared = known?.stamp === held.stamp ? known : newResponse(hit, key, held);
+    const prepared = known?.stamp === pin.stamp ? known : newResponse(hit, key, pin);
     prepared[hit.made.encoding] = variantOf(hit);
     if (this.#deps.bounds.maxEntries > 0) this.#set(hit.target, prepared);
     return prepared;
@@ -125,7 +124,7 @@ export class ResponseCache {
 function newResponse(
   { target, handle, entry, status, made }: Hit,
   key: string,
-  held: Held,
+  pin: EntryPin,
 ): PreparedResponse {
   return {
     method: 'GET',
@@ -133,8 +132,8 @@ function newResponse(
     target,
     status,
     key,
-    at: held.at,
-    stamp: held.stamp,
+    at: pin.at,
+    stamp: pin.stamp,
     cachedAt: entry.cachedAt,
     staleAt: entry.staleAt,
     isRefreshOffered: false,

@@ -9,7 +9,7 @@ import { type Representation, acceptsGzip, matchesEtag } from '../http/represent
 import type { PreparedResponse, PreparedVariant } from './response-cache.js';
 
 /** The request a response is sent to. */
-export interface Receiver {
+export interface Recipient {
   method: string;
   headers: FastHeaders;
   now: number;
@@ -19,7 +19,7 @@ export interface Receiver {
 export type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
-  receiver: Receiver,
+  receiver: Recipient,
 ) => number | undefined;
 
 export function createSendPrepared(clientMaxAgeMs: number): SendPrepared {
@@ -47,7 +47,7 @@ const variantFor = (
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
-export type SendMade = (res: ServerResponse, reply: Reply, made: Representation, receiver: Receiver) => void;
+export type SendMade = (res: ServerResponse, reply: Reply, made: Representation, receiver: Recipient) => void;
 
 export function createSendMade(): SendMade {
   const sendRaw = createSendRaw();

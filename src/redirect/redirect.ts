@@ -8,7 +8,7 @@ import express, {
 } from 'express';
 import { ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
-import { type Site, renderPage } from '../html/layout.js';
+import { type PageBranding, renderPage } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
@@ -24,7 +24,7 @@ import { type RespondDeps, respondToHandle } from './respond.js';
 export interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {
   /** Hosts that may be redirected to; undefined: any. */
   allowedHosts: readonly string[] | undefined;
-  site: Site;
+  branding: PageBranding;
   onUnexpected: ReportUnexpected;
   random: () => number;
 }
@@ -37,14 +37,14 @@ export interface RedirectInterface {
 const MAX_FORM = '16kb';
 
 export function createRedirect(deps: RedirectDeps): RedirectInterface {
-  const { allowedHosts, random, site, gzipMinBytes, onUnexpected } = deps;
-  const sender = createPageSender(site, gzipMinBytes);
+  const { allowedHosts, random, branding, gzipMinBytes, onUnexpected } = deps;
+  const sender = createPageSender(branding, gzipMinBytes);
   const target = { allowedHosts, random, parseLocations: createLocationParser() };
   return {
     routes: [
       refuseOtherMethods,
       express.text({ type: 'application/x-www-form-urlencoded', limit: MAX_FORM }),
-      createRoute({ ...deps, target, sender }, site),
+      createRoute({ ...deps, target, sender }, branding),
     ],
     errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
@@ -59,9 +59,9 @@ function refuseOtherMethods(req: Request, res: Response, next: NextFunction): vo
   throw new ServiceError('METHOD_REFUSED', { detail: `${req.method}; write through /api/handles` });
 }
 
-function createRoute(deps: RespondDeps, site: Site): RequestHandler {
+function createRoute(deps: RespondDeps, branding: PageBranding): RequestHandler {
   const { sender, clientMaxAgeMs } = deps;
-  const front = { contentType: HTML_TYPE, text: renderPage(frontPage, site) };
+  const front = { contentType: HTML_TYPE, text: renderPage(frontPage, branding) };
   const maxAge = Math.floor(clientMaxAgeMs / 1000);
   const headers = { ...sender.securityHeaders, 'Cache-Control': `public, max-age=${maxAge}` };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {

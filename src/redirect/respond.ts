@@ -1,7 +1,7 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
 import type { Request, Response } from 'express';
 import { handleToPath } from '../handle/handle.js';
-import { type HandleValue, selects } from '../handle/value.js';
+import { type HandleValue, createValueFilter } from '../handle/value.js';
 import { type PageSender, sendRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { cacheHeaders } from '../http/cache-headers.js';
@@ -141,7 +141,7 @@ const dependsOnEntryOnly = ({ isRandom, variesByAccept, status }: RedirectTarget
 async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution } = request;
   const { authoritative } = query;
-  const values = request.values.filter(selects(query));
+  const values = request.values.filter(createValueFilter(query));
   const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now: deps.now() });
   // Browsers revalidate a page; the response is usually a 304.
   const headers = { ...request.headers, 'Cache-Control': 'no-cache' };
@@ -156,7 +156,10 @@ async function sendRecord({ req, res, deps, query, handle, resolution, headers }
 }
 
 async function sendLocations({ req, res, deps, query, handle, values, headers }: ResolvedRequest) {
-  const text = writeLocations(values.filter(selects(query)), { handle, parse: deps.target.parseLocations });
+  const text = writeLocations(values.filter(createValueFilter(query)), {
+    handle,
+    parse: deps.target.parseLocations,
+  });
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,

@@ -1,6 +1,6 @@
 // Finds the redirect target of a record: one of its locations, else its URL value, else none.
 import { ServiceError } from '../errors.js';
-import { type HandleValue, selects } from '../handle/value.js';
+import { type HandleValue, createValueFilter } from '../handle/value.js';
 import type { Location, LocationList, ParseLocations } from './locations.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
@@ -43,7 +43,7 @@ export interface RedirectTarget {
 
 /** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
 export function findTarget(request: TargetRequest, deps: TargetDeps): RedirectTarget {
-  const values = request.values.filter(selects(request.query));
+  const values = request.values.filter(createValueFilter(request.query));
   const locations = locationsIn(values, request.handle, deps.parseLocations);
   const chosen = choose(values, { locations, request, random: deps.random });
   return {

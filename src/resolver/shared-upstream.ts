@@ -1,18 +1,10 @@
 // The upstream as all workers of a machine share it: one worker loads each key.
 import type { Outcome } from '../handle/outcome.js';
+import type { HandleRead, UpstreamClient } from '../upstream/client.js';
 import { type Load, SingleFlight } from './single-flight.js';
 
-interface HandleRead {
-  handle: string;
-  authoritative: boolean;
-}
-
 export interface SharedUpstreamDeps {
-  upstream: {
-    resolve: (read: HandleRead) => Promise<Outcome>;
-    detachLoads: (key: string) => void;
-    detachLoadsUnder: (prefix: string) => void;
-  };
+  upstream: Omit<UpstreamClient, 'use'>;
   keyOf: (handle: string) => string;
   /** Loads through the worker that owns the key; undefined when that is this one, or it cannot answer. */
   loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;

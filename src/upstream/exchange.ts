@@ -89,7 +89,7 @@ function startDeadline(timeoutMs: number): Deadline {
   return deadline;
 }
 
-interface Attempt {
+interface AttemptLimits {
   deadline: Deadline;
   maxBodyBytes: number;
 }
@@ -97,11 +97,11 @@ interface Attempt {
 async function sendOnce(
   dispatcher: UpstreamDispatcher,
   options: Dispatcher.DispatchOptions,
-  { deadline, maxBodyBytes }: Attempt,
+  { deadline, maxBodyBytes }: AttemptLimits,
 ): Promise<UpstreamResponse> {
   try {
-    const { body, ...head } = await new Promise<RawResponse>((resolve, reject) => {
-      const receiver = new Receiver(maxBodyBytes, { resolve, reject });
+    const { body, ...head } = await new Promise<EncodedResponse>((resolve, reject) => {
+      const receiver = new ResponseCollector(maxBodyBytes, { resolve, reject });
       deadline.onExpired = (reason) => {
         receiver.fail(reason);
       };
@@ -113,17 +113,17 @@ async function sendOnce(
   }
 }
 
-interface RawResponse extends Omit<UpstreamResponse, 'body'> {
+interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
   body: Buffer;
 }
 
 interface Settle {
-  resolve: (response: RawResponse) => void;
+  resolve: (response: EncodedResponse) => void;
   reject: (error: Error) => void;
 }
 
 /** Collects one response; gives it up when it is too long. */
-class Receiver implements Dispatcher.DispatchHandler {
+class ResponseCollector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: UpstreamResponse['headers'] = {};
   readonly #chunks: Buffer[] = [];

@@ -2,7 +2,7 @@
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import {
-  type Members,
+  type HandleJson,
   type UpstreamResponse,
   assertHandle,
   headerOf,
@@ -50,7 +50,7 @@ export function readAnswer(response: UpstreamResponse, options: RecordAnswerOpti
 }
 
 /** The login filter answers 401 with no body, the container 400, 413 and 414 with a page. */
-function parseMembersOfAnswer(response: UpstreamResponse): Members | undefined {
+function parseMembersOfAnswer(response: UpstreamResponse): HandleJson | undefined {
   try {
     return parseMembers(response);
   } catch (error) {

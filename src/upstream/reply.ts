@@ -2,11 +2,10 @@
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
-import { type PublicValues, publicValues } from '../handle/record.js';
+import { type PublicValues, publicValues, type HandleValue, isPublic } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type HandleValue, isPublic } from '../handle/value.js';
 import {
-  type Members,
+  type HandleJson,
   type UpstreamResponse,
   assertHandle,
   headerOf,
@@ -16,7 +15,7 @@ import {
 import { isTooBusy } from './retry-after-pause.js';
 
 /** A response, and the handle that was requested. */
-export interface Reply extends UpstreamResponse {
+export interface UpstreamReply extends UpstreamResponse {
   handle: string;
   caseSensitive: boolean;
   /** The pause that the server asked for and gets. */
@@ -30,7 +29,7 @@ export interface Reply extends UpstreamResponse {
  * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for a reply
  * that no Handle server would give
  */
-export function readReply(reply: Reply): Outcome {
+export function readReply(reply: UpstreamReply): Outcome {
   const members = parseReply(reply);
   if (reply.status === 429) throw busy(reply, members);
   switch (members.responseCode) {
@@ -47,7 +46,7 @@ export function readReply(reply: Reply): Outcome {
 }
 
 /** A body that is not Handle JSON on 429 or 503 comes from a gateway, and still means that the server is too busy. */
-function parseReply(reply: Reply): Members {
+function parseReply(reply: UpstreamReply): HandleJson {
   try {
     return parseMembers(reply);
   } catch (error) {
@@ -55,13 +54,13 @@ function parseReply(reply: Reply): Members {
   }
 }
 
-function busy(reply: Reply, members?: Members): ServiceError {
+function busy(reply: UpstreamReply, members?: HandleJson): ServiceError {
   const { status, pauseMs: retryAfterMs } = reply;
   const upstreamAnswer = members && { upstreamAnswer: ownAnswer(reply, members) };
   return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, ...upstreamAnswer });
 }
 
-function readRecord(reply: Reply, members: Members): Outcome {
+function readRecord(reply: UpstreamReply, members: HandleJson): Outcome {
   assertStatus(reply, 200);
   if (members['handle'] === undefined) throw invalidResponse('a record without its handle', reply);
   assertHandle(reply, members, reply);
@@ -71,7 +70,7 @@ function readRecord(reply: Reply, members: Members): Outcome {
   return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
 }
 
-function readValues(reply: Reply, parsed: readonly unknown[]): PublicValues {
+function readValues(reply: UpstreamReply, parsed: readonly unknown[]): PublicValues {
   let kept: PublicValues;
   try {
     kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
@@ -83,19 +82,19 @@ function readValues(reply: Reply, parsed: readonly unknown[]): PublicValues {
   return kept;
 }
 
-function readEmpty(reply: Reply, members: Members): Outcome {
+function readEmpty(reply: UpstreamReply, members: HandleJson): Outcome {
   assertHandle(reply, members, reply);
   return { kind: 'empty' };
 }
 
-function readNotFound(reply: Reply, members: Members): Outcome {
+function readNotFound(reply: UpstreamReply, members: HandleJson): Outcome {
   assertStatus(reply, 404);
   assertHandle(reply, members, reply);
   const { message } = members;
   return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
 
-function readRefusal(reply: Reply, members: Members): Outcome {
+function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
   const { status } = reply;
   const answer = ownAnswer(reply, members);
   // 300 is how a referral is sent (codes 302 and 303); other 3xx would have to be followed.
@@ -108,7 +107,7 @@ function readRefusal(reply: Reply, members: Members): Outcome {
   throw invalidResponse(`response code ${members.responseCode} contradicts the status`, reply);
 }
 
-function ownAnswer(reply: Reply, { handle, ...members }: Members): UpstreamAnswer {
+function ownAnswer(reply: UpstreamReply, { handle, ...members }: HandleJson): UpstreamAnswer {
   if (Array.isArray(members['values'])) members['values'] = members['values'].filter(isShowable);
   const retryAfter = headerOf(reply, 'retry-after');
   const answer = { status: reply.status, members, namesHandle: handle !== undefined };
@@ -123,6 +122,6 @@ function isShowable(value: unknown): boolean {
   return typeof permissions === 'string' && isPublic({ permissions });
 }
 
-function assertStatus(reply: Reply, status: number): void {
+function assertStatus(reply: UpstreamReply, status: number): void {
   if (reply.status !== status) throw invalidResponse('the response code contradicts the status', reply);
 }

@@ -10,7 +10,7 @@ export interface UpstreamResponse {
 }
 
 /** The members of Handle JSON. */
-export type Members = Record<string, unknown> & { responseCode: number };
+export type HandleJson = Record<string, unknown> & { responseCode: number };
 
 /** A header by its name in lower case; several lines of it are one list (RFC 9110 §5.3). */
 export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: string): string | undefined {
@@ -19,7 +19,7 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
 }
 
 /** @throws ServiceError UPSTREAM_BAD_ANSWER when the body is not Handle JSON */
-export function parseMembers(response: UpstreamResponse): Members {
+export function parseMembers(response: UpstreamResponse): HandleJson {
   let parsed: unknown;
   try {
     parsed = parseJson(response.body);
@@ -29,15 +29,15 @@ export function parseMembers(response: UpstreamResponse): Members {
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw invalidResponse('no JSON object', response);
   }
-  const members = parsed as Partial<Members>;
+  const members = parsed as Partial<HandleJson>;
   if (!Number.isInteger(members.responseCode)) throw invalidResponse('no response code', response);
-  return members as Members;
+  return members as HandleJson;
 }
 
 /** A response about another handle would be cached under the wrong key, or be taken for the result of this write. */
 export function assertHandle(
   response: UpstreamResponse,
-  { handle: named }: Members,
+  { handle: named }: HandleJson,
   { handle, caseSensitive }: { handle: string; caseSensitive: boolean },
 ): void {
   if (named === undefined) return;

@@ -9,8 +9,8 @@ export interface Login {
   authorization: string;
 }
 
-/** The identity as a lock holder. A login ignores the case (recording "create: user handle lower case"). */
-export const lockHolder = ({ identity }: Login): string =>
+/** The identity as the client of a lock. A login ignores the case (recording "create: user handle lower case"). */
+export const lockClient = ({ identity }: Login): string =>
   `${identity.index}:${foldHandle(identity.handle, false)}`;
 
 /** @throws ServiceError V2_LOGIN_NEEDED whose detail says how to log in */

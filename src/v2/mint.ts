@@ -111,7 +111,7 @@ async function mintRandom(
   { fingerprint, values, makeName }: RandomMint,
 ): Promise<void> {
   const { login, res } = call;
-  let unclaimed = await deps.unclaimed.claim(fingerprint);
+  let unclaimed = await deps.unclaimed.take(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
     const isClaimed = unclaimed !== undefined;
     const handle = unclaimed ?? makeName(randomUUID());
@@ -140,7 +140,7 @@ async function leaveNameIfLost(
   const leave = async (): Promise<void> => {
     if (isLeft) return;
     isLeft = true;
-    await unclaimed.leave(fingerprint, handle);
+    await unclaimed.add(fingerprint, handle);
   };
   const onClose = (): void => {
     // A client that closed its connection while waiting looks like one that only ended its requests.

@@ -1,7 +1,7 @@
 // Builds the record of a write, with an administrator, and rejects a write that would lock the caller out.
 import { ServiceError } from '../errors.js';
-import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/admin-data.js';
-import { decodeOrNothing } from '../handle/bytes-codec.js';
+import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/predefined-data.js';
+import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { V2Deps } from './deps.js';
@@ -103,7 +103,7 @@ async function remainsOwned(input: OwnershipInput, readGroup: ReadGroup): Promis
 const adminsOf = (values: readonly HandleValue[]): AdminData[] =>
   values
     .filter(({ type }) => type === ADMIN_TYPE)
-    .flatMap((value) => decodeOrNothing(decodeAdmin, bytesOfRecordData(value)) ?? []);
+    .flatMap((value) => tryDecode(decodeAdmin, bytesOfRecordData(value)) ?? []);
 
 interface MemberSearch {
   identity: ValueReference;
@@ -133,7 +133,7 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
 const membersOf = (record: readonly HandleValue[], group: ValueReference): ValueReference[] =>
   record
     .filter(({ type, index }) => type === MEMBERS_TYPE && (group.index === 0 || group.index === index))
-    .flatMap((value) => decodeOrNothing(decodeVlist, bytesOfRecordData(value)) ?? []);
+    .flatMap((value) => tryDecode(decodeVlist, bytesOfRecordData(value)) ?? []);
 
 /** Index 0 is any index. The suffix is compared case-sensitively, although a login ignores the case. */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>

@@ -6,7 +6,7 @@ import { assertJson, withJson } from './body.js';
 import { assertPreconditions } from './conditions.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
-import { lockHolder } from './login.js';
+import { lockClient } from './login.js';
 import { buildRecord } from './ownership.js';
 import { type CallerRecord, readAsCaller } from './read.js';
 import type { HandleResource } from './resource.js';
@@ -43,7 +43,7 @@ async function putNew(deps: V2Deps, call: V2Call, target: PutTarget): Promise<vo
 /** The response is sent under the lock, so that its ETag is that of this write. */
 function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
   return deps.lock(target.handle, {
-    holder: lockHolder(call.login),
+    client: lockClient(call.login),
     read: () => readCurrent(deps, call, target.handle),
     work: async (current) => {
       await sendWritten(deps, call, await createOrReplace(deps, call, { ...target, current }));
@@ -121,6 +121,6 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: Handl
   }
   const { authorization } = login;
   const work = () => runFenced(deps, handle, [() => deps.records.remove(handle, { authorization })]);
-  await deps.lock(handle, { holder: lockHolder(login), read, work });
+  await deps.lock(handle, { client: lockClient(login), read, work });
   send(res, { status: 204, headers: PRIVATE });
 }

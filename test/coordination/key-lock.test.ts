@@ -9,7 +9,7 @@ describe('a lock within one process', () => {
     return [lock, lock];
   });
 
-  test('lets works through in the order in which they came', async () => {
+  test('runs works in the order of their arrival', async () => {
     const lock = createKeyLock({ waitMs: 1000 });
     const order: number[] = [];
     await Promise.all(
@@ -23,7 +23,7 @@ describe('a lock within one process', () => {
     expect(order).toEqual([1, 2, 3, 4]);
   });
 
-  test('still holds within the process while Redis is away', async () => {
+  test('still holds within the process while Redis is unavailable', async () => {
     const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
     const lock = createKeyLock({ waitMs: 1000, shared: away });
     let inside = 0;

@@ -1,80 +1,80 @@
-// The queue for a lock: fair among holders, bounded, and with a memory of when a key was released.
+// The queue for a lock: fair among clients, bounded, and with the time of the last release.
 import { describe, expect, test } from 'vitest';
 import { LockQueue, type QueueEntry } from '../../src/coordination/lock-queue.js';
 
-/** A queue for one key, and who has got the turn so far. */
+/** A queue for one key, and the clients that were granted the lock so far. */
 function startQueue() {
   const queue = new LockQueue();
-  const turns: string[] = [];
+  const grants: string[] = [];
   let current: QueueEntry | undefined;
   const freeMs: number[] = [];
-  const enter = (holder: string, key = 'KEY'): QueueEntry | undefined => {
-    const place: QueueEntry = {
-      holder,
+  const enter = (client: string, key = 'KEY'): QueueEntry | undefined => {
+    const entry: QueueEntry = {
+      client,
       grant: (free) => {
-        current = place;
-        turns.push(holder);
+        current = entry;
+        grants.push(client);
         freeMs.push(free);
       },
     };
-    return queue.enter(key, place) ? place : undefined;
+    return queue.enter(key, entry) ? entry : undefined;
   };
-  const leave = (place: QueueEntry | undefined): void => {
-    queue.leave('KEY', (other) => other === place);
+  const leave = (entry: QueueEntry | undefined): void => {
+    queue.leave('KEY', (other) => other === entry);
   };
-  const endTurn = (): void => {
+  const releaseCurrent = (): void => {
     leave(current);
   };
-  return { queue, turns, freeMs, enter, leave, endTurn };
+  return { queue, grants, freeMs, enter, leave, releaseCurrent };
 }
 
-describe('turns', () => {
-  test('go round among those who wait', () => {
-    const { turns, enter, endTurn } = startQueue();
-    for (const holder of ['a', 'a', 'a', 'a', 'b', 'c', 'b']) enter(holder);
-    for (let count = 1; count < 7; count++) endTurn();
-    expect(turns).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
+describe('grants', () => {
+  test('rotate among the waiting clients', () => {
+    const { grants, enter, releaseCurrent } = startQueue();
+    for (const client of ['a', 'a', 'a', 'a', 'b', 'c', 'b']) enter(client);
+    for (let count = 1; count < 7; count++) releaseCurrent();
+    expect(grants).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'a']);
   });
 
-  test('come to a new caller before the next of one who has many', () => {
-    const { turns, enter, leave } = startQueue();
+  test('reach a new client before the next entry of a client with many', () => {
+    const { grants, enter, leave } = startQueue();
     const first = enter('many');
     const second = enter('many');
     enter('many');
     leave(first);
     enter('new');
     leave(second);
-    expect(turns).toEqual(['many', 'many', 'new']);
+    expect(grants).toEqual(['many', 'many', 'new']);
   });
 
-  test('are not given to a place that was taken back', () => {
-    const { turns, enter, leave } = startQueue();
+  test('skip an entry that was withdrawn', () => {
+    const { grants, enter, leave } = startQueue();
     const [first, second] = [enter('a'), enter('b')];
     enter('c');
     leave(second);
     leave(first);
-    expect(turns).toEqual(['a', 'c']);
+    expect(grants).toEqual(['a', 'c']);
   });
 });
 
 describe('the bounds', () => {
-  test('leave room for others when one has all the places that one may have', () => {
+  test('leave room for other clients when one has its maximum of entries', () => {
     const { enter } = startQueue();
-    const places = Array.from({ length: 130 }, () => enter('many'));
-    expect(places.filter((place) => place === undefined)).toHaveLength(2);
+    const entries = Array.from({ length: 130 }, () => enter('many'));
+    expect(entries.filter((entry) => entry === undefined)).toHaveLength(2);
     expect(enter('one')).toBeDefined();
     expect(enter('many', 'OTHER')).toBeDefined();
   });
 
-  test('hold for all callers of a key together', () => {
+  test('limit all clients of a key together', () => {
     const { enter } = startQueue();
-    const places = Array.from({ length: 1030 }, (_, at) => enter(`caller ${at}`));
-    expect(places.filter((place) => place === undefined)).toHaveLength(6);
+    const entries = Array.from({ length: 1030 }, (_, at) => enter(`client ${at}`));
+    expect(entries.filter((entry) => entry === undefined)).toHaveLength(6);
   });
 });
 
-describe('how long a key was free', () => {
-  test('is nothing for one who waited, and counts from the release for the next', () => {
+describe('the time since a key was last held', () => {
+  test('is 0 for a client that waited, and counts from the release for the next', () => {
     const { freeMs, enter, leave } = startQueue();
     const before = performance.now();
     const [first, second] = [enter('a'), enter('b')];
@@ -87,7 +87,7 @@ describe('how long a key was free', () => {
     expect(freeMs[2]).toBeLessThan(performance.now() - before);
   });
 
-  test('is never overrated for a key whose release is not known any more', () => {
+  test('is never overestimated for a key whose release was dropped', () => {
     const { queue, freeMs, enter, leave } = startQueue();
     leave(enter('a'));
     const released = performance.now();

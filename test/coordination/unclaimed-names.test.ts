@@ -1,4 +1,4 @@
-// Names that were made and nobody heard of: kept for a while, given out once, known to all workers.
+// Minted names whose response was lost: kept for a while, given out once, shared by all workers.
 import { describe, expect, test } from 'vitest';
 import { createKeyLock } from '../../src/coordination/key-lock.js';
 import {
@@ -12,47 +12,47 @@ const lock = createKeyLock({ waitMs: 1000 });
 describe('names in one process', () => {
   let time = 0;
   const make = (): UnclaimedNames =>
-    createUnclaimedNames({ left: new LocalUnclaimedNames(() => time), lock });
+    createUnclaimedNames({ local: new LocalUnclaimedNames(() => time), lock });
 
-  test('are given out once, in the order in which they were left', async () => {
+  test('are given out once, in the order in which they were added', async () => {
     const unclaimed = make();
-    await unclaimed.leave('ask', 'P/1');
-    await unclaimed.leave('ask', 'P/2 with a space');
-    const claims = [1, 2, 3].map(() => unclaimed.claim('ask'));
-    expect(await Promise.all(claims)).toEqual(['P/1', 'P/2 with a space', undefined]);
-    expect(await unclaimed.claim('other')).toBeUndefined();
+    await unclaimed.add('ask', 'P/1');
+    await unclaimed.add('ask', 'P/2 with a space');
+    const taken = [1, 2, 3].map(() => unclaimed.take('ask'));
+    expect(await Promise.all(taken)).toEqual(['P/1', 'P/2 with a space', undefined]);
+    expect(await unclaimed.take('other')).toBeUndefined();
   });
 
-  test('are forgotten after an hour', async () => {
+  test('expire after an hour', async () => {
     const unclaimed = make();
-    await unclaimed.leave('ask', 'P/1');
+    await unclaimed.add('ask', 'P/1');
     time += 3_600_000;
-    expect(await unclaimed.claim('ask')).toBeUndefined();
+    expect(await unclaimed.take('ask')).toBeUndefined();
   });
 
-  test('are in memory while Redis is away', async () => {
+  test('are in memory while Redis is unavailable', async () => {
     const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
-    const left = new LocalUnclaimedNames(() => 0);
-    const unclaimed = createUnclaimedNames({ left, lock, shared: away });
-    await unclaimed.leave('ask', 'P/1');
-    expect(await unclaimed.claim('ask')).toBe('P/1');
+    const local = new LocalUnclaimedNames(() => 0);
+    const unclaimed = createUnclaimedNames({ local, lock, shared: away });
+    await unclaimed.add('ask', 'P/1');
+    expect(await unclaimed.take('ask')).toBe('P/1');
   });
 });
 
-test('a name that one worker left is claimed by one of all', async () => {
-  const lefts = [1, 2, 3].map(() => new LocalUnclaimedNames(() => 0));
-  const workers = lefts.map((left) => {
-    const tell = (line: string): Promise<void> => {
-      for (const other of lefts) if (other !== left) expect(other.receive(line)).toBe(true);
+test('a name that one worker added is taken by one of all', async () => {
+  const stores = [1, 2, 3].map(() => new LocalUnclaimedNames(() => 0));
+  const workers = stores.map((local) => {
+    const broadcast = (line: string): Promise<void> => {
+      for (const other of stores) if (other !== local) expect(other.receive(line)).toBe(true);
       return Promise.resolve();
     };
-    return createUnclaimedNames({ left, lock, tell });
+    return createUnclaimedNames({ local, lock, broadcast });
   });
-  await workers[0]!.leave('ask', 'P/1');
-  const claims = await Promise.all(workers.map((worker) => worker.claim('ask')));
-  expect(claims.filter((name) => name !== undefined)).toEqual(['P/1']);
+  await workers[0]!.add('ask', 'P/1');
+  const taken = await Promise.all(workers.map((worker) => worker.take('ask')));
+  expect(taken.filter((name) => name !== undefined)).toEqual(['P/1']);
 });
 
-test('lines about something else are left to others', () => {
-  expect(new LocalUnclaimedNames(() => 0).receive('forget - 0 left a b')).toBe(false);
+test('ignores lines of another kind', () => {
+  expect(new LocalUnclaimedNames(() => 0).receive('forget - 0 added a b')).toBe(false);
 });

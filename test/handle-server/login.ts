@@ -1,8 +1,8 @@
 // Authorization headers, and verification of passwords and challenge responses.
 import { createHash, createPublicKey, getHashes, timingSafeEqual, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { decodeOrNothing } from '../../src/handle/bytes-codec.js';
-import { decodeKey } from '../../src/handle/key-data.js';
+import { tryDecode } from '../../src/handle/bytes.js';
+import { decodePublicKey } from '../../src/handle/predefined-data.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import type { Session, SessionStore } from './sessions.js';
 import type { RecordStore } from './store.js';
@@ -170,7 +170,7 @@ function isDigest({
 }
 
 function isSignature(proof: { algorithm: string; signature: Buffer; signed: Buffer; key: Buffer }): boolean {
-  const jwk = decodeOrNothing(decodeKey, proof.key);
+  const jwk = tryDecode(decodePublicKey, proof.key);
   if (jwk?.kty !== 'RSA') return false;
   return verify(proof.algorithm, proof.signed, createPublicKey({ key: jwk, format: 'jwk' }), proof.signature);
 }

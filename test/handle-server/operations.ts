@@ -1,7 +1,7 @@
 // GET, DELETE and listing.
-import { RIGHT } from '../../src/handle/admin-data.js';
+import { RIGHT } from '../../src/handle/predefined-data.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import { isPublic, selects } from '../../src/handle/value.js';
+import { isPublic, createValueFilter } from '../../src/handle/value.js';
 import { type Call, type Reply, type World, notHere, parseJavaInt, refuse, succeed } from './reply.js';
 import { isOn } from './respond.js';
 import { prefixHandle } from './store.js';
@@ -15,7 +15,7 @@ export function readHandle(call: Call, world: World): Reply {
   if (!world.store.isHomed(handle)) return notHere(handle);
   const record = world.store.get(handle);
   if (record === undefined) return refuse(RESPONSE_CODE.handleNotFound, { handle });
-  const wanted = record.filter(selects({ indexes, types: parameters.getAll('type') }));
+  const wanted = record.filter(createValueFilter({ indexes, types: parameters.getAll('type') }));
   if (isPublicOnly(call)) return answer(handle, wanted.filter(isPublic));
   return hiddenRefusal({ call, world, record, wanted }) ?? answer(handle, wanted);
 }

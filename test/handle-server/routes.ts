@@ -2,7 +2,7 @@
 import { type KeyPairKeyObjectResult, generateKeyPairSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
-import type { Site } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/site-data.js';
 import { isPublic } from '../../src/handle/value.js';
 import { type Login, readLogin } from './login.js';
 import { listHandles, listPrefixes, readHandle, removeHandle } from './operations.js';
@@ -36,7 +36,7 @@ export interface RawRequest {
 
 export interface Household extends World {
   sessions: SessionStore;
-  site: Site;
+  site: SiteJson;
   now: () => number;
 }
 

@@ -1,6 +1,6 @@
 // The records a demo server starts with: one of each kind a resolver meets, under prefix 21.T11998.
 import type { ValueReference } from '../../src/handle/value.js';
-import type { Site } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/site-data.js';
 import type { RecordInput } from './store.js';
 
 export const DEMO_PREFIX = '21.T11998';
@@ -12,7 +12,7 @@ export const DEMO_SERVER_ADMINS: readonly ValueReference[] = [
 /** Log in with `300%3A21.T11998/USER01` and this password to write; USER02 may not. */
 export const DEMO_PASSWORD = 'password';
 
-export const DEMO_SITE: Site = {
+export const DEMO_SITE: SiteJson = {
   version: 1,
   protocolVersion: '2.11',
   serialNumber: 1,

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { writeJson } from '../../src/handle/json.js';
-import type { Site } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/site-data.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import { type DemoControl, createControl, send } from './control.js';
 import { type Reply, containerError, protocolError } from './reply.js';
@@ -24,7 +24,7 @@ export interface DemoOptions {
   seed?: Readonly<Record<string, RecordInput>>;
   prefixes?: readonly string[];
   serverAdmins?: readonly ValueReference[];
-  site?: Site;
+  site?: SiteJson;
   /** Every answer is this late. */
   delayMs?: number;
   /** Requests over this rate wait in line. */

@@ -1,6 +1,6 @@
 // The records of the server, its prefixes, and the rights of administrators.
-import { decodeAdmin, decodeVlist } from '../../src/handle/admin-data.js';
-import { decodeOrNothing } from '../../src/handle/bytes-codec.js';
+import { decodeAdmin, decodeVlist } from '../../src/handle/predefined-data.js';
+import { tryDecode } from '../../src/handle/bytes.js';
 import { foldHandle, upperAscii } from '../../src/handle/handle.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import { type StoredValue, valueFromJson } from './value.js';
@@ -92,7 +92,7 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
       ({ type, index }) => type === 'HS_VLIST' && (admin.index === 0 || admin.index === index),
     );
     return groups
-      .flatMap(({ data }) => decodeOrNothing(decodeVlist, data) ?? [])
+      .flatMap(({ data }) => tryDecode(decodeVlist, data) ?? [])
       .some((member) => names(member, identity, depth + 1));
   };
 
@@ -100,7 +100,7 @@ export function createRights(store: RecordStore, serverAdmins: readonly ValueRef
     if (isServerAdmin(identity)) return EVERY_RIGHT;
     return record
       .filter(isAdminValue)
-      .map(({ data }) => decodeOrNothing(decodeAdmin, data))
+      .map(({ data }) => tryDecode(decodeAdmin, data))
       .filter((admin) => admin !== undefined && names(admin, identity, 0))
       .reduce((bits, admin) => bits | (admin?.permissions ?? 0), 0);
   };

@@ -6,10 +6,11 @@ import {
   decodeVlist,
   encodeAdmin,
   encodeVlist,
-} from '../../src/handle/admin-data.js';
-import { decodeOrNothing } from '../../src/handle/bytes-codec.js';
-import { decodeKey, keyFromJson } from '../../src/handle/key-data.js';
-import { decodeSite, siteFromJson } from '../../src/handle/site-data.js';
+  decodePublicKey,
+  encodePublicKey,
+} from '../../src/handle/predefined-data.js';
+import { tryDecode } from '../../src/handle/bytes.js';
+import { decodeSite, encodeSite } from '../../src/handle/site-data.js';
 import {
   DEFAULT_PERMISSIONS,
   type HandleValue,
@@ -146,13 +147,13 @@ const OWN_FORMATS: OwnFormat[] = [
   },
   { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },
   { types: /^(HS_SITE|HS_SITE\.PREFIX|HS_NA_DELEGATE)$/, format: 'site', decode: decodeSite },
-  { types: /^HS_PUBKEY$/, format: 'key', decode: decodeKey },
+  { types: /^HS_PUBKEY$/, format: 'key', decode: decodePublicKey },
 ];
 
 /** Writes the data of a value of this type, in the first format that fits. */
 export function dataToJson(type: string, bytes: Buffer): Data {
   const own = OWN_FORMATS.find(({ types }) => types.test(type));
-  const decoded = own && decodeOrNothing(own.decode, bytes);
+  const decoded = own && tryDecode(own.decode, bytes);
   if (own && decoded !== undefined) return { format: own.format, value: decoded };
   if (isText(bytes)) return { format: 'string', value: bytes.toString('utf8') };
   return { format: 'base64', value: bytes.toString('base64') };
@@ -170,8 +171,8 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
   hex: (value) => hexToBytes(String(value)),
   admin: adminFromJson,
   vlist: (value) => encodeVlist(value as ValueReference[]),
-  site: siteFromJson,
-  key: keyFromJson,
+  site: encodeSite,
+  key: encodePublicKey,
 };
 
 /** Reads the data of a value; the format need not fit the type. */

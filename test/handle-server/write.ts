@@ -1,5 +1,5 @@
 // PUT of a whole record or of single values.
-import { RIGHT } from '../../src/handle/admin-data.js';
+import { RIGHT } from '../../src/handle/predefined-data.js';
 import { upperAscii } from '../../src/handle/handle.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { ValueReference } from '../../src/handle/value.js';

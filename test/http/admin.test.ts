@@ -42,7 +42,7 @@ describe('the admin listener', () => {
 
   it('gives the metrics in the form Prometheus reads', async () => {
     const metrics = createMetrics();
-    metrics.redisFailed('get');
+    metrics.countRedisError('get');
     const answer = await admin({ metrics }).get('/metrics').expect(200);
     expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(answer.text).toContain('handle_proxy_redis_errors_total{command="get"} 1');

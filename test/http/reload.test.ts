@@ -101,7 +101,7 @@ test('a limit that comes later counts from then on, and one that goes lets every
 test('a new longest life holds for what is loaded from then on; what is kept stays', async () => {
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const life = async (handle: string): Promise<unknown> => {
-    const [copy] = await proxy.app.member.inspect(handle);
+    const [copy] = await proxy.app.control.inspect(handle);
     return copy?.lifeLeftSeconds;
   };
   await proxy.ask(PAGE);
@@ -118,6 +118,6 @@ test('what was counted and kept before is still there', async () => {
   reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
   for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
   expect(demo.asked).toBe(0);
-  const { activity } = await proxy.app.member.report();
+  const { activity } = await proxy.app.control.report();
   expect(activity.results).toMatchObject({ hit: 5, miss: 1 });
 });

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { groupNames } from '../../src/cache/redis/namespace.js';
-import { defaultKeyPrefix } from '../../src/compose/key-prefix.js';
+import { defaultKeyPrefix } from '../../src/compose/cache.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';

@@ -176,9 +176,9 @@ describe('the lock of a key', () => {
 
   test('is granted to one worker at a time', () => {
     const { relay, sent } = startWorkers(2);
-    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
-    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
-    relay.receive(2, { kind: 'acquire-lock', id: 2, key: 'B', holder: 'x' });
+    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
+    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
+    relay.receive(2, { kind: 'acquire-lock', id: 2, key: 'B', client: 'x' });
     expect([sent(1), sent(2)]).toEqual([[granted(1)], [granted(2)]]);
     relay.receive(1, { kind: 'release-lock', id: 1, key: 'A' });
     expect(sent(2)).toEqual([granted(1, 0)]);
@@ -186,17 +186,17 @@ describe('the lock of a key', () => {
 
   test('is released when its worker exits', () => {
     const { relay, sent } = startWorkers(2);
-    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
-    relay.receive(2, { kind: 'acquire-lock', id: 5, key: 'A', holder: 'x' });
+    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
+    relay.receive(2, { kind: 'acquire-lock', id: 5, key: 'A', client: 'x' });
     relay.leave(1);
     expect(sent(2)).toContainEqual(granted(5, 0));
   });
 
   test('skips workers that stopped waiting', () => {
     const { relay, sent } = startWorkers(3);
-    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
-    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
-    relay.receive(3, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'x' });
+    relay.receive(1, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
+    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
+    relay.receive(3, { kind: 'acquire-lock', id: 1, key: 'A', client: 'x' });
     relay.receive(2, { kind: 'release-lock', id: 1, key: 'A' });
     relay.receive(1, { kind: 'release-lock', id: 1, key: 'A' });
     expect([sent(2), sent(3)]).toEqual([[], [granted(1, 0)]]);
@@ -204,8 +204,8 @@ describe('the lock of a key', () => {
 
   test('is shared fairly among clients on all workers', () => {
     const { relay, sent } = startWorkers(2);
-    for (const id of [1, 2, 3]) relay.receive(1, { kind: 'acquire-lock', id, key: 'A', holder: 'many' });
-    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', holder: 'one' });
+    for (const id of [1, 2, 3]) relay.receive(1, { kind: 'acquire-lock', id, key: 'A', client: 'many' });
+    relay.receive(2, { kind: 'acquire-lock', id: 1, key: 'A', client: 'one' });
     relay.receive(1, { kind: 'release-lock', id: 1, key: 'A' });
     expect([sent(1), sent(2)]).toEqual([[granted(1)], [granted(1, 0)]]);
   });
@@ -213,10 +213,10 @@ describe('the lock of a key', () => {
   test('is refused when a client has too many waiting requests', () => {
     const { relay, sent } = startWorkers(2);
     for (let id = 1; id <= 128; id++)
-      relay.receive(1, { kind: 'acquire-lock', id, key: 'A', holder: 'many' });
+      relay.receive(1, { kind: 'acquire-lock', id, key: 'A', client: 'many' });
     sent(1);
-    relay.receive(2, { kind: 'acquire-lock', id: 7, key: 'A', holder: 'many' });
-    relay.receive(2, { kind: 'acquire-lock', id: 8, key: 'A', holder: 'one' });
+    relay.receive(2, { kind: 'acquire-lock', id: 7, key: 'A', client: 'many' });
+    relay.receive(2, { kind: 'acquire-lock', id: 8, key: 'A', client: 'one' });
     expect(sent(2)).toEqual([{ kind: 'lock-refused', id: 7 }]);
   });
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import type { Held } from '../../src/cache/memory/row-store.js';
+import type { EntryPin } from '../../src/cache/store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { NOW } from '../support/store-contract.js';
 
@@ -73,7 +73,7 @@ const open = (most: number): MemoryStore =>
     now: () => NOW,
   });
 
-function hold(store: MemoryStore, key: string, entry: Entry): Held {
+function hold(store: MemoryStore, key: string, entry: Entry): EntryPin {
   const held = store.pin(key, entry);
   if (held === undefined) throw new Error(`${key} is not kept as it was given`);
   return held;
@@ -86,7 +86,7 @@ describe('the memory store', () => {
       fc.property(acts, (chosen) => {
         const store = open(100);
         const map = new Map<string, Entry>();
-        const held = new Map<string, { by: Held; entry: Entry }>();
+        const held = new Map<string, { by: EntryPin; entry: Entry }>();
         for (const done of chosen) {
           act(store, done);
           actInMap(map, done);

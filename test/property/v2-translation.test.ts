@@ -3,7 +3,7 @@ import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { encodeAdmin, encodeVlist } from '../../src/handle/admin-data.js';
+import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
 import { parseData } from '../../src/v2/translation/v2-data.js';
 import { recordEtag } from '../../src/v2/conditions.js';
 import { toV2, toRecord } from '../../src/v2/translation/translate.js';

@@ -1,7 +1,9 @@
 // Random commands, and random calls of the scripts of src, for the comparison with a real Redis.
 import { fc } from '@fast-check/vitest';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
-import * as scripts from '../../src/coordination/scripts.js';
+import { COUNT } from '../../src/coordination/counters.js';
+import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/coordination/redis-lock.js';
+import { STORE_UNCLAIMED } from '../../src/coordination/unclaimed-names.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
 
 /** A command, or a script with its keys and arguments. Texts are bytes. */
@@ -148,7 +150,7 @@ function script(source: string, keys: readonly string[], ...args: Texts[]): fc.A
 }
 
 /** A life of one second would end on one of the two servers first, and neither measures the same milliseconds. */
-const PATIENT_LOCK = scripts.LOCK.replace("'PX', 1000)", `'PX', ${LIFE_STEP_MS})`).replace(
+const PATIENT_LOCK = LOCK.replace("'PX', 1000)", `'PX', ${LIFE_STEP_MS})`).replace(
   'return free',
   `return math.floor(free / ${LIFE_STEP_MS} + 0.5)`,
 );
@@ -186,10 +188,10 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   script(coherence.RENEW, MEMBERS, member, is('2500'), flag, flag, run, now, is('2000')),
   script(coherence.EXPEL, MEMBERS, member, member),
   script(PATIENT_LOCK, LOCK_KEYS, id, life, writer, life),
-  script(scripts.RENEW_LOCK, HOLDER_KEYS, id, life, life),
-  script(scripts.UNLOCK, HOLDER_KEYS, id, life),
-  script(scripts.COUNT, ['count'], life),
-  script(scripts.STORE_UNCLAIMED, ['list'], writer, life),
+  script(RENEW_LOCK, HOLDER_KEYS, id, life, life),
+  script(UNLOCK, HOLDER_KEYS, id, life),
+  script(COUNT, ['count'], life),
+  script(STORE_UNCLAIMED, ['list'], writer, life),
   fc.constantFrom<Step[]>(
     FULL_STATE,
     ['HSET', '{e}state', 'run', 'run-1', 'seq', '5', 'floor', '5'],

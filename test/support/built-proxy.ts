@@ -106,6 +106,6 @@ export async function startBuiltProxy(env: Record<string, string>): Promise<Buil
 /** The service once it has found its Redis too. */
 export async function startConnectedProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const proxy = await startBuiltProxy({ ...PATIENCE, ...env });
-  await expect.poll(() => proxy.output(), { timeout: START_TIMEOUT_MS }).toContain('redis is connected');
+  await expect.poll(() => proxy.output(), { timeout: START_TIMEOUT_MS }).toContain('redis connected');
   return proxy;
 }

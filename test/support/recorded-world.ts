@@ -2,7 +2,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { adminValue, textValue, userRecord } from '../handle-server/seed.js';
 import type { DemoOptions } from '../handle-server/server.js';
-import type { Site } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
 /** The name of the first recording of a second, as the timestamps in later answers tell. */
@@ -40,7 +40,7 @@ export function createRecordedWorld(recordings = handleServerRecordings): Record
       suffix: () => /[0-9a-f-]{36}(?="})/.exec(current?.response.body ?? '')?.[0] ?? 'not-minted',
     },
     prefixes: ['0.NA', '21.T11998', '21.T99999'],
-    site: find('site: GET /api/site', recordings).site as Site,
+    site: find('site: GET /api/site', recordings).site as SiteJson,
     seed: {
       '0.NA/21.T11998': find('resolve: prefix only', recordings).values as unknown[],
       '0.NA/21.T99999': [],

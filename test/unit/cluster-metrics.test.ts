@@ -14,7 +14,7 @@ function startTwo() {
   const [one, other] = processes as [(typeof processes)[0], (typeof processes)[0]];
   const count = (process: typeof one, requests: number): void => {
     for (let at = 0; at < requests; at++)
-      process.metrics.requestAnswered({ family: 'record', result: 'hit', status: 200, ms: 1 });
+      process.metrics.countRequest({ family: 'record', result: 'hit', status: 200, ms: 1 });
   };
   const ask = (): Promise<WorkerSnapshot[]> =>
     Promise.all(

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
-import { defaultKeyPrefix } from '../../src/compose/key-prefix.js';
+import { defaultKeyPrefix } from '../../src/compose/cache.js';
 
 function prefixFor(env: Record<string, string>, machine?: string): string {
   const { upstream, redis } = loadConfig({ env, readFile: () => '' });

@@ -14,9 +14,9 @@ async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
 describe('the metrics', () => {
   it('count requests by interface, result and status', async () => {
     const lines = await measured((metrics) => {
-      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
-      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
-      metrics.requestAnswered({ family: 'v2', result: 'miss', status: 404 });
+      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
+      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
+      metrics.countRequest({ family: 'v2', result: 'miss', status: 404 });
     });
     expect(lines).toContain('handle_proxy_requests_total{family="record",result="hit",status="200"} 2');
     expect(lines).toContain('handle_proxy_requests_total{family="v2",result="miss",status="404"} 1');
@@ -24,8 +24,8 @@ describe('the metrics', () => {
 
   it('observe the duration of a request in seconds, if it was measured', async () => {
     const lines = await measured((metrics) => {
-      metrics.requestAnswered({ family: 'record', result: 'miss', status: 200, ms: 1500 });
-      metrics.requestAnswered({ family: 'record', result: 'hit', status: 200 });
+      metrics.countRequest({ family: 'record', result: 'miss', status: 200, ms: 1500 });
+      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
     });
     expect(lines).toContain('handle_proxy_request_seconds_sum{family="record"} 1.5');
     expect(lines).toContain('handle_proxy_request_seconds_count{family="record"} 1');
@@ -33,8 +33,8 @@ describe('the metrics', () => {
 
   it('count upstream reads and observe their duration', async () => {
     const lines = await measured((metrics) => {
-      metrics.upstreamAnswered({ outcome: 'found', ms: 20 });
-      metrics.upstreamAnswered({ outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
+      metrics.countUpstreamRequest({ outcome: 'found', ms: 20 });
+      metrics.countUpstreamRequest({ outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
     });
     expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="found"} 1');
     expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="UPSTREAM_TIMEOUT"} 1');
@@ -55,9 +55,9 @@ describe('the metrics', () => {
 
   it('count evictions, stale answers and failed Redis commands', async () => {
     const lines = await measured((metrics) => {
-      metrics.entryEvicted('notFound');
-      metrics.staleAnswered('late');
-      metrics.redisFailed('get');
+      metrics.countEviction('notFound');
+      metrics.countStale('late');
+      metrics.countRedisError('get');
     });
     expect(lines).toContain('handle_proxy_cache_evictions_total{store="notFound"} 1');
     expect(lines).toContain('handle_proxy_stale_answers_total{reason="late"} 1');
@@ -71,16 +71,16 @@ describe('the metrics', () => {
   ])('report the breaker state %s as %s', async (state, line) => {
     expect(
       await measured((metrics) => {
-        metrics.breakerChanged('open', 'http://a');
-        metrics.breakerChanged(state, 'http://a');
+        metrics.setBreakerState('open', 'http://a');
+        metrics.setBreakerState(state, 'http://a');
       }),
     ).toContain(line);
   });
 
   it.each(['up', 'lost'] as const)('report Redis as %s', async (state) => {
     const lines = await measured((metrics) => {
-      metrics.redisChanged('up');
-      metrics.redisChanged(state);
+      metrics.setRedisState('up');
+      metrics.setRedisState(state);
     });
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
@@ -104,7 +104,7 @@ describe('the metrics', () => {
   });
 
   it('of two proxies in one process are separate', async () => {
-    createMetrics().redisFailed('get');
+    createMetrics().countRedisError('get');
     expect(await createMetrics().exposition()).not.toContain('redis_errors_total{');
   });
 
@@ -113,8 +113,8 @@ describe('the metrics', () => {
     ['lost', 0],
   ] as const)('of two workers, one of which has a Redis that is %s, say %d', async (state, shown) => {
     const workers = [createMetrics(), createMetrics()];
-    workers[0]?.redisChanged('up');
-    workers[1]?.redisChanged(state);
+    workers[0]?.setRedisState('up');
+    workers[1]?.setRedisState(state);
     const read = await Promise.all(workers.map(({ registry }) => registry.getMetricsAsJSON()));
     const together = AggregatorRegistry.aggregate(read);
     expect(await together.metrics()).toContain(`handle_proxy_redis_up ${shown}\n`);

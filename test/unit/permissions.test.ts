@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
-import { publicValues } from '../../src/handle/record.js';
-import { isPublic, lastFourPermissions } from '../../src/handle/value.js';
+import { publicValues, isPublic, lastFourPermissions } from '../../src/handle/value.js';
 import { readReply } from '../../src/upstream/reply.js';
 import { permissionsToSend, showPermissions } from '../../src/v2/translation/attributes.js';
 

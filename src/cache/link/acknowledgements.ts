@@ -1,13 +1,13 @@
 // Acknowledgements of published changes: collects those of other members, and sends those of this one.
 
-interface Call {
+interface PendingCall {
   from: Set<string>;
   onReceived: () => void;
 }
 
 /** They may arrive before the list of members to wait for. */
 export class Acknowledgements {
-  readonly #calls = new Map<string, Call>();
+  readonly #calls = new Map<string, PendingCall>();
 
   begin(call: string): void {
     this.#calls.set(call, { from: new Set(), onReceived: () => undefined });

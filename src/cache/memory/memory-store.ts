@@ -5,8 +5,8 @@ import { groupOf } from '../coherence/groups.js';
 import { InvalidationLog } from './invalidation-log.js';
 import { type Entry, asStale, isSame } from '../entry.js';
 import { TouchClock, LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
-import { type Held, RowStore } from './row-store.js';
-import type { Lookup } from '../store.js';
+import { RowStore } from './row-store.js';
+import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 
 export interface MemoryOptions {
   bounds: MemoryBounds;
@@ -22,7 +22,7 @@ export interface InspectedEntry {
   bytes: number;
 }
 
-export class MemoryStore {
+export class MemoryStore implements PinnedEntries {
   readonly #rows = new RowStore();
   readonly #index: LruIndex;
   readonly #log = new InvalidationLog();
@@ -52,19 +52,17 @@ export class MemoryStore {
     return at === undefined ? undefined : this.#rows.entry(at);
   }
 
-  /** Where the entry is kept now, if it is what is kept; to be looked at with the same key. */
-  pin(key: string, entry: Entry): Held | undefined {
+  pin(key: string, entry: Entry): EntryPin | undefined {
     const at = this.#index.get(key);
-    return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.hold(at) : undefined;
+    return at !== undefined && isSame(this.#rows.entry(at), entry) ? this.#rows.pin(at) : undefined;
   }
 
-  /** Whether `peek` would give the entry that is held. Also a use; as long as nothing has happened it is a short one. */
-  touchIfCurrent(key: string, held: Held): boolean {
+  touchIfCurrent(key: string, pin: EntryPin): boolean {
     const tick = this.#touchClock.now;
     this.#expireFences(key);
-    if (this.#rows.useAsItWas(held, { tick, checkedFrom: this.#checkedFrom })) return true;
+    if (this.#rows.touchIfUnchanged(pin, { tick, checkedFrom: this.#checkedFrom })) return true;
     const at = this.#use(key);
-    return at !== undefined && this.#rows.hold(at).stamp === held.stamp;
+    return at !== undefined && this.#rows.pin(at).stamp === pin.stamp;
   }
 
   /** How often the entry was used since it was stored. */

@@ -1,14 +1,8 @@
 // Entries as rows of numbers outside the V8 heap, with their texts in the block store: garbage collection visits neither.
 import { type Bytes, fromBuffer, toBuffer } from '../../handle/bytes.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
+import type { EntryPin } from '../store.js';
 import { BLOCK_BYTES, BlockStore } from './block-store.js';
-
-/** The place of an entry, for who asks for the same key again and again. */
-export interface Held {
-  at: number;
-  /** No other entry ever has the same, nor this one when something of it has changed. */
-  stamp: number;
-}
 
 /** The fields that each use reads come first, in one cache line. */
 const STAMP = 0;
@@ -101,12 +95,15 @@ export class RowStore {
     this.#write(at, STAMP, ++this.#stamp);
   }
 
-  hold(at: number): Held {
+  pin(at: number): EntryPin {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
   /** It is the entry that was held, used before in this tick and checked since that moment: counts the use. */
-  useAsItWas({ at, stamp }: Held, { tick, checkedFrom }: { tick: number; checkedFrom: number }): boolean {
+  touchIfUnchanged(
+    { at, stamp }: EntryPin,
+    { tick, checkedFrom }: { tick: number; checkedFrom: number },
+  ): boolean {
     const page = this.#pages[at >> ROWS_PER_PAGE_LOG2];
     const row = rowOf(at);
     if (page?.[row + STAMP] !== stamp || page[row + TICK] !== tick) return false;

@@ -23,8 +23,8 @@ export type Up =
   /** Let the worker `owner` load the handle from the upstream. */
   | { kind: 'load'; id: number; owner: number; key: string; handle: string }
   | { kind: 'loaded'; id: number; from: number; answer: PeerAnswer }
-  /** `holder` is the client that wants to write. */
-  | { kind: 'acquire-lock'; id: number; key: string; holder: string }
+  /** `client` identifies the client that wants to write. */
+  | { kind: 'acquire-lock'; id: number; key: string; client: string }
   /** Release the lock, or stop waiting for it. */
   | { kind: 'release-lock'; id: number; key: string }
   | { kind: 'call-reply'; id: number; value?: unknown; failure?: string };
@@ -34,7 +34,7 @@ export type Down =
   /** The undivided configuration: at the start, and after a reload. */
   | { kind: 'config'; config: Config }
   /** The ids of all workers in order, the receiver included. */
-  | { kind: 'members'; ids: number[] }
+  | { kind: 'workers'; ids: number[] }
   /** Every message from before `asked` has been sent. `linkedMs`: the rest of this instance's lease. */
   | { kind: 'lease'; asked: Moment; linkedMs: number }
   | { kind: 'apply'; id: number; message: Message }

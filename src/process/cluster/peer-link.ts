@@ -2,7 +2,7 @@
 import type { Clock } from '../../cache/clock.js';
 import { LEASE_MS, Lease } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
-import type { TakeTurn } from '../../coordination/key-lock.js';
+import type { AcquireLocal } from '../../coordination/key-lock.js';
 import { hashOf } from '../../cache/coherence/groups.js';
 import { ServiceError } from '../../errors.js';
 import type { Config } from '../../config/schema.js';
@@ -56,7 +56,7 @@ export class PeerLink implements Peers {
   /** On the messages of the other instances. */
   readonly #link: Lease;
   #onState: () => void = () => undefined;
-  #members: number[];
+  #workers: number[];
   #hasJoined = false;
   #hasStoppedLoading = false;
 
@@ -65,7 +65,7 @@ export class PeerLink implements Peers {
     this.#deliveries = new PendingRequests(options.clock);
     this.#loads = new PendingRequests(options.clock);
     this.#locks = new PendingRequests(options.clock);
-    this.#members = [options.self];
+    this.#workers = [options.self];
     this.#lease = new Lease(options.clock);
     this.#link = new Lease(options.clock);
   }
@@ -91,7 +91,7 @@ export class PeerLink implements Peers {
     if (done.failure) throw unpackFailure(done.failure);
   };
 
-  readonly tell = async (line: string): Promise<void> => {
+  readonly broadcast = async (line: string): Promise<void> => {
     await this.#deliveries.request(PUBLISH_TIMEOUT_MS, (id) => {
       this.#options.send({ kind: 'minted-name', id, line });
     });
@@ -110,7 +110,7 @@ export class PeerLink implements Peers {
    */
   readonly loadAtOwner = async (key: string, handle: string): Promise<Outcome | undefined> => {
     const { self, loadTimeoutMs, send } = this.#options;
-    const owner = this.#members[hashOf(key) % this.#members.length] ?? self;
+    const owner = this.#workers[hashOf(key) % this.#workers.length] ?? self;
     if (owner === self) return undefined;
     const answer = await this.#loads.request(loadTimeoutMs, (id) => {
       send({ kind: 'load', id, owner, key, handle });
@@ -119,18 +119,18 @@ export class PeerLink implements Peers {
     return answer?.outcome as Outcome | undefined;
   };
 
-  readonly takeTurn: TakeTurn = async (key, { waitMs, holder }) => {
+  readonly acquireLocal: AcquireLocal = async (key, { waitMs, client }) => {
     const { send } = this.#options;
     let lockId = 0;
     const granted = await this.#locks.request(waitMs, (id) => {
       lockId = id;
-      send({ kind: 'acquire-lock', id, key, holder });
+      send({ kind: 'acquire-lock', id, key, client });
     });
-    const end = (): void => {
+    const release = (): void => {
       send({ kind: 'release-lock', id: lockId, key });
     };
-    if (granted) return { freeSince: performance.now() - granted.freeMs, end };
-    end();
+    if (granted) return { freeSince: performance.now() - granted.freeMs, release };
+    release();
     return undefined;
   };
 
@@ -168,8 +168,8 @@ export class PeerLink implements Peers {
       case 'stop':
         handlers.stop();
         break;
-      case 'members':
-        this.#members = message.ids;
+      case 'workers':
+        this.#workers = message.ids;
         if (this.#hasJoined) break;
         this.#hasJoined = true;
         handlers.joined();

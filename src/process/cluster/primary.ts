@@ -29,7 +29,7 @@ export async function servePrimary(config: Config, count: number): Promise<Servi
   readiness.register('workers', () => workers.isReady());
   readiness.register('event loop', () => config.admin.maxEventLoopDelay === 0 || workers.isResponsive());
   const metrics = createClusterMetrics(() => workers.metrics());
-  const operations = createOperations(() => workers.members(), Date.now);
+  const operations = createOperations(() => workers.processes(), Date.now);
   const setLogLevel = async (level: string): Promise<void> => {
     logger.level = level;
     await operations.setLogLevel(level);
@@ -103,10 +103,10 @@ class WorkerPool {
   }
 
   /** The workers that listen. */
-  members(): ProcessControl[] {
+  processes(): ProcessControl[] {
     return [...this.#listening].flatMap((id) => {
       const worker = cluster.workers?.[id];
-      return worker === undefined ? [] : [this.#memberOf(worker)];
+      return worker === undefined ? [] : [this.#controlOf(worker)];
     });
   }
 
@@ -114,14 +114,14 @@ class WorkerPool {
     return Promise.all(
       [...this.#listening].map(async (id) => {
         const worker = cluster.workers?.[id];
-        const metrics = worker && this.#memberOf(worker).metrics();
+        const metrics = worker && this.#controlOf(worker).metrics();
         return { id, snapshot: await metrics?.catch(() => undefined) };
       }),
     );
   }
 
-  #memberOf(worker: Worker): ProcessControl {
-    return this.#calls.memberOf((message) => {
+  #controlOf(worker: Worker): ProcessControl {
+    return this.#calls.controlOf((message) => {
       if (!worker.isConnected()) throw new Error('the worker has exited');
       worker.send(wrap(message));
     });
@@ -185,7 +185,7 @@ class WorkerPool {
       this.#readiness.report(worker.id, true, performance.now());
       if (this.#configured.get(worker) !== this.#config) this.#configure(worker);
       // The operator may have changed it since the start.
-      void this.#memberOf(worker)
+      void this.#controlOf(worker)
         .setLogLevel(this.#logger.level)
         .catch(() => undefined);
       void this.#coherence.join(toRelay(worker));

@@ -13,7 +13,7 @@ type CallReply = Extract<Up, { kind: 'call-reply' }>;
 export class WorkerCalls {
   readonly #pending = new PendingRequests<CallReply>();
 
-  memberOf(send: (message: Down) => void): ProcessControl {
+  controlOf(send: (message: Down) => void): ProcessControl {
     const call = async <T>(
       name: keyof ProcessControl,
       argument: unknown,
@@ -27,7 +27,7 @@ export class WorkerCalls {
       return reply.value as T;
     };
     return {
-      purge: (order) => call('purge', order, PURGE_TIMEOUT_MS),
+      purge: (request) => call('purge', request, PURGE_TIMEOUT_MS),
       inspect: (handle) => call('inspect', handle),
       report: () => call('report', undefined),
       setLogLevel: (level) => call('setLogLevel', level),
@@ -42,12 +42,12 @@ export class WorkerCalls {
 
 /** The worker's side. A value that cannot be serialised is a failure of the call. */
 export async function answerCall(
-  member: ProcessControl,
+  control: ProcessControl,
   { id, name, argument }: Extract<Down, { kind: 'call' }>,
   send: (reply: CallReply) => void,
 ): Promise<void> {
   try {
-    const perform = member[name] as (argument: unknown) => Promise<unknown>;
+    const perform = control[name] as (argument: unknown) => Promise<unknown>;
     send({ kind: 'call-reply', id, value: await perform(argument) });
   } catch (error) {
     send({ kind: 'call-reply', id, failure: error instanceof Error ? error.message : String(error) });

@@ -22,8 +22,8 @@ interface PendingLoad {
   owner: number;
 }
 
-/** A worker's place in the queue for the lock of a key. */
-interface WorkerPlace extends QueueEntry {
+/** A worker's entry in the queue for the lock of a key. */
+interface WorkerEntry extends QueueEntry {
   worker: number;
   id: number;
 }
@@ -36,7 +36,7 @@ export class Relay {
   readonly #workers = new Map<number, RelayWorker>();
   readonly #deliveries = new Map<number, Delivery>();
   readonly #loads = new Map<string, PendingLoad>();
-  readonly #locks = new LockQueue<WorkerPlace>();
+  readonly #locks = new LockQueue<WorkerEntry>();
   readonly #isExpired: (id: number) => boolean;
   #lastId = 0;
 
@@ -51,14 +51,14 @@ export class Relay {
 
   join(worker: RelayWorker): void {
     this.#workers.set(worker.id, worker);
-    this.#sendMembers();
+    this.#sendWorkerIds();
   }
 
   leave(id: number): void {
     this.#workers.delete(id);
     this.#locks.leaveAll(({ worker }) => worker === id);
     this.#release(id);
-    this.#sendMembers();
+    this.#sendWorkerIds();
   }
 
   /** Stops waiting for workers whose lease has expired. */
@@ -130,14 +130,14 @@ export class Relay {
     const { key, id } = message;
     const send = (down: Down): void => this.#workers.get(worker)?.send(down);
     if (message.kind === 'release-lock') {
-      this.#locks.leave(key, (place) => place.worker === worker && place.id === id);
+      this.#locks.leave(key, (entry) => entry.worker === worker && entry.id === id);
       return;
     }
     const grant = (freeMs: number): void => {
       send({ kind: 'lock-granted', id, freeMs });
     };
-    const { holder } = message;
-    if (!this.#locks.enter(key, { worker, id, holder, grant })) send({ kind: 'lock-refused', id });
+    const { client } = message;
+    if (!this.#locks.enter(key, { worker, id, client, grant })) send({ kind: 'lock-refused', id });
   }
 
   #startLoad(
@@ -161,9 +161,9 @@ export class Relay {
     this.#workers.get(load.from)?.send({ kind: 'loaded', id: load.id, answer });
   }
 
-  #sendMembers(): void {
+  #sendWorkerIds(): void {
     const ids = [...this.#workers.keys()].sort((one, other) => one - other);
-    for (const worker of this.#workers.values()) worker.send({ kind: 'members', ids });
+    for (const worker of this.#workers.values()) worker.send({ kind: 'workers', ids });
   }
 }
 

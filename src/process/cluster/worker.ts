@@ -48,7 +48,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   process.once('disconnect', () => {
     shutdown.close();
   });
-  const { applyMintedName, apply, load, member, joined } = service.app;
+  const { applyMintedName, apply, load, control, joined } = service.app;
   const reload = (next: Config): void => {
     service.app.reload(divideLimits(next, count));
   };
@@ -56,7 +56,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
     shutdown.close();
   };
   const call = (message: Extract<Down, { kind: 'call' }>): void => {
-    void answerCall(member, message, send);
+    void answerCall(control, message, send);
   };
   process.on('message', (received) => {
     const message = unwrap(received) as Down | undefined;

@@ -6,10 +6,10 @@ import {
   decodeAdmin,
   decodeVlist,
   type AdminJson,
-} from '../../handle/admin-data.js';
-import { decodeOrNothing } from '../../handle/bytes-codec.js';
-import { keyFromJson } from '../../handle/key-data.js';
-import { siteFromJson } from '../../handle/site-data.js';
+  encodePublicKey,
+} from '../../handle/predefined-data.js';
+import { tryDecode } from '../../handle/bytes.js';
+import { encodeSite } from '../../handle/site-data.js';
 import type { HandleValue, ValueReference } from '../../handle/value.js';
 import { isPrintable } from './v2-data.js';
 import { ADMIN_TYPE, MEMBERS_TYPE } from './value.js';
@@ -25,8 +25,8 @@ const READERS: Record<string, (value: unknown) => Buffer> = {
   hex: (value) => Buffer.from(String(value), 'hex'),
   admin: (value) => adminFromJson(value as AdminJson),
   vlist: (value) => encodeVlist(value as ValueReference[]),
-  site: siteFromJson,
-  key: keyFromJson,
+  site: encodeSite,
+  key: encodePublicKey,
 };
 
 const NONE = Buffer.alloc(0);
@@ -50,7 +50,7 @@ const adminFromJson = ({ handle, index, permissions, legacyByteLength }: AdminJs
 
 /** The readable format where it is lossless, else base64. */
 export function recordDataOfBytes(type: string, bytes: Buffer): RecordData {
-  const data = decodeOrNothing((content) => decodeStructure(type, content), bytes);
+  const data = tryDecode((content) => decodeStructure(type, content), bytes);
   // The JSON of HS_ADMIN and HS_VLIST has no place for extra bits and trailing bytes.
   if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
   return isPrintable(bytes)

@@ -2,8 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { RIGHT, decodeAdmin, decodeVlist, encodeAdmin, encodeVlist } from '../../handle/admin-data.js';
-import { decodeOrNothing } from '../../handle/bytes-codec.js';
+import { RIGHT, decodeAdmin, decodeVlist, encodeAdmin, encodeVlist } from '../../handle/predefined-data.js';
+import { tryDecode } from '../../handle/bytes.js';
 import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './fields.js';
 import { ADMIN_TYPE, MEMBERS_TYPE, type ParsedData, type V2Admin, type V2Members } from './value.js';
 
@@ -77,8 +77,8 @@ function parseOrReject<T>(schema: z.ZodType<T>, given: unknown, reject: Reject):
 
 /** `parsed_data` of these bytes: text, an object for HS_ADMIN, a list for HS_VLIST, else null. */
 export function parseData(type: string, bytes: Buffer): ParsedData {
-  if (type === ADMIN_TYPE) return decodeOrNothing(showAdmin, bytes) ?? null;
-  if (type === MEMBERS_TYPE) return decodeOrNothing(showMembers, bytes) ?? null;
+  if (type === ADMIN_TYPE) return tryDecode(showAdmin, bytes) ?? null;
+  if (type === MEMBERS_TYPE) return tryDecode(showMembers, bytes) ?? null;
   return isPrintable(bytes) ? bytes.toString('utf8') : null;
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { groupOf } from '../../../src/cache/coherence/groups.js';
 import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
 import { MemoryStore } from '../../../src/cache/memory/memory-store.js';
-import type { Held } from '../../../src/cache/memory/row-store.js';
+import type { EntryPin } from '../../../src/cache/store.js';
 import { toBytes } from '../../../src/handle/bytes.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
 
@@ -18,7 +18,7 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
   return store.set(key, entry, store.get(key).ticket);
 }
 
-function heldIn(store: MemoryStore, key: string): Held {
+function heldIn(store: MemoryStore, key: string): EntryPin {
   const held = store.pin(key, entryOf(key));
   if (held === undefined) throw new Error('it is not kept');
   return held;

@@ -1,0 +1,105 @@
+// Creates the interfaces beside the record interface: redirects and pages, ePIC v2, OpenAPI.
+import { readFileSync } from 'node:fs';
+import type { Coordination } from '../coordination/coordination.js';
+import { lockAfterRead } from '../coordination/key-lock.js';
+import type { Config } from '../config/schema.js';
+import type { PageBranding } from '../html/layout.js';
+import type { WithBody } from '../http/request-body.js';
+import { openApiDocument } from '../openapi/document.js';
+import { createOpenApiRoute } from '../openapi/routes.js';
+import { allowsDeletion } from '../record/deletion.js';
+import type { PipelineDeps } from '../record/pipeline.js';
+import type { Hit } from '../record/response-cache.js';
+import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { RecordClient } from '../upstream/record-client.js';
+import type { ReverseLookup } from '../upstream/reverse-lookup.js';
+import type { V2Settings } from '../v2/deps.js';
+import { type V2Routes, createV2Routes } from '../v2/routes.js';
+import { type Parts, reportUnexpected } from './parts.js';
+
+export function makeRedirect(
+  { config, logger, metrics, now }: Parts,
+  { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => unknown },
+): RedirectInterface {
+  return createRedirect({
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    keyOf: (handle) => resolver.keyOf(handle),
+    allowedHosts: config.redirect.allowedHosts ?? undefined,
+    branding: brandingOf(config),
+    clientMaxAgeMs: config.http.clientMaxAge,
+    gzipMinBytes: config.http.gzipMinBytes,
+    onStale: (reason) => {
+      metrics.countStale(reason);
+    },
+    onHit,
+    onUnexpected: reportUnexpected({ logger, metrics }),
+    now,
+    random: Math.random,
+  });
+}
+
+interface V2Parts {
+  resolver: Resolver<unknown>;
+  coordination: Pick<Coordination, 'lock' | 'unclaimed'>;
+  records: RecordClient;
+  withBody: WithBody;
+  reverse?: { lookup: ReverseLookup };
+}
+
+export function makeV2(parts: Parts, made: V2Parts): V2Routes {
+  const { config, metrics, now } = parts;
+  const { resolver, coordination, records, withBody, reverse } = made;
+  const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
+  return createV2Routes({
+    settings: settingsOf(config),
+    withBody,
+    records,
+    resolver,
+    lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
+    unclaimed: coordination.unclaimed,
+    mayDelete: (handle) => allowsDeletion(rules, 'handle', handle),
+    ...(reverse && { reverseLookup: reverse.lookup }),
+    onStale: (reason) => {
+      metrics.countStale(reason);
+    },
+    onUnexpected: reportUnexpected(parts),
+    now,
+  });
+}
+
+const settingsOf = ({ v2, http }: Config): V2Settings => ({
+  ...v2,
+  prefixes: v2.prefixes ?? [],
+  identities: new Map(v2.identities ?? []),
+  maxBodyBytes: http.maxBodySize,
+  clientMaxAgeMs: http.clientMaxAge,
+});
+
+export function makeOpenApi({ config }: Pick<Parts, 'config'>): PipelineDeps['openApi'] {
+  const document = openApiDocument({
+    version: packageVersion(),
+    title: config.page.title,
+    has: { v2: config.v2.enabled, redirect: config.redirect.enabled },
+    admin: config.admin,
+  });
+  return createOpenApiRoute({
+    document,
+    branding: brandingOf(config),
+    gzipMinBytes: config.http.gzipMinBytes,
+  });
+}
+
+/** The path is the same from src and from dist. */
+function packageVersion(): string {
+  const file = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+/** The name, logo and footer of all pages. */
+const brandingOf = ({ page: { title, logoUrl, footer, footerUrl } }: Pick<Config, 'page'>): PageBranding => ({
+  title,
+  logoUrl: logoUrl ?? undefined,
+  footer: footer ?? undefined,
+  footerUrl: footerUrl ?? undefined,
+});

@@ -1,0 +1,114 @@
+// HS_ADMIN and HS_VLIST data: who may do what, as bytes and as JSON.
+import { ByteReader, int16, int32, sized } from './bytes.js';
+import type { ValueReference } from './value.js';
+
+/** The bits of hdllib AdminRecord. */
+export const RIGHT = {
+  addHandle: 0x001,
+  deleteHandle: 0x002,
+  addDerivedPrefix: 0x004,
+  deleteDerivedPrefix: 0x008,
+  modifyValue: 0x010,
+  removeValue: 0x020,
+  addValue: 0x040,
+  modifyAdmin: 0x080,
+  removeAdmin: 0x100,
+  addAdmin: 0x200,
+  readValue: 0x400,
+  listHandles: 0x800,
+} as const;
+
+/** The data of an HS_ADMIN value; `permissions` are RIGHT bits. */
+export interface AdminData extends ValueReference {
+  permissions: number;
+  /** Written before version 7.3, with two more bytes at the end. */
+  legacy: boolean;
+}
+
+/** Reads HS_ADMIN data; throws a RangeError when the bytes are none. */
+export function decodeAdmin(bytes: Buffer): AdminData {
+  const reader = new ByteReader(bytes);
+  const permissions = reader.int16();
+  const handle = reader.text();
+  const index = reader.int32();
+  if (reader.remaining !== 0 && reader.remaining !== 2) throw new RangeError('not an HS_ADMIN value');
+  return { handle, index, permissions, legacy: reader.remaining === 2 };
+}
+
+export function encodeAdmin({ handle, index, permissions, legacy }: AdminData): Buffer {
+  return Buffer.concat([int16(permissions), sized(handle), int32(index), ...(legacy ? [int16(0)] : [])]);
+}
+
+/** HS_ADMIN data in the JSON of the record interface: twelve digits, the highest bit first. */
+export interface AdminJson extends ValueReference {
+  permissions: string;
+  legacyByteLength?: boolean;
+}
+
+export function adminToJson({ handle, index, permissions, legacy }: AdminData): AdminJson {
+  const bits = permissions.toString(2).padStart(12, '0').slice(-12);
+  return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
+}
+
+/** Reads HS_VLIST data; throws a RangeError when the bytes are none. */
+export function decodeVlist(bytes: Buffer): ValueReference[] {
+  const reader = new ByteReader(bytes);
+  const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
+  return entries;
+}
+
+export function encodeVlist(entries: readonly ValueReference[]): Buffer {
+  const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
+  return Buffer.concat([int32(entries.length), ...parts]);
+}
+
+interface KeyLayout {
+  name: string;
+  /** Members in the order of the bytes. */
+  binaryOrder: readonly string[];
+  /** Members in the order of the JSON. */
+  jsonOrder: readonly string[];
+}
+
+const LAYOUTS: Record<string, KeyLayout> = {
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'] },
+  DSA: { name: 'DSA_PUB_KEY', binaryOrder: ['q', 'p', 'g', 'y'], jsonOrder: ['y', 'p', 'q', 'g'] },
+};
+
+/** A JSON Web Key with its numbers in base64url. */
+export type Jwk = Record<string, string>;
+
+export function decodePublicKey(bytes: Buffer): Jwk {
+  const reader = new ByteReader(bytes);
+  const name = reader.text();
+  const entry = Object.entries(LAYOUTS).find(([, layout]) => layout.name === name);
+  if (entry === undefined) throw new RangeError('not a public key');
+  reader.int16();
+  const [kty, { binaryOrder, jsonOrder }] = entry;
+  const numbers = Object.fromEntries(binaryOrder.map((member) => [member, unsigned(reader.sized())]));
+  return Object.fromEntries([
+    ['kty', kty],
+    ...jsonOrder.map((member): [string, string] => [member, numbers[member] ?? '']),
+  ]);
+}
+
+export function encodePublicKey(json: unknown): Buffer {
+  const jwk = json as Jwk;
+  const kty = jwk.kty ?? '';
+  const layout = Object.hasOwn(LAYOUTS, kty) ? LAYOUTS[kty] : undefined;
+  if (layout === undefined) throw new RangeError('a key that is neither RSA nor DSA');
+  const numbers = layout.binaryOrder.map((member) => sized(signed(jwk[member] ?? '')));
+  return Buffer.concat([sized(layout.name), int16(0), ...numbers]);
+}
+
+const unsigned = (bytes: Buffer): string =>
+  (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
+
+/** Java writes positive numbers with a zero byte in front when the highest bit is set. */
+function signed(base64url: unknown): Buffer {
+  // `Buffer.from` allocates the `length` of an object, whatever the object says.
+  if (typeof base64url !== 'string') throw new TypeError('a number of a key that is no text');
+  const bytes = Buffer.from(base64url, 'base64url');
+  return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;
+}
