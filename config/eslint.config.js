@@ -3,7 +3,8 @@ import tseslint from 'typescript-eslint';
 const undiciHoles = {
   name: 'undici',
   importNames: ['fetch', 'request', 'stream', 'pipeline', 'install'],
-  message: 'nock cannot see these: use globalThis.fetch with { dispatcher } in upstream/client.ts.',
+  message:
+    'These ignore the Dispatcher that is given: send over it (upstream/exchange.ts), so that tests can replace it.',
 };
 
 const BROWSER_GLOBALS = [

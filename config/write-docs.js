@@ -1,9 +1,10 @@
-// `npm run docs`: writes config/default.yaml and the generated tables of keys, metrics and errors. The tests in
+// `npm run docs`: writes config/default.yaml and the generated tables of keys, metrics, errors and modules. The tests in
 // test/docs fail when the files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { configKeys, configRows } from '../dist/config/keys.js';
 import { errorRows } from '../dist/errors.js';
 import { metricRows } from '../dist/observe/metric-list.js';
+import { moduleRows } from './module-table.js';
 
 const LINE_LENGTH = 110;
 
@@ -70,4 +71,5 @@ const path = (name) => new URL(`../${name}`, import.meta.url);
 writeFileSync(path('config/default.yaml'), manual());
 replaceTable('config/README.md', 'key', configRows());
 replaceTable('src/observe/README.md', 'name', metricRows());
-replaceTable('src/errors.md', 'code', errorRows());
+replaceTable('config/troubleshooting.md', 'code', errorRows());
+replaceTable('README.md', 'module', moduleRows());

@@ -1,4 +1,4 @@
-// The catalogue of all errors of this proxy, and the one error class that carries them. Table: errors.md.
+// The catalogue of all errors of this proxy, and the one error class that carries them. Table: config/troubleshooting.md.
 
 /** HTTP status, Handle response code (record interface) and title of each error. */
 export const CATALOGUE = {
@@ -135,7 +135,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** The rows of the table of errors in errors.md. */
+/** The rows of the table of errors in config/troubleshooting.md. */
 export const errorRows = (): string[] =>
   Object.entries(CATALOGUE).map(
     ([code, { status, responseCode, title }]) => `| \`${code}\` | ${status} | ${responseCode} | ${title}. |`,

@@ -53,7 +53,7 @@ export const server = section({
 
 const hotPath = section({
   enabled: flag(true).describe(
-    'Whether anonymous reads bypass Express and repeated responses are sent from the response cache.',
+    'Whether repeated responses are prepared once and sent from the response cache while their entry is current.',
   ),
   maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
     'Maximum entries in the response cache of each worker.',

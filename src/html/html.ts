@@ -1,4 +1,4 @@
-// HTML as a tagged template: every value is escaped unless it is HTML already.
+// HTML for all pages: a tagged template that escapes every value unless it is HTML already.
 
 export class Html {
   constructor(readonly text: string) {}

@@ -1,4 +1,4 @@
-// Runs every command of src/cli/README.md and every admin call of README.md as written there.
+// Runs every command of src/cli/README.md and every call of src/admin/README.md as written there.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,21 +6,22 @@ import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
 import { DEMO_PASSWORD } from '../handle-server/seed.js';
 import { ROOT, follow } from '../support/built-proxy.js';
-import { readDocument } from '../support/markdown.js';
+import { readDocument, shellBlocks } from '../support/markdown.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
-const [operate = ''] = /^## Operate\n[^]*?(?=^## )/m.exec(readDocument('README.md')) ?? [];
 
 /** Other tests start `serve`. */
-const commands = [...readDocument('src/cli/README.md').matchAll(/^```sh\n([^]*?)^```/gm)]
-  .flatMap(([, block = '']) => block.split('\n'))
+const commands = shellBlocks(readDocument('src/cli/README.md'))
+  .flatMap((block) => block.split('\n'))
   .map((line) => line.replace(/ # .*$/, '').trim())
   .filter((line) => line.includes('handle-resolver-proxy') && !line.endsWith(' serve'));
 
 /** Call, method, path and body. */
-const calls = [...operate.matchAll(/`(GET|POST|PUT) (\/[^ `]+)(?: (\{.*?\}))?`/g)].map((found) => [...found]);
+const calls = [
+  ...readDocument('src/admin/README.md').matchAll(/`(GET|POST|PUT) (\/[^ `]*)(?: (\{.*?\}))?`/g),
+].map((found) => [...found]);
 
 /** Replaces a remote server, an endless command and a long duration. */
 const adapted = (line: string): string =>

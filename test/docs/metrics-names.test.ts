@@ -1,17 +1,14 @@
 // The table of metrics in src/observe/README.md equals the code, and no document names an unknown metric.
-import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { metricRows } from '../../src/observe/metric-list.js';
-import { cells, readDocument, tableRows } from '../support/markdown.js';
+import { cells, documents, readDocument, tableRows } from '../support/markdown.js';
 
 it('lists each metric once, with its type, labels and help text', () => {
   const listed = tableRows(readDocument('src/observe/README.md'), '| name').map(cells);
   expect(listed).toEqual(metricRows().map(cells));
 });
 
-const documents = execFileSync('git', ['ls-files', '*README.md'], { encoding: 'utf8' }).trim().split('\n');
-
-it.each(documents)('%s names no unknown metric', (path) => {
+it.each(documents())('%s names no unknown metric', (path) => {
   const known = metricRows().join('\n');
   const unknown = [...readDocument(path).matchAll(/handle_proxy_\w+/g)]
     .map(([name]) => name)

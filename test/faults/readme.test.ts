@@ -1,6 +1,6 @@
-// README shows the table of faults as it is measured here.
+// src/upstream/README.md shows the table of faults as it is measured here.
 import { expect, it } from 'vitest';
-import { cells, readme, tableRows } from '../support/markdown.js';
+import { cells, readDocument, tableRows } from '../support/markdown.js';
 import { FAULTS, type FaultRow } from './fault-table.js';
 
 const STALE = { error: '200, `detail=error`', late: '200 after 1.8 s, `detail=late`' };
@@ -27,5 +27,7 @@ function cellsOf(row: FaultRow): string[] {
 }
 
 it('shows every fault', () => {
-  expect(tableRows(readme(), '| fault at the Handle server').map(cells)).toEqual(FAULTS.map(cellsOf));
+  expect(
+    tableRows(readDocument('src/upstream/README.md'), '| fault at the Handle server').map(cells),
+  ).toEqual(FAULTS.map(cellsOf));
 });

@@ -93,6 +93,7 @@ test('it holds what runs and what an operator reads, and nothing else', () => {
   expect(beside).toEqual(
     expect.arrayContaining([
       'config/default.yaml',
+      'config/troubleshooting.md',
       'config/examples/handle-resolver-proxy.service',
       'config/grafana/handle-resolver-proxy.json',
       'config/prometheus/alerts.yaml',
@@ -136,8 +137,9 @@ test('from an empty folder npx serves, and resolves through it', async () => {
   await serving.exited;
 });
 
-describe('the program that the README embeds it in', () => {
-  const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? [];
+describe('the program of src/process/README.md that embeds the proxy', () => {
+  const document = readFileSync(join(ROOT, 'src/process/README.md'), 'utf8');
+  const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
 
   test('compiles, against types that say what is wrong', () => {
     expect(program).toContain('createApp');

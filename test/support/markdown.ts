@@ -1,11 +1,23 @@
 // Reads tables of the documents, to compare them with the code.
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 
 /** The text of a document, by its path from the root. */
 export const readDocument = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-export const readme = (): string => readDocument('README.md');
+/** All documents of the repository. */
+export const documents = (): string[] =>
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'], {
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n')
+    .filter((path) => existsSync(path));
+
+/** The blocks of shell commands of a document. */
+export const shellBlocks = (markdown: string): string[] =>
+  [...markdown.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 
 /** The rows of all tables whose heading row starts with these cells. */
 export function tableRows(markdown: string, heading: string): string[] {

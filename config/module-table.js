@@ -1,0 +1,36 @@
+// The rows of the table of modules in README.md: every folder and file of src with its first sentence.
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+
+const src = new URL('../src/', import.meta.url);
+
+/** Main files of modules without a README that are not named like their folder. */
+const MAIN = {};
+
+/** @returns {string[]} */
+export function moduleRows() {
+  const entries = readdirSync(src, { withFileTypes: true }).sort((a, b) => a.name.localeCompare(b.name));
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const files = entries.filter(({ name }) => name.endsWith('.ts')).map(({ name }) => name);
+  return [
+    ...folders.map((name) => row(name, folderText(name))),
+    ...files.map((name) => row(name, firstComment(name))),
+  ];
+}
+
+const row = (name, text) => `| [src/${name}](src/${name}) | ${firstSentence(text)} |`;
+
+function folderText(name) {
+  const readme = new URL(`${name}/README.md`, src);
+  if (!existsSync(readme)) return firstComment(`${name}/${MAIN[name] ?? name}.ts`);
+  const [, paragraph = ''] = /^# .+\n\n([^]*?)\n\n/.exec(readFileSync(readme, 'utf8')) ?? [];
+  return paragraph.replaceAll('\n', ' ');
+}
+
+const firstComment = (path) =>
+  (/^\/\/ (.*(?:\n\/\/ .*)*)/.exec(readFileSync(new URL(path, src), 'utf8'))?.[1] ?? '').replaceAll(
+    '\n// ',
+    ' ',
+  );
+
+/** Up to the first full stop before a space or the end. */
+const firstSentence = (text) => /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;

@@ -1,0 +1,53 @@
+// Every command of the documents is run by a test, or is listed here with the reason why not.
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { documents, readDocument, shellBlocks } from '../support/markdown.js';
+
+/** Document and beginning of a block → the test that runs it, or the reason why none does. */
+const CLAIMS: [document: string, begins: string, claim: { by: string } | { reason: string }][] = [
+  ['README.md', 'npm ci && npm run demo', { by: 'test/live/readme-commands.test.ts' }],
+  ['README.md', 'curl -i http://127.0.0.1:8080/', { by: 'test/live/readme-commands.test.ts' }],
+  [
+    'README.md',
+    'npm ci\nUPSTREAM_URL',
+    {
+      reason:
+        'runs for ever, before a server of one’s own; test/rollout/newcomer.test.ts takes the same steps',
+    },
+  ],
+  [
+    'README.md',
+    'openssl s_client',
+    { reason: 'needs a server of one’s own; test/rollout/newcomer.test.ts takes the same steps' },
+  ],
+  ['README.md', 'npm ci\nnpm run types', { reason: 'the whole check: .ci/run' }],
+  ['CONTRIBUTING.md', 'npm ci\nnpm run types', { reason: 'the whole check: .ci/run' }],
+  ['src/cli/README.md', 'handle-resolver-proxy serve', { by: 'test/cli/readme.test.ts' }],
+  ['src/redirect/README.md', 'curl', { by: 'test/live/readme-commands.test.ts' }],
+  ['src/v2/README.md', 'V2=', { by: 'test/live/readme-commands.test.ts' }],
+  ['config/examples/before-a-handle-server.md', '', { by: 'test/rollout/newcomer.test.ts' }],
+  ['test/README.md', 'npm test', { reason: 'these are the tests' }],
+  ['test/bench/README.md', 'npm run bench', { by: 'test/live/bench.test.ts' }],
+];
+
+const blocks = documents().flatMap((path) =>
+  shellBlocks(readDocument(path)).map((block) => [path, block] as const),
+);
+
+it.each(blocks)('%s: a test or a reason for %j', (path, block) => {
+  const claims = CLAIMS.filter(([document, begins]) => document === path && block.startsWith(begins));
+  expect(claims).toHaveLength(1);
+});
+
+it.each(CLAIMS)('%s: the claim for %j is up to date', (path, begins, claim) => {
+  const claimed = blocks.filter(([document, block]) => document === path && block.startsWith(begins));
+  expect(claimed.length).toBeGreaterThan(0);
+  if ('by' in claim) expect(existsSync(claim.by)).toBe(true);
+});
+
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+
+it.each(documents())('%s names npm scripts that exist', (path) => {
+  const named = [...readDocument(path).matchAll(/npm run ([a-z][\w:]*)/g)].map(([, name = '']) => name);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+});

@@ -1,0 +1,64 @@
+// Runs the curl commands of the READMEs against the demo: README.md, src/redirect and src/v2.
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { startProgram } from '../support/built-proxy.js';
+import { readDocument, shellBlocks } from '../support/markdown.js';
+
+const END = '\n(end of answer)\n';
+/** A command, the status of its response, and a part of its headers or body. */
+const ANSWERED = /^(curl .*\S) +# (\d{3})(?: (.+))?$/;
+
+interface Expected {
+  command: string;
+  status: string;
+  part: string;
+}
+
+interface Demo {
+  url: string;
+  adminUrl: string;
+}
+
+const expectedOf = (block: string): Expected[] =>
+  block.split('\n').flatMap((line) => {
+    const [, command, status = '', part = ''] = ANSWERED.exec(line) ?? [];
+    return command === undefined ? [] : [{ command, status, part }];
+  });
+
+/** Starts what `npm run demo` starts after the build. */
+async function startDemo(): Promise<Demo> {
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+  const { stdout } = startProgram(['dist-demo/test/handle-server/main.js'], ports);
+  await expect.poll(stdout, { timeout: 20_000 }).toContain('Press Ctrl-C');
+  const [url = '', , adminUrl = ''] = [...stdout().matchAll(/http:\/\/127\.0\.0\.1:\d+/g)].map(
+    ([found]) => found,
+  );
+  return { url, adminUrl };
+}
+
+/** Runs a block in one shell: later lines use variables of earlier ones. */
+function run(block: string, { url, adminUrl }: Demo): string[] {
+  const script = block
+    .split('\n')
+    .map((line) => line.replace(ANSWERED, `$1 -s -w '\\n%{http_code}${END}'`))
+    .join('\n')
+    .replaceAll('http://127.0.0.1:8080', url)
+    .replaceAll('http://127.0.0.1:9090', adminUrl);
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split(END).slice(0, -1);
+}
+
+test.each([
+  ['README.md', 4],
+  ['src/redirect/README.md', 5],
+  ['src/v2/README.md', 14],
+])('every command of %s gets the response behind it', async (path, count) => {
+  const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';
+  const expected = expectedOf(block);
+  expect(expected).toHaveLength(count);
+  const answers = run(block, await startDemo());
+  expect(answers).toHaveLength(count);
+  expected.forEach(({ command, status, part }, at) => {
+    expect(`${command}\n${answers[at]}`).toMatch(new RegExp(`\\n${status}$`));
+    expect(answers[at], command).toContain(part);
+  });
+});
