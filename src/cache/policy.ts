@@ -1,75 +1,76 @@
-// The rules of the cache, without any doing: how long an answer lives, and what an entry is good for now.
+// The cache policy as pure functions: the TTL of an answer, and whether an entry is fresh, stale or unusable.
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
 import type { Entry, Times } from './entry.js';
 
-/** How long answers may live; all in milliseconds, as configured under `cache`. */
-export interface LifetimeBounds {
+/** Bounds of the TTL in milliseconds, as configured under `cache`. */
+export interface TtlBounds {
   found: { minTtl: number; maxTtl: number };
   notFound: { ttl: number };
   staleIfError: number;
-  /** Most for what a mirror said: it may not know yet what the primary knows. */
+  /** Maximum TTL of an answer from a mirror, which may lag behind the primary. */
   mirrorMaxTtl?: number;
 }
 
 /**
- * Makes the entry of an answer. Its life counts from `askedAt`, when the question was sent: the
+ * Makes the entry of an answer. Its TTL counts from `requestedAt`, when the request was sent: the
  * record may have changed at any time after that.
  */
-export function makeEntry(answer: Answer, askedAt: number, bounds: LifetimeBounds): Entry {
-  const mostMs = answer.isFromMirror ? (bounds.mirrorMaxTtl ?? Infinity) : Infinity;
-  const staleAt = askedAt + Math.min(lifetime(answer, askedAt, bounds), mostMs);
+export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds): Entry {
+  const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtl ?? Infinity) : Infinity;
+  const staleAt = requestedAt + Math.min(ttlMsOf(answer, requestedAt, bounds), maxMs);
   return {
     kind: answer.kind,
     values: answer.kind === 'found' ? answer.values : ('' as Bytes),
     message: answer.kind === 'not-found' ? (answer.message ?? '') : '',
-    cachedAt: askedAt,
+    cachedAt: requestedAt,
     staleAt,
-    deleteAt: staleAt + (isNoNews(answer) ? 0 : bounds.staleIfError),
+    deleteAt: staleAt + (isMirrorAbsence(answer) ? 0 : bounds.staleIfError),
   };
 }
 
-/** A mirror that does not know a handle may lag behind; nothing stands in for longer than it does. */
-const isNoNews = ({ kind, isFromMirror }: Answer): boolean => kind !== 'found' && isFromMirror === true;
+/** A mirror without a record may lag behind: its answer is not served stale. */
+const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
+  kind !== 'found' && isFromMirror === true;
 
 /**
- * A life of nothing: asked for together it is shared, but it is not kept. A life that was over before the
- * answer arrived is another matter: such an entry can still stand in for a failing upstream.
+ * An answer with a TTL of 0 is shared by the callers of its load, but not stored. One that expired before it
+ * arrived is stored, because it can be served stale when the upstream fails.
  */
-export function isWorthKeeping(entry: Entry, now: number): boolean {
+export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.cachedAt && entry.deleteAt > now;
 }
 
 /** Design decisions 4 and 5: the smallest TTL of the public values within bounds, or the not-found time. */
-function lifetime(answer: Answer, askedAt: number, { found, notFound }: LifetimeBounds): number {
+function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttl;
-  // Not as arguments: a record may have more values than a call can take.
+  // Math.min with all TTLs as arguments fails for a record with very many values.
   const smallest = answer.ttls.reduce<number>(
-    (least, ttl) => Math.min(least, remaining(ttl, askedAt)),
+    (least, ttl) => Math.min(least, remainingMs(ttl, requestedAt)),
     Infinity,
   );
   if (smallest <= 0) return 0;
   return Math.min(Math.max(smallest, found.minTtl), found.maxTtl);
 }
 
-/** A relative TTL counts from the load; an absolute one until its date, and a date nobody can read is over. */
-function remaining(ttl: Ttl, askedAt: number): number {
+/** A relative TTL counts from the load, an absolute one until its date; an invalid date counts as expired. */
+function remainingMs(ttl: Ttl, requestedAt: number): number {
   if (typeof ttl === 'number') return ttl * 1000;
   const until = Date.parse(ttl);
-  return Number.isNaN(until) ? 0 : until - askedAt;
+  return Number.isNaN(until) ? 0 : until - requestedAt;
 }
 
-/** What was asked so short a time before may be newer than what a mirror says now. */
+/** An entry that was loaded within the lag of a mirror may be newer than the mirror's answer. */
 export function isNewerThanMirror(
   entry: Entry,
-  askedAt: number,
-  { mirrorMaxTtl = 0 }: LifetimeBounds,
+  requestedAt: number,
+  { mirrorMaxTtl = 0 }: TtlBounds,
 ): boolean {
-  return askedAt - entry.cachedAt < mirrorMaxTtl;
+  return requestedAt - entry.cachedAt < mirrorMaxTtl;
 }
 
-/** What an entry is good for: answering, standing in for a failing upstream, or nothing. */
+/** `stale`: usable while the upstream fails or is late. `none`: unusable. */
 export type Use = 'fresh' | 'stale' | 'none';
 
 /**
@@ -85,6 +86,6 @@ export function judge(entry: Entry | undefined, now: number, trustedSince = 0): 
   return isFresh(entry, now, trustedSince) ? 'fresh' : 'stale';
 }
 
-/** Less than a tenth of the life is left: an entry that is used often enough is refreshed ahead. */
+/** Less than a tenth of the TTL is left: an entry with enough hits is refreshed ahead. */
 export const isNearEnd = ({ cachedAt, staleAt }: Times, now: number): boolean =>
   staleAt - now < (staleAt - cachedAt) / 10;

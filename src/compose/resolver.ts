@@ -96,7 +96,7 @@ export function makeResolver(
     upstream,
     failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
     // A reload may change these two keys.
-    get lifetimes() {
+    get ttlBounds() {
       return { ...parts.config.cache, mirrorMaxTtl: parts.config.upstream.mirrorMaxTtl };
     },
     get refreshAheadMinHits() {

@@ -1,4 +1,4 @@
-// Byte strings, and the big-endian layout of the Handle System's binary data.
+// Byte strings, and the reader and writers of the Handle System's binary layout (big-endian).
 
 const BEYOND_ASCII = /[\x80-\xff]/;
 
@@ -37,13 +37,13 @@ export const int32 = (value: number): Buffer => {
   return bytes;
 };
 
-/** A byte string with its length in front. */
+/** A byte string with its length as prefix. */
 export const sized = (bytes: Buffer | string): Buffer => {
   const content = typeof bytes === 'string' ? Buffer.from(bytes, 'utf8') : bytes;
   return Buffer.concat([int32(content.length), content]);
 };
 
-/** Walks through bytes; throws a RangeError when they end too early. */
+/** Reads fields one after the other; throws a RangeError when the bytes end too early. */
 export class ByteReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -89,7 +89,7 @@ export class ByteReader {
   }
 }
 
-/** What the bytes say, or undefined when they are not of that kind. */
+/** The decoded data; undefined when the bytes are not of this type. */
 export function tryDecode<T>(decode: (bytes: Buffer) => T, bytes: Buffer): T | undefined {
   try {
     return decode(bytes);

@@ -1,4 +1,4 @@
-// A handle's text: read from a raw request path, written into a path, folded for comparison.
+// Handles as text: parsed from a raw request path, written into a path, folded for comparison.
 
 /** Native protocol constant: a handle has at most this many UTF-8 bytes (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
@@ -66,14 +66,14 @@ export function foldHandle(handle: string, caseSensitive: boolean): string {
 }
 
 /**
- * What a record is kept under. A prefix alone names the record of its handle under `0.NA/` (recording
- * "resolve: prefix only"): a write by one of the names has to be seen by the other.
+ * The cache key of a record. A prefix alone is the same record as its handle under `0.NA/` (recording
+ * "resolve: prefix only"), so a write by one name invalidates the other.
  */
 export function recordKey(handle: string, caseSensitive: boolean): string {
   return foldHandle(handle.includes('/') ? handle : `0.NA/${handle}`, caseSensitive);
 }
 
-/** Upper-cases `a` to `z` and nothing else. */
+/** Upper-cases only `a` to `z`. */
 export function upperAscii(text: string): string {
   return text.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }

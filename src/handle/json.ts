@@ -1,21 +1,21 @@
-// JSON of a Handle server: parsed within bounds, written as it does (Gson without HTML escaping), and sliced.
+// The JSON of a Handle server: parsed within bounds, written in its form (Gson without HTML escaping), and sliced.
 
 /**
- * Maximum nesting. `JSON.parse` takes any depth, but `JSON.stringify`, to which it goes for `pretty` or to another
- * worker, calls itself for each level and runs out of stack somewhere beyond 5,000.
+ * Maximum nesting. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`, and for messages between
+ * workers) is recursive and overflows the stack above about 5,000 levels.
  */
 const MAX_DEPTH = 1000;
 
-/** Thrown for JSON that is nested deeper than any record. */
+/** JSON nested deeper than any record. */
 export class NestingError extends Error {
   constructor() {
     super(`JSON nested deeper than ${MAX_DEPTH} levels`);
   }
 }
 
-/** Parses JSON from elsewhere. @throws NestingError, or SyntaxError when it is not JSON */
+/** Parses untrusted JSON. @throws NestingError, or SyntaxError when it is not JSON */
 export function parseJson(json: string): unknown {
-  // Fewer brackets than levels, as in nearly all records: `indexOf` counts them twenty times as fast.
+  // Nearly all records have fewer brackets than levels; `indexOf` counts them twenty times as fast.
   const brackets = countUpTo(MAX_DEPTH + 1, json, '{') + countUpTo(MAX_DEPTH + 1, json, '[');
   if (brackets > MAX_DEPTH && isTooDeep(json)) throw new NestingError();
   return JSON.parse(json);
@@ -38,7 +38,7 @@ export function prettyJson(json: string): string {
   return asGson(JSON.stringify(JSON.parse(json), null, 2));
 }
 
-/** The elements of a JSON array, each as the text it is written with. The array must be valid JSON. */
+/** The elements of a JSON array as they are written. The array must be valid JSON. */
 export function sliceElements(json: string): string[] {
   const elements: string[] = [];
   let at = skipSpace(json, json.indexOf('[') + 1);
@@ -50,7 +50,7 @@ export function sliceElements(json: string): string[] {
   return elements;
 }
 
-/** One member of a JSON object as the text it is written with; the last one if the name repeats. */
+/** A member of a JSON object as it is written; the last one if the name repeats. */
 export function sliceMember(json: string, name: string): string | undefined {
   let found: string | undefined;
   let at = skipSpace(json, json.indexOf('{') + 1);
@@ -108,7 +108,7 @@ function isTooDeep(json: string): boolean {
   return false;
 }
 
-/** Strings are most of a record: `indexOf` looks through them many bytes at a time. */
+/** With `indexOf`, because strings are most of a record. */
 function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start + 1);
   while (end !== -1 && isEscaped(json, end)) end = json.indexOf('"', end + 1);

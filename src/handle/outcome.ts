@@ -1,4 +1,4 @@
-// What asking for a handle can lead to. Failures are not outcomes: they are thrown as ServiceError.
+// The outcome of resolving a handle upstream. Failures are thrown as ServiceError.
 import type { Bytes } from './bytes.js';
 import type { Ttl } from './value.js';
 
@@ -9,21 +9,20 @@ export interface Found {
   ttls: Ttl[];
 }
 
-/** The handle exists but shows the public nothing (HTTP 200, code 200). */
+/** The handle exists without public values (HTTP 200, code 200). */
 export interface Empty {
   kind: 'empty';
 }
 
-/** There is no such handle (code 100). A server that is itself a proxy may say why. */
+/** The handle does not exist (code 100). A server that is a proxy itself may add a message. */
 export interface NotFound {
   kind: 'not-found';
   message?: string;
 }
 
 /**
- * The server answered, but neither with a record nor with "not found": foreign prefix, referral,
- * busy. Passed on in its own form; `members` are those of its JSON without `handle`, which every
- * caller gets in the own spelling when `namesHandle`.
+ * Another response: foreign prefix, referral, busy. It is relayed; `members` are those of its JSON without `handle`,
+ * which is added in each caller's spelling when `namesHandle` is set.
  */
 export interface Refused {
   kind: 'refused';
@@ -33,10 +32,10 @@ export interface Refused {
   retryAfter?: string;
 }
 
-/** Outcomes that may be kept. */
+/** Outcomes that may be cached. */
 export type Answer = (Found | Empty | NotFound) & Source;
 
-/** A mirror may not know yet what the primary knows. */
+/** A mirror may lag behind the primary. */
 interface Source {
   isFromMirror?: true;
 }

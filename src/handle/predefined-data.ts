@@ -1,4 +1,4 @@
-// HS_ADMIN and HS_VLIST data: who may do what, as bytes and as JSON.
+// The data of HS_ADMIN, HS_VLIST and HS_PUBKEY values (RFC 3651, section 3.2), as bytes and as JSON.
 import { ByteReader, int16, int32, sized } from './bytes.js';
 import type { ValueReference } from './value.js';
 
@@ -21,11 +21,11 @@ export const RIGHT = {
 /** The data of an HS_ADMIN value; `permissions` are RIGHT bits. */
 export interface AdminData extends ValueReference {
   permissions: number;
-  /** Written before version 7.3, with two more bytes at the end. */
+  /** The layout before version 7.3, with two more bytes at the end. */
   legacy: boolean;
 }
 
-/** Reads HS_ADMIN data; throws a RangeError when the bytes are none. */
+/** @throws RangeError when the bytes are not HS_ADMIN data */
 export function decodeAdmin(bytes: Buffer): AdminData {
   const reader = new ByteReader(bytes);
   const permissions = reader.int16();
@@ -50,7 +50,7 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
   return { handle, index, permissions: bits, ...(legacy && { legacyByteLength: true }) };
 }
 
-/** Reads HS_VLIST data; throws a RangeError when the bytes are none. */
+/** @throws RangeError when the bytes are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
   const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
@@ -65,9 +65,7 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 
 interface KeyLayout {
   name: string;
-  /** Members in the order of the bytes. */
   binaryOrder: readonly string[];
-  /** Members in the order of the JSON. */
   jsonOrder: readonly string[];
 }
 
@@ -107,8 +105,8 @@ const unsigned = (bytes: Buffer): string =>
 
 /** Java writes positive numbers with a zero byte in front when the highest bit is set. */
 function signed(base64url: unknown): Buffer {
-  // `Buffer.from` allocates the `length` of an object, whatever the object says.
-  if (typeof base64url !== 'string') throw new TypeError('a number of a key that is no text');
+  // For an object, `Buffer.from` would allocate any `length` that a client sends.
+  if (typeof base64url !== 'string') throw new TypeError('a number of a key is not a string');
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.from([0]), bytes]) : bytes;
 }

@@ -17,14 +17,14 @@ interface SiteServer {
   interfaces: SiteInterface[];
 }
 
-/** A site as JSON. */
+/** A site in the JSON of the record interface. */
 export interface SiteJson {
   version: number;
   protocolVersion: string;
   serialNumber: number;
   primarySite: boolean;
   multiPrimary: boolean;
-  /** Left out when it is "by all". */
+  /** Omitted when it is "by all". */
   hashOption?: number;
   hashFilter?: string;
   attributes?: { name: string; value: string }[];
@@ -36,7 +36,7 @@ const HASH_BY_ALL = 2;
 const PRIMARY = 0x80;
 const MULTI_PRIMARY = 0x40;
 
-/** Writes a site; throws when the JSON is none. */
+/** @throws when the JSON is not a site */
 export function encodeSite(json: unknown): Buffer {
   const site = json as SiteJson;
   const [major = 0, minor = 0] = site.protocolVersion.split('.').map(Number);
@@ -59,16 +59,22 @@ const primaryMask = ({ primarySite, multiPrimary }: SiteJson): number =>
 
 function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer): Buffer {
   const key = publicKey === undefined ? Buffer.alloc(0) : keyToBytes(publicKey);
-  const doors = interfaces.map(({ query, admin, protocol, port }) =>
+  const encoded = interfaces.map(({ query, admin, protocol, port }) =>
     Buffer.concat([
       Buffer.from([(admin ? 1 : 0) | (query ? 2 : 0), PROTOCOLS.indexOf(protocol)]),
       int32(port),
     ]),
   );
-  return Buffer.concat([int32(serverId), addressToBytes(address), sized(key), int32(doors.length), ...doors]);
+  return Buffer.concat([
+    int32(serverId),
+    addressToBytes(address),
+    sized(key),
+    int32(encoded.length),
+    ...encoded,
+  ]);
 }
 
-/** Reads a site; throws a RangeError when the bytes are none. */
+/** @throws RangeError when the bytes are not a site */
 export function decodeSite(bytes: Buffer): SiteJson {
   const reader = new ByteReader(bytes);
   const version = reader.int16();

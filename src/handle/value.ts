@@ -1,18 +1,18 @@
-// One value of a record as the record interface writes it, and which values a question is about.
+// The values of a record: their JSON, who may read them, and the selection by index and type.
 import { type Bytes, toBytes, toText } from './bytes.js';
 import { upperAscii } from './handle.js';
 import { sliceElements, writeJson } from './json.js';
 
-/** `ttl` as on the wire: a number is relative seconds, a string an absolute ISO date. */
+/** `ttl` in JSON: a number is relative, in seconds; a string is an absolute ISO date. */
 export type Ttl = number | string;
 
-/** A value of a handle, as references and administrators are named. Index 0 stands for any index. */
+/** Refers to a value of a handle, as references and administrators do. Index 0 means any index. */
 export interface ValueReference {
   handle: string;
   index: number;
 }
 
-/** A value as the record interface sends it; `data` is left as it came. */
+/** A value in the JSON of the record interface; `data` is not interpreted. */
 export interface HandleValue {
   index: number;
   type: string;
@@ -23,35 +23,34 @@ export interface HandleValue {
   references?: ValueReference[];
 }
 
-/** What a caller wants of a record: the union of indexes and types, or everything when both are empty. */
+/** Selects values by index or type; all values when both lists are empty. */
 export interface Selection {
   indexes: readonly number[];
   types: readonly string[];
 }
 
-/** What a Handle server gives a value that is written without permissions, and leaves out when it reads it. */
+/** The default of a Handle server, which it omits in its JSON. */
 export const DEFAULT_PERMISSIONS = '1110';
 
-/** No server writes this (in the recordings there are four digits or none): the public is shown nothing. */
+/** For malformed permissions: hidden from the public. In the recordings there are four digits or none. */
 const UNREADABLE_PERMISSIONS = '1100';
 
 /**
- * Read and write for administrators, read and write for the public: the last four digits, of which clients
- * send more, because a server never looks at the first of four (recording "PERM5").
+ * Four digits: read and write for administrators, read and write for the public. Some clients send more digits; a
+ * server uses the last ones (recording "PERM5").
  */
 export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =>
   /^[01]*([01]{4})$/.exec(permissions)?.[1] ?? UNREADABLE_PERMISSIONS;
 
-/** True when everybody may read the value. */
+/** Whether the value is publicly readable. */
 export const isPublic = ({ permissions }: Pick<HandleValue, 'permissions'>): boolean =>
   lastFourPermissions(permissions)[2] === '1';
 
-/** True when the whole record is asked for. */
 export function selectsAll({ indexes, types }: Selection): boolean {
   return indexes.length === 0 && types.length === 0;
 }
 
-/** Makes the test that tells which values a selection is about. */
+/** The predicate for the values of a selection. */
 export function createValueFilter({
   indexes,
   types,
@@ -63,8 +62,8 @@ export function createValueFilter({
 }
 
 /**
- * A trailing period means the type itself and all its subtypes; both sides are upper-cased. A question may name
- * a thousand types, and a record may have as many values.
+ * A trailing period selects the type itself and all its subtypes; both sides are upper-cased. Sets, because a query
+ * and a record may each have a thousand types.
  */
 function createTypeTest(types: readonly string[]): (type: string) => boolean {
   const wanted = types.map(upperAscii);
@@ -79,15 +78,15 @@ function createTypeTest(types: readonly string[]): (type: string) => boolean {
   };
 }
 
-/** The public values as they were written, and their TTLs. A missing `ttl` is the server's 86400. */
+/** The public values as the server wrote them, and their TTLs; a missing `ttl` is the server's default 86400. */
 export interface PublicValues {
   values: Bytes;
   ttls: Ttl[];
 }
 
 /**
- * Keeps the publicly readable values of a `values` array, or those that `isKept`, given as text and parsed.
- * Each stays byte for byte as the server wrote it, unless it was written over several lines.
+ * Keeps the public values of a `values` array, or those that `isKept` accepts; the array is given as text and parsed.
+ * A value is copied byte for byte, unless the server wrote it over several lines.
  *
  * @throws TypeError when an element is not a handle value
  */
@@ -107,7 +106,7 @@ export function publicValues(
   return { values: toBytes(`[${kept.join(',')}]`), ttls };
 }
 
-/** The text of a record narrowed to what was asked for, or undefined when nothing matches. */
+/** The JSON of the selected values; undefined when none matches. */
 export function selectValues(values: Bytes, selection: Selection): string | undefined {
   const text = toText(values);
   if (selectsAll(selection)) return text;
@@ -122,7 +121,7 @@ function assertValue(parsed: unknown): HandleValue {
     throw new TypeError('a value without index or type');
   }
   if (value.permissions !== undefined && typeof value.permissions !== 'string') {
-    throw new TypeError('a value whose permissions are not a string');
+    throw new TypeError('a value with permissions that are not a string');
   }
   return value as HandleValue;
 }

@@ -1,9 +1,9 @@
-// Whether a write changed a record, judged by what came of it. The only place for this rule.
+// Whether a write changed a record, judged by its response or error. The only place for this rule.
 import { RESPONSE_CODE } from './response-codes.js';
 
 /**
- * `changed`: entries are invalid. `unchanged`: they are as good as before. `unknown`: the server may have carried
- * the write out, or may still do so.
+ * `changed`: entries are invalid. `unchanged`: they stay valid. `unknown`: the server may have carried out the write,
+ * or may still do so.
  */
 export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';
 
@@ -40,7 +40,7 @@ export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
-/** Error codes of a write that ended before any byte of it was sent. BAD_REQUEST: its caller left the queue. */
+/** Error codes of a write that ended before a byte was sent. BAD_REQUEST: the client left the queue. */
 const NEVER_SENT: readonly unknown[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'];
 
 function wasSent(failure: unknown): boolean {

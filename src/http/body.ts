@@ -1,24 +1,24 @@
-// Answers as the JSON a Handle server writes, property order included.
+// Response bodies in the JSON that a Handle server writes, property order included.
 import type { Entry } from '../cache/entry.js';
 import { prettyJson, writeJson } from '../handle/json.js';
 import { selectValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Format } from './query.js';
 
-/** Spelled as the recorded server (Jetty 9) spells it. */
+/** In the spelling of the recorded server (Jetty 9). */
 export const JSON_TYPE = 'application/json;charset=utf-8';
 const JSONP_TYPE = 'application/javascript;charset=utf-8';
 
-/** What an answer is made of. */
-export type Said = Pick<Entry, 'kind' | 'values' | 'message'>;
+/** The parts of an entry that the body shows. */
+export type RecordContent = Pick<Entry, 'kind' | 'values' | 'message'>;
 
 export interface Body {
   status: number;
   json: string;
 }
 
-/** Answers a question from an entry. `handle` is echoed as this caller spelled it. */
-export function bodyOfEntry(entry: Said, handle: string, selection: Selection): Body {
+/** The body for a query, from an entry. `handle` is echoed as this caller spelled it. */
+export function bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Body {
   if (entry.kind === 'not-found') {
     return {
       status: 404,
@@ -36,7 +36,7 @@ export function bodyOfEntry(entry: Said, handle: string, selection: Selection): 
   return { status: 200, json };
 }
 
-/** On everything but success the handle comes last (api: envelope order), or not at all. */
+/** Unless the request succeeded, the handle comes last (api: envelope order), or is missing. */
 export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
   return writeJson(handle === undefined ? members : { ...members, handle });
 }
@@ -48,4 +48,4 @@ export function render(json: string, { pretty, callback }: Format): { contentTyp
   return { contentType: JSONP_TYPE, bytes: Buffer.from(`${callback}(${text});`) };
 }
 
-const messageOf = ({ message }: Said): { message?: string } => (message === '' ? {} : { message });
+const messageOf = ({ message }: RecordContent): { message?: string } => (message === '' ? {} : { message });

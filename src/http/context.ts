@@ -1,4 +1,4 @@
-// The context of one request, kept in `res.locals`: it never outlives the request.
+// The context of one request in `res.locals`. It never outlives the request.
 import type { ServerResponse } from 'node:http';
 import type { Format } from './query.js';
 import type { Target } from './target.js';
@@ -12,23 +12,23 @@ export interface RequestContext {
   family: 'record' | 'v2' | 'redirect';
   target: Target;
   format: Format;
-  /** The decoded handle, once it is known. */
+  /** The decoded handle; undefined until it is parsed. */
   handle?: string;
   result: Result;
 }
 
-/** The context that read.ts or the first step of the pipeline put there. */
+/** The context that read.ts or the first step of the pipeline has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
-/** Express puts an empty one there. */
+/** Express sets an empty one. */
 export const hasContext = (res: ServerResponse): boolean => {
   const context: Partial<RequestContext> = contextOf(res);
   return context.target !== undefined;
 };
 
-/** To be called before Express sees the response: it keeps what is there. */
+/** Call it before Express handles the request, which keeps an existing context. */
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }

@@ -8,35 +8,35 @@ const EXPOSE_HEADERS = 'Access-Control-Expose-Headers';
 // Recording "OPTIONS preflight GET".
 const METHODS = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE'];
 const HEADERS = ['X-Requested-With', 'Authorization', 'Origin', 'Accept', 'Content-Type'];
-/** A Handle server knows none; named only where they are asked for, so that other answers stay as it gives them. */
+/** A Handle server allows none of these. They are listed on request only, so that other preflights stay as recorded. */
 const CONDITIONS = ['If-Match', 'If-None-Match'];
 const MAX_AGE_SECONDS = 86_400;
 
-/** Response headers that scripts may read unasked (Fetch standard), and those of CORS itself. */
+/** Response headers that scripts may read without permission (Fetch standard), and those of CORS itself. */
 const NOT_EXPOSED =
   /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
 
-/** Echoes any Origin; credentials are never allowed, so nothing of a browser's own is at risk. */
+/** Allows any Origin, and never credentials: a page gets only what any client could read. */
 export function cors(req: Request, res: Response, next: NextFunction): void {
   const { origin } = req.headers;
   if (origin !== undefined) res.setHeader(ALLOW_ORIGIN, origin);
   next();
 }
 
-/** Lets scripts read the headers that a reply carries. To be called when all are set. */
+/** Lets scripts read the headers of the response. Call it when all of them are set. */
 export function exposeHeaders(res: Response): void {
   if (!res.hasHeader(ALLOW_ORIGIN)) return;
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
 
-/** The headers of a reply, names and values, with what both functions above would add to them. */
+/** The headers of a reply, names and values, with those that the two functions above would add. */
 export function withCors(headers: string[], origin: string | undefined): string[] {
   if (origin === undefined) return headers;
   const names = headers.filter((_, at) => at % 2 === 0);
   return [ALLOW_ORIGIN, origin, ...headers, EXPOSE_HEADERS, exposedOf(names)];
 }
 
-/** The same for a prepared answer. */
+/** The same for a prepared response. */
 export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   const names = (lines.match(/^[^:\r\n]+/gm) ?? []).join();
   let exposed = exposedByNames.get(names);
@@ -47,7 +47,7 @@ export function linesWithCors(lines: HeaderLines, origin: string): HeaderLines {
   return (linesOf([ALLOW_ORIGIN, origin]) + lines + exposed) as HeaderLines;
 }
 
-/** Prepared answers have few sets of headers. */
+/** Prepared responses have few sets of headers. */
 const exposedByNames = new Map<string, HeaderLines>();
 
 function exposedOf(names: readonly string[]): string {
@@ -62,14 +62,14 @@ function exposedOf(names: readonly string[]): string {
   return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
-/** OPTIONS: what may be asked, or a preflight. */
+/** OPTIONS: a preflight, or the allowed methods. */
 export function answerOptions(req: Request, res: Response): void {
   if (isPreflight(req)) {
-    const asked = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
+    const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
     answerPreflight(
       req,
       res,
-      CONDITIONS.filter((name) => asked.includes(name.toLowerCase())),
+      CONDITIONS.filter((name) => requested.includes(name.toLowerCase())),
     );
     return;
   }
@@ -80,15 +80,15 @@ export function answerOptions(req: Request, res: Response): void {
 export const isPreflight = ({ headers }: Request): boolean =>
   headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 
-/** One that asks for something not allowed gets 200 without any CORS header. `more` headers are allowed too. */
+/** A preflight for something that is not allowed gets 200 without CORS headers. `more`: further allowed headers. */
 export function answerPreflight(req: Request, res: Response, more: readonly string[] = []): void {
   const method = req.headers['access-control-request-method'] ?? '';
   const allowed = [...HEADERS, ...more];
-  const asked = (req.headers['access-control-request-headers'] ?? '')
+  const requested = (req.headers['access-control-request-headers'] ?? '')
     .split(',')
     .map((name) => name.trim().toLowerCase());
   const known = new Set(['', ...allowed.map((name) => name.toLowerCase())]);
-  if (METHODS.includes(method) && asked.every((name) => known.has(name))) {
+  if (METHODS.includes(method) && requested.every((name) => known.has(name))) {
     res.setHeader('Access-Control-Max-Age', String(MAX_AGE_SECONDS));
     res.setHeader('Access-Control-Allow-Methods', METHODS.join(','));
     res.setHeader('Access-Control-Allow-Headers', allowed.join(','));

@@ -5,7 +5,7 @@ import { bodyOfMembers } from './body.js';
 import { contextOf, hasContext } from './context.js';
 import { type Reply, sendReply } from './reply.js';
 
-/** Reports errors that are no `ServiceError`: bugs, not failures of the upstream or of the caller. */
+/** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown) => void;
 
 /**
@@ -31,7 +31,7 @@ export function renderError(failure: ServiceError, handle: string | undefined): 
 const optional = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };
 
-/** What is no `ServiceError` is reported and becomes INTERNAL. */
+/** Reports an unexpected error and turns it into INTERNAL. */
 export function asServiceError(error: unknown, onUnexpected: ReportUnexpected): ServiceError {
   if (error instanceof ServiceError) return error;
   onUnexpected(error);

@@ -4,7 +4,7 @@ export interface FastHeaders {
   acceptEncoding: string | undefined;
   ifNoneMatch: string | undefined;
   origin: string | undefined;
-  /** The response is for this caller alone. */
+  /** The response must not be shared. */
   hasCredentials: boolean;
   /** The request has passed this proxy before: our own name is in `Via` (RFC 9110 §7.6.3). */
   isLoop: boolean;
@@ -30,7 +30,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     const field = FIELDS.get(name);
     if (field === undefined) return;
     const before = found[field];
-    // As Node joins them in `req.headers`.
+    // Joined as Node does in `req.headers`.
     found[field] = before === undefined ? value : `${before}, ${value}`;
   }
 
@@ -55,7 +55,7 @@ const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin'>([
   ['origin', 'origin'],
 ]);
 
-/** By length: 1 where a name that is read has it. */
+/** By length: 1 for the length of a name that is read. */
 const NAME_LENGTHS: readonly number[] = Array.from({ length: 64 }, (_, length) =>
   ['via', 'authorization', ...FIELDS.keys()].some((name) => name.length === length) ? 1 : 0,
 );

@@ -4,20 +4,20 @@ import { ServiceError } from '../errors.js';
 import { JSON_TYPE } from './body.js';
 import { renderError } from './error-reply.js';
 
-/** A promise that it returns is part of the request. */
+/** The guard also handles the rejection of a returned promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 /** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */
 type FailingListener = (...given: [...Parameters<Listener>, fail: (error: unknown) => void]) => unknown;
 
-/** Without it Node ends the process: for an exception in a listener, and for a rejection that is not handled. */
+/** Without it an exception in a listener or an unhandled rejection ends the process. */
 export function guard(listener: FailingListener, onUnexpected: (error: unknown) => void): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
-      // A ServiceError was reported where it was made from something unexpected.
+      // A ServiceError was reported where it was created.
       if (!(error instanceof ServiceError)) onUnexpected(error);
       if (!res.headersSent) sendInternalError(res);
-      // Half a response must not be taken for a whole one.
+      // A truncated response must not look complete.
       else if (!res.writableEnded) res.destroy();
     };
     try {

@@ -2,16 +2,16 @@
 import { ServiceError } from '../errors.js';
 import type { Selection } from '../handle/value.js';
 
-/** How the JSON is to be written. */
+/** The form of the JSON. */
 export interface Format {
   pretty: boolean;
-  /** Name of the JSONP function, cleaned; may be empty. */
+  /** Name of the JSONP function, sanitised; may be empty. */
   callback?: string;
 }
 
-export interface Question extends Selection {
+export interface RecordQuery extends Selection {
   authoritative: boolean;
-  /** False only when the caller asked for values the public may not read. */
+  /** False only when private values are requested. */
   publicOnly: boolean;
 }
 
@@ -27,12 +27,12 @@ export function readFormat(parameters: URLSearchParams): Format {
 }
 
 /**
- * Reads what is asked. `cert` and `doNotRefer` are accepted and change nothing that JSON shows
+ * Reads the query of a record. `cert` and `doNotRefer` are accepted without effect on the JSON
  * (recordings "cert=true", "doNotRefer=true"); unknown parameters are ignored.
  *
  * @throws ServiceError BAD_PARAMETER for an index that is not an integer
  */
-export function readQuestion(parameters: URLSearchParams): Question {
+export function readRecordQuery(parameters: URLSearchParams): RecordQuery {
   const publicOnly = parameters.get('publicOnly');
   return {
     indexes: parameters.getAll('index').map(readIndex),

@@ -7,11 +7,11 @@ export type HeaderLines = string & { readonly __lines: unique symbol };
 export interface RawResponse {
   status: number;
   lines: HeaderLines;
-  /** One character a byte; empty where no body is sent. */
+  /** One character per byte; empty when no body is sent. */
   body: string;
 }
 
-/** Names and values as lines. @throws TypeError for what cannot stand in a header, as `setHeader` does */
+/** Names and values as lines. @throws TypeError for an invalid name or value, as `setHeader` does */
 export function linesOf(headers: readonly string[]): HeaderLines {
   let lines = '';
   for (let at = 0; at < headers.length; at += 2) {
@@ -69,8 +69,8 @@ function headersOf(lines: HeaderLines): string[] {
 }
 
 /**
- * The text Node wrote after our lines, with the empty line; undefined when it is not known, or when Node closes the
- * connection although it was to be kept, as with a 304 in HTTP/1.0.
+ * The text that Node added after our lines, up to the empty line; undefined when it is unknown, or when Node closes a
+ * connection that should stay open, as with a 304 in HTTP/1.0.
  */
 function addedByNode(res: ServerResponse, { status, lines }: RawResponse): string | undefined {
   const { _header: head } = res as unknown as WithHead;

@@ -1,4 +1,4 @@
-// A reply in the representation a caller gets: ETag and 304, gzip, and the order of its headers.
+// A reply to one caller: its representation, 304 by ETag, and the order of its headers.
 import type { Request, Response } from 'express';
 import { render } from './body.js';
 import { contextOf } from './context.js';
@@ -19,7 +19,7 @@ export interface ReplyForm {
   gzipMinBytes: number;
 }
 
-/** A promise only where the body is compressed. */
+/** A promise only when the body is compressed. */
 export function representReply(
   { status, json }: Reply,
   { format, ...form }: ReplyForm,
@@ -27,10 +27,10 @@ export function representReply(
   return represent({ ...render(json, format), hasEtag: status === 200 }, form);
 }
 
-/** What is sent to one caller. */
+/** The response to one caller. */
 export interface OutgoingReply {
   status: number;
-  /** Names and values by turns. */
+  /** Names and values alternately. */
   headers: string[];
   /** Undefined in a 304. */
   body: Buffer | undefined;
@@ -44,7 +44,7 @@ export function outgoing(reply: Reply, made: Representation, ifNoneMatch: string
   return { status: reply.status, headers: headers.concat(made.ofBody), body: made.body };
 }
 
-/** Sends JSON from an Express route in the form its caller asked for, and returns the representation. */
+/** Sends JSON from an Express route in the requested form, and returns the representation. */
 export async function sendReply(
   req: Request,
   res: Response,

@@ -1,4 +1,4 @@
-// Which representation a caller gets: its ETag, and whether it is compressed.
+// The representation of a response for one caller: identity or gzip, with its ETag.
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -6,15 +6,14 @@ import { VARY } from './cache-headers.js';
 
 export type Encoding = 'identity' | 'gzip';
 
-/** The bytes of an answer in one encoding, and the headers that belong to them as names and values. */
+/** A response body in one encoding, and its headers as names and values. */
 export interface Representation {
   encoding: Encoding;
-  /** False when the answer is too short to be compressed for anybody. */
+  /** False when the body is too short for compression. */
   isWorthGzip: boolean;
-  /** Encoded as `encoding` says. */
   body: Buffer;
   etag: string | undefined;
-  /** Vary and ETag, which a 304 carries too (RFC 9110 §15.4.5). */
+  /** Vary and ETag, which a 304 has too (RFC 9110 §15.4.5). */
   common: string[];
   /** Content-Encoding, Content-Type and Content-Length. */
   ofBody: string[];
@@ -23,11 +22,11 @@ export interface Representation {
 export interface Content {
   bytes: Buffer;
   contentType: string;
-  /** Only a complete answer can be revalidated. */
+  /** Whether the response can be revalidated. */
   hasEtag: boolean;
 }
 
-/** Makes the representation a caller with this Accept-Encoding gets: a promise only where it is compressed. */
+/** The representation for this Accept-Encoding; a promise only when it is compressed. */
 export function represent(
   content: Content,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
@@ -74,20 +73,20 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
-/** Few spellings of Accept-Encoding are in use; each is read once. */
-const verdicts = new Map<string, boolean>();
-const MAX_VERDICTS = 1000;
+/** Clients use few values of Accept-Encoding; each is parsed once. */
+const decisions = new Map<string, boolean>();
+const MAX_DECISIONS = 1000;
 
-/** True when gzip is accepted, and not less than no encoding at all (RFC 9110 §12.5.3). */
+/** True when gzip is accepted with at least the weight of identity (RFC 9110 §12.5.3). */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
-  let verdict = verdicts.get(acceptEncoding);
-  if (verdict === undefined) {
-    verdict = prefersGzip(acceptEncoding);
-    if (verdicts.size >= MAX_VERDICTS) verdicts.clear();
-    verdicts.set(acceptEncoding, verdict);
+  let decision = decisions.get(acceptEncoding);
+  if (decision === undefined) {
+    decision = prefersGzip(acceptEncoding);
+    if (decisions.size >= MAX_DECISIONS) decisions.clear();
+    decisions.set(acceptEncoding, decision);
   }
-  return verdict;
+  return decision;
 }
 
 function prefersGzip(acceptEncoding: string): boolean {

@@ -1,4 +1,4 @@
-// The only reader of request bodies: each as a whole, within a limit of its own and one for all, and as JSON.
+// Request bodies: read whole within a limit per body and one for all bodies, decompressed, parsed as JSON.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -13,7 +13,7 @@ export interface RequestBodyDeps {
 /**
  * Receives the body and passes it to `work`; its memory counts until the work is done.
  *
- * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST when it breaks off
+ * @throws ServiceError BODY_TOO_LARGE, OVERLOADED, or BAD_REQUEST when the body is incomplete
  */
 export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise<T>) => Promise<T>;
 
@@ -76,7 +76,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
     const refuse = (failure: ServiceError): void => {
       stop();
       budget.free(size);
-      // The rest is read and dropped, so that it is not taken for the next request.
+      // The rest is read and dropped, so that it is not parsed as the next request.
       req.resume();
       reject(failure);
     };

@@ -1,4 +1,4 @@
-// The raw request target, taken apart without decoding: paths are bytes (design decision 13).
+// Splits the raw request target without decoding it: paths are bytes (design decision 13).
 import { ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 
@@ -11,7 +11,7 @@ export interface Target {
 
 /**
  * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses its origin. The name of
- * an interface is lower-cased here and nowhere else, so that all that is done for it is done in any case.
+ * an interface is lower-cased only here, so that every later step may compare it exactly.
  */
 export function readTarget(rawTarget: string): Target {
   const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(/^https?:\/\/[^/?]*/i, '');
@@ -20,7 +20,7 @@ export function readTarget(rawTarget: string): Target {
   return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
 
-/** What stands in a request line that is not sent to a proxy (RFC 9112 §3.2.1). */
+/** The origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
 
 const INTERFACE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
@@ -35,7 +35,7 @@ export function rawHandleOf(path: string): string | undefined {
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
 }
 
-/** @throws ServiceError when the raw path is no handle */
+/** @throws ServiceError when the path is not a valid handle */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
   if (parsed.ok) return parsed.handle;

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
 import { selectValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { Said } from '../http/body.js';
+import type { RecordContent } from '../http/body.js';
 import { evaluatePreconditions, isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
 import { type RecordClient, type RecordRead, readVisible } from '../upstream/record-client.js';
@@ -83,7 +83,7 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
 }
 
 /** Values selected by index exist when one of them does; a record exists without values, too. */
-const hasSelected = ({ kind, values }: Said, selection: Selection): boolean =>
+const hasSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
   selection.indexes.length === 0 || (kind === 'found' && selectValues(values, selection) !== undefined);
 
 /** @throws ServiceError CONDITION_FAILED; BAD_REQUEST for a header that is not a list of tags */

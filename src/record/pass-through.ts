@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
-import { readParameters, readQuestion } from '../http/query.js';
+import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
@@ -42,6 +42,6 @@ const isRecord = (
 
 function etagFor(body: Buffer, { handle = '', target, format }: RequestContext): string | undefined {
   const record = parseRecord(body.toString());
-  const selection = readQuestion(readParameters(target.query));
+  const selection = readRecordQuery(readParameters(target.query));
   return record && recordEtag(record, { handle, selection, format });
 }

@@ -1,4 +1,4 @@
-// The order of the steps a request takes. The order is important, and this is its only place.
+// The Express pipeline: the middleware and routes of a request, in the order in which they must run.
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -34,7 +34,7 @@ export interface PipelineDeps {
   openApi: RequestHandler;
   /** ePIC v2, where it is turned on. */
   v2?: { route: RequestHandler; errorReply: ErrorRequestHandler };
-  /** Proxies whose `X-Forwarded-…` headers are believed, as Express writes them. */
+  /** Trusted proxies, in the syntax of Express. */
   trustedProxies: readonly string[];
 }
 
@@ -43,7 +43,7 @@ const NAMED_HANDLE = /^\/api\/handles\/[^?]/;
 const OTHER_ENDPOINTS = /^\/api\/(?:handles|sessions|site|prefixes|verifications)(?:\/|$)/;
 const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
 
-/** What a browser asks for: all but the API, however its name is written, and the reverse look-up. */
+/** Paths for browsers: all but the API, in any case, and the reverse look-up. */
 const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
 /** No handle: those have a slash between prefix and suffix. */
 const OPENAPI = /^\/openapi(?:\.json)?$/;
@@ -57,26 +57,26 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.set('trust proxy', deps.trustedProxies);
   app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
-  app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route looks at the request
+  app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions); // answered here: the same for every path
-  app.get(HANDLES, parseHandle, deps.passThrough); // GET and HEAD that read.ts leaves: nothing here is kept
-  app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without asking the upstream
+  app.get(HANDLES, parseHandle, deps.passThrough); // GET and HEAD that read.ts leaves: never cached
+  app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without the upstream
   app.put(NAMED_HANDLE, deps.writeRoute);
   app.delete(NAMED_HANDLE, deps.writeRoute);
   app.post(NAMED_HANDLE, parseHandle, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
-  app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: nothing here is ever kept
+  app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: never cached
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
-  app.use(refuseUnknownEndpoint); // whatever is left
+  app.use(refuseUnknownEndpoint); // the rest
   if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
   if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
   app.use(createErrorReply(deps)); // the one place for failures, so the last
   return app;
 }
 
-/** Sets the context, and has each request logged. */
+/** Sets the context, and logs each request. */
 function createBeginning(requestLog: RequestLog): RequestHandler {
   return function begin(req: Request, res: Response, next: NextFunction): void {
     const target = readTarget(req.url);

@@ -17,14 +17,14 @@ export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  /** A fresh entry in memory at once; everything else is a promise. */
+  /** Synchronous for a fresh entry in memory. */
   lookUp: (handle: string, options: { authoritative: boolean }) => FromEntry | Promise<Resolution>;
   onAnsweredHit: (answered: AnsweredHit) => void;
   requestLog: RequestLog;
   onUnexpected: ReportUnexpected;
 }
 
-/** False when Express has to answer: nothing was done to the request then. A promise is a part of the request. */
+/** False when Express must handle the request, which is untouched then. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest {
@@ -41,7 +41,7 @@ interface Rendered {
   resolution: Resolution;
   result: Result;
   reply: Reply;
-  /** A promise where it is compressed. */
+  /** A promise when it is compressed. */
   made: Representation | Promise<Representation>;
 }
 
@@ -74,7 +74,7 @@ export function createRead(deps: ReadDeps): Read {
   }
 
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
-    const found = lookUp(request.handle, request.question);
+    const found = lookUp(request.handle, request.query);
     if (found instanceof Promise) {
       const rendered = found.then((resolution) => render(call, request, resolution));
       return sendReply(call, request, rendered);
@@ -82,7 +82,7 @@ export function createRead(deps: ReadDeps): Read {
     const rendered = render(call, request, found);
     const { handle, reply, made } = rendered;
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
-    // What has to be compressed first is not answered at once.
+    // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
     if (prepared !== undefined && sendHit(call.res, prepared, { ...call, now: deps.now() })) return true;
     return sendReply(call, request, rendered);
@@ -115,8 +115,8 @@ function createRender(deps: ReadDeps): Render {
   return function render({ headers: { acceptEncoding } }, request, resolution) {
     const reply = renderResolution(resolution, request, deps);
     const made = representReply(reply, { format: request.format, acceptEncoding, gzipMinBytes });
-    const { handle, question } = request;
-    return { handle, resolution, result: resultOf(resolution, question), reply, made };
+    const { handle, query } = request;
+    return { handle, resolution, result: resultOf(resolution, query), reply, made };
   };
 }
 
@@ -126,7 +126,7 @@ type SendReply = (
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;
 
-/** Replies that are logged one by one: all but the hits that are answered at once. */
+/** Replies with a log line of their own: all but synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
   const sendMade = createSendMade();
   const { requestLog, onUnexpected, onStale, responses } = deps;

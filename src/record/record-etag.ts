@@ -3,12 +3,12 @@ import type { Bytes } from '../handle/bytes.js';
 import { extractObject, parseJson, sliceMember } from '../handle/json.js';
 import { publicValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type Said, bodyOfEntry, render } from '../http/body.js';
+import { type RecordContent, bodyOfEntry, render } from '../http/body.js';
 import type { Format } from '../http/query.js';
 import { etagOf } from '../http/representation.js';
 
 /** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
-export function parseRecord(body: string): Said | undefined {
+export function parseRecord(body: string): RecordContent | undefined {
   const json = extractObject(body);
   try {
     const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
@@ -30,7 +30,7 @@ interface RecordForm {
 }
 
 /** The tag of the record in this form, before it is compressed. */
-export function recordEtag(record: Said, { handle, selection, format }: RecordForm): string {
+export function recordEtag(record: RecordContent, { handle, selection, format }: RecordForm): string {
   const { json } = bodyOfEntry(record, handle, selection);
   return etagOf(render(json, format).bytes, 'identity');
 }

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { bodyOfEntry, bodyOfMembers } from '../http/body.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
-import type { Question } from '../http/query.js';
+import type { RecordQuery } from '../http/query.js';
 import { type Reply, sendReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
@@ -18,20 +18,20 @@ export interface RecordReplyDeps {
   now: () => number;
 }
 
-export interface RecordQuestion {
+export interface HandleQuery {
   handle: string;
-  question: Question;
+  query: RecordQuery;
 }
 
 export function renderResolution(
   resolution: Resolution,
-  { handle, question }: RecordQuestion,
+  { handle, query }: HandleQuery,
   { clientMaxAgeMs, now }: Pick<RecordReplyDeps, 'clientMaxAgeMs' | 'now'>,
 ): Reply {
   if (resolution.kind === 'entry') {
-    const { authoritative } = question;
+    const { authoritative } = query;
     const headers = cacheHeaders({ resolution, authoritative, now: now(), clientMaxAgeMs });
-    return { ...bodyOfEntry(resolution.entry, handle, question), headers };
+    return { ...bodyOfEntry(resolution.entry, handle, query), headers };
   }
   const { status, members, namesHandle, retryAfter } = resolution.refused;
   return {
@@ -44,7 +44,10 @@ export function renderResolution(
   };
 }
 
-export function resultOf(resolution: Resolution, { authoritative }: Pick<Question, 'authoritative'>): Result {
+export function resultOf(
+  resolution: Resolution,
+  { authoritative }: Pick<RecordQuery, 'authoritative'>,
+): Result {
   if (resolution.kind === 'refused') return 'refused';
   if (authoritative) return 'authoritative';
   if (resolution.stale !== undefined) return 'stale';
@@ -80,12 +83,12 @@ export interface RecordRouteDeps extends RecordReplyDeps {
 export async function answerRecord(
   req: Request,
   res: Response,
-  { deps, handle, question }: RecordQuestion & { deps: RecordRouteDeps },
+  { deps, handle, query }: HandleQuery & { deps: RecordRouteDeps },
 ): Promise<void> {
-  const resolution = await deps.resolve(handle, question);
-  const result = resultOf(resolution, question);
+  const resolution = await deps.resolve(handle, query);
+  const result = resultOf(resolution, query);
   contextOf(res).result = result;
-  const reply = renderResolution(resolution, { handle, question }, deps);
+  const reply = renderResolution(resolution, { handle, query }, deps);
   const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes });
   reportReply({ resolution, result, target: req.url, handle, status: reply.status, made }, deps);
 }

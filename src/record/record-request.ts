@@ -1,6 +1,6 @@
 // An anonymous read of the record interface, parsed once from the raw request target.
 import { ServiceError } from '../errors.js';
-import { type Format, type Question, readFormat, readParameters, readQuestion } from '../http/query.js';
+import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
 import { type Target, rawHandleOf, readHandle, readTarget } from '../http/target.js';
 
 interface ParsedRequest {
@@ -10,7 +10,7 @@ interface ParsedRequest {
 
 export interface ValidRequest extends ParsedRequest {
   handle: string;
-  question: Question;
+  query: RecordQuery;
 }
 
 /** The handle is undefined where the path names none, and where the request is refused whatever it names. */
@@ -37,8 +37,8 @@ export function parseRecordRequest(
   let handle: string | undefined;
   try {
     handle = readHandle(rawHandle);
-    const question = readQuestion(parameters);
-    return question.publicOnly ? { ...parsed, handle, question } : undefined;
+    const query = readRecordQuery(parameters);
+    return query.publicOnly ? { ...parsed, handle, query } : undefined;
   } catch (failure) {
     if (failure instanceof ServiceError) return { ...parsed, handle, failure };
     throw failure;

@@ -17,11 +17,11 @@ export interface Hit {
 
 /** One representation, ready to be sent. */
 export interface PreparedVariant {
-  /** The body, one character a byte: Node sends it together with the headers in one write. */
+  /** The body, one character per byte: Node sends it together with the headers in one write. */
   body: string;
-  /** Vary and ETag, which a 304 carries too; then what describes the body: its encoding, type and length. */
+  /** Vary and ETag, which a 304 has too; then encoding, type and length of the body. */
   head: HeaderLines;
-  /** Length of the part of the head that a 304 carries. */
+  /** Length of the part of the head that a 304 has. */
   commonLength: number;
   etag: string | undefined;
 }
@@ -36,8 +36,8 @@ export interface AnsweredHit {
 }
 
 /**
- * It is itself what is reported of a GET that gets the whole response: with many responses in memory each further
- * object is one more cache line to fetch.
+ * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
+ * more CPU cache line to fetch.
  */
 export interface PreparedResponse extends AnsweredHit, EntryPin, Times {
   key: string;
@@ -45,12 +45,12 @@ export interface PreparedResponse extends AnsweredHit, EntryPin, Times {
   gzip: PreparedVariant | undefined;
   /** False when the body is too short to be compressed. */
   isWorthGzip: boolean;
-  /** The resolver was asked once since the end of the entry's life is near, and may have begun to refresh it. */
+  /** The resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;
 }
 
 export interface ResponseCacheDeps {
-  /** No entries: nothing is kept. */
+  /** `maxEntries` 0 turns the cache off. */
   bounds: { maxEntries: number; maxBytes: number };
   memory: PinnedEntries;
   keyOf: (handle: string) => string;
@@ -59,8 +59,8 @@ export interface ResponseCacheDeps {
 }
 
 /**
- * Two generations: what is not used while the young one fills up is dropped with the old one. A look-up costs one
- * Map look-up and keeps no list in order, as an LRU would.
+ * Two generations: a response that is not used while the young generation fills up is dropped with the old one. A
+ * look-up is one Map look-up, without the list of an LRU.
  */
 export class ResponseCache {
   readonly #deps: ResponseCacheDeps;
@@ -77,7 +77,7 @@ export class ResponseCache {
     const prepared = this.#get(target);
     if (prepared === undefined) return undefined;
     const { memory, trustedSince } = this.#deps;
-    // An entry that was invalidated, fenced, replaced or distrusted is no longer the one that memory would give.
+    // False when the entry was invalidated, replaced or distrusted.
     if (!memory.touchIfCurrent(prepared.key, prepared)) {
       this.#young.delete(target);
       this.#old.delete(target);
@@ -89,7 +89,7 @@ export class ResponseCache {
     return undefined;
   }
 
-  /** Prepares the response to a hit; undefined when memory holds another entry meanwhile, or none. */
+  /** Prepares the response to a hit; undefined when memory no longer holds its entry. */
   prepare(hit: Hit): PreparedResponse | undefined {
     const key = this.#deps.keyOf(hit.handle);
     const pin = this.#deps.memory.pin(key, hit.entry);

@@ -8,7 +8,7 @@ import { type Reply, outgoing } from '../http/reply.js';
 import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
 import type { PreparedResponse, PreparedVariant } from './response-cache.js';
 
-/** The request a response is sent to. */
+/** The parts of a request that decide the form of its response. */
 export interface Recipient {
   method: string;
   headers: FastHeaders;

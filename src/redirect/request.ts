@@ -1,5 +1,5 @@
 // Reads a redirect request: the handle in its path and its query parameters, as HDLProxy reads them.
-import type { Question } from '../http/query.js';
+import type { RecordQuery } from '../http/query.js';
 
 /** Resolvers whose URL may stand before a handle. */
 const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
@@ -19,7 +19,7 @@ export function handleInUrl(path: string): string {
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
 }
 
-export interface RedirectQuery extends Question {
+export interface RedirectQuery extends RecordQuery {
   /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */
   show: 'redirect' | 'page' | 'locations' | 'api';
   followAliases: boolean;

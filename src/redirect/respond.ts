@@ -48,7 +48,7 @@ export async function respondToHandle(
   contextOf(res).handle = handle;
   const query = readRedirectQuery(parameters);
   if (query.show === 'api') {
-    await answerRecord(req, res, { handle, question: query, deps });
+    await answerRecord(req, res, { handle, query: query, deps });
     return;
   }
   const first = { handle, resolution: await deps.resolve(handle, query) };

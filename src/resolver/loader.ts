@@ -1,10 +1,10 @@
 // One load: reads the shared tier, then the upstream, and stores the outcome.
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
-  type LifetimeBounds,
+  type TtlBounds,
   type Use,
   isNewerThanMirror,
-  isWorthKeeping,
+  isStorable,
   judge,
   makeEntry,
 } from '../cache/policy.js';
@@ -23,21 +23,21 @@ export interface LoaderDeps<Ticket> {
   };
   /** Keys whose last load failed: a stale entry is served without another load (RFC 8767 §5, failure recheck). */
   failures: ExpiringMap<true>;
-  lifetimes: LifetimeBounds;
+  ttlBounds: TtlBounds;
   now: () => number;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
 }
 
-/** A load under way. */
+/** A load in flight. */
 export interface EntryLoad {
   startedAt: number;
-  /** The entry of the shared tier, which may stand in for the answer. */
-  standIn: Promise<Entry | undefined>;
+  /** The entry of the shared tier, which may be served stale. */
+  sharedEntry: Promise<Entry | undefined>;
   answer: Promise<Resolution>;
 }
 
-export interface Task {
+export interface LoadTask {
   key: string;
   handle: string;
   authoritative: boolean;
@@ -52,22 +52,21 @@ export class Loader<Ticket> {
     this.#deps = deps;
   }
 
-  start(task: Task): EntryLoad {
+  start(task: LoadTask): EntryLoad {
     const found = Promise.resolve(this.#deps.store.get(task.key));
     const answer = found.then(
       (kept) => this.#answerFromEntry(task, kept.entry) ?? this.#loadFromUpstream(task, kept),
     );
     // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
     answer.catch(() => undefined);
-    return { startedAt: this.#deps.now(), standIn: found.then(({ entry }) => entry), answer };
+    return { startedAt: this.#deps.now(), sharedEntry: found.then(({ entry }) => entry), answer };
   }
 
-  /** What an entry may be used for now. */
   use(entry: Entry | undefined): Use {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
-  #answerFromEntry(task: Task, entry: Entry | undefined): Resolution | undefined {
+  #answerFromEntry(task: LoadTask, entry: Entry | undefined): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
     const use = this.use(entry);
     if (use === 'fresh' && entry.cachedAt > task.newerThan) {
@@ -79,15 +78,15 @@ export class Loader<Ticket> {
     return undefined;
   }
 
-  async #loadFromUpstream(task: Task, kept: Lookup<Ticket>): Promise<Resolution> {
+  async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
     const requestedAt = this.#deps.now();
     const outcome = await this.#outcomeOf(task);
-    if (outcome.isFromMirror && kept.entry && this.#isBetter(kept.entry, requestedAt)) {
+    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(kept.entry, requestedAt)) {
       this.#deps.failures.set(task.key, true);
       return { kind: 'entry', entry: kept.entry, from: 'memory', collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, requestedAt, this.#deps.lifetimes);
+    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBounds);
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
@@ -98,11 +97,11 @@ export class Loader<Ticket> {
   }
 
   /** Whether an entry is newer than the answer of a mirror. */
-  #isBetter(entry: Entry, requestedAt: number): boolean {
-    return this.use(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.lifetimes);
+  #isNewerThanMirror(entry: Entry, requestedAt: number): boolean {
+    return this.use(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBounds);
   }
 
-  async #outcomeOf({ key, handle, authoritative }: Task): Promise<Outcome> {
+  async #outcomeOf({ key, handle, authoritative }: LoadTask): Promise<Outcome> {
     try {
       const outcome = await this.#deps.upstream.resolve({ handle, authoritative });
       this.#deps.failures.delete(key);
@@ -114,11 +113,11 @@ export class Loader<Ticket> {
   }
 
   /** An authoritative "not found" evicts (HDLProxy serves the deleted record again); so does a TTL of 0. */
-  #isKept({ authoritative }: Task, entry: Entry): boolean {
-    return isWorthKeeping(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
+  #isKept({ authoritative }: LoadTask, entry: Entry): boolean {
+    return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  async #store({ key, authoritative }: Task, entry: Entry, ticket: Ticket): Promise<void> {
+  async #store({ key, authoritative }: LoadTask, entry: Entry, ticket: Ticket): Promise<void> {
     const { store } = this.#deps;
     if (!authoritative) await store.set(key, entry, ticket);
     else if (!(await store.replace(key, entry, ticket))) await this.#invalidate(key, entry);
@@ -136,7 +135,7 @@ export class Loader<Ticket> {
     else await store.forget(key);
   }
 
-  async #drop({ key, authoritative }: Task, { entry: kept }: Lookup<Ticket>): Promise<void> {
+  async #drop({ key, authoritative }: LoadTask, { entry: kept }: Lookup<Ticket>): Promise<void> {
     if (authoritative || kept !== undefined) await this.#deps.store.forget(key);
   }
 }

@@ -2,13 +2,13 @@
 import type { Entry } from '../cache/entry.js';
 import type { Refused } from '../handle/outcome.js';
 
-/** Why a stale entry was answered: the load failed, is late, or was not tried again so soon. */
+/** The reason for a stale response: the load failed, is late, or was not retried yet after a failure. */
 export type StaleReason = 'error' | 'late' | 'resting';
 
 export interface FromEntry {
   kind: 'entry';
   entry: Entry;
-  /** Where the entry was: kept here, kept by another instance, or just asked of the upstream. */
+  /** The source of the entry. */
   from: 'memory' | 'redis' | 'upstream';
   /** True when this caller joined a load that another caller had started. */
   collapsed: boolean;

@@ -5,7 +5,7 @@ import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
-import { type EntryLoad, Loader, type LoaderDeps, type Task } from './loader.js';
+import { type EntryLoad, Loader, type LoaderDeps, type LoadTask } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 
@@ -39,13 +39,13 @@ export class Resolver<Ticket> {
   /**
    * Answers a handle. `authoritative` always reads from the upstream, and stores the outcome.
    *
-   * @throws ServiceError when the upstream fails and nothing may stand in
+   * @throws ServiceError when the upstream fails and no stale entry may be served
    */
   async resolve(handle: string, options: { authoritative: boolean }): Promise<Resolution> {
     return this.lookUp(handle, options);
   }
 
-  /** The same, with a fresh entry in memory at once. */
+  /** The same, synchronous for a fresh entry in memory. */
   lookUp(handle: string, { authoritative }: { authoritative: boolean }): FromEntry | Promise<Resolution> {
     const key = this.keyOf(handle);
     if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
@@ -55,20 +55,23 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
-  async #load({ key, handle }: Pick<Task, 'key' | 'handle'>, entry: Entry | undefined): Promise<Resolution> {
+  async #load(
+    { key, handle }: Pick<LoadTask, 'key' | 'handle'>,
+    entry: Entry | undefined,
+  ): Promise<Resolution> {
     const { load, collapsed } = this.#join({ key, handle, authoritative: false, newerThan: 0 });
     const resolution = await this.#answerInTime(key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
 
-  /** Invalidates a handle in every tier. A load under way still answers its callers, and is not stored. */
+  /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
   async forget(handle: string): Promise<void> {
     const key = this.keyOf(handle);
     this.detachLoads(key);
     await this.#deps.store.forget(key);
   }
 
-  /** Invalidates by order of the operator; soft: entries become stale. Loads under way are not stored. */
+  /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const key = this.keyOf(target.handle);
@@ -97,7 +100,7 @@ export class Resolver<Ticket> {
     };
   }
 
-  /** Later callers do not join the loads under way: the key was invalidated, here or on another instance. */
+  /** Later callers do not join the loads in flight: the key was invalidated, here or on another instance. */
   detachLoads(key: string): void {
     this.#flight.detach(key);
     this.#deps.upstream.detachLoads?.(key);
@@ -114,27 +117,27 @@ export class Resolver<Ticket> {
     return recordKey(handle, this.#deps.caseSensitive);
   }
 
-  /** Joins no load, as it may have begun before a change; and no later caller joins one from before the answer. */
-  async #readAuthoritatively(task: Task): Promise<Resolution> {
+  /** Joins no load, because it may be older than a change; later callers join none from before this answer. */
+  async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
     this.detachLoads(task.key);
     return resolution;
   }
 
-  #join(task: Task): { load: EntryLoad; collapsed: boolean } {
+  #join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
     const start = (): EntryLoad => this.#loader.start(task);
     return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
   /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
-    const standIn = this.#loader.use(entry) === 'stale' ? entry : await load.standIn;
-    // It may be trusted by now though it was not when the load began.
-    if (standIn === undefined || this.#loader.use(standIn) === 'none') {
-      return load.answer.catch((failure: unknown) => this.#loadedMeanwhile(key, failure));
+    const staleEntry = this.#loader.use(entry) === 'stale' ? entry : await load.sharedEntry;
+    // It may be fresh by now, when the lease was renewed.
+    if (staleEntry === undefined || this.#loader.use(staleEntry) === 'none') {
+      return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
     const stale = (reason: StaleReason): FromEntry => {
-      return { kind: 'entry', entry: standIn, from: 'memory', collapsed: false, stale: reason };
+      return { kind: 'entry', entry: staleEntry, from: 'memory', collapsed: false, stale: reason };
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);
@@ -142,7 +145,7 @@ export class Resolver<Ticket> {
   }
 
   /** The entry of another load: from a Redis that was not connected yet, or from the upstream before it failed. */
-  #loadedMeanwhile(key: string, failure: unknown): FromEntry {
+  #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
     const use = this.#loader.use(entry);
     if (entry === undefined || use === 'none') throw failure;
@@ -150,15 +153,15 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 
-  /** Design decision 7: no reader waits for it, and none gets stale data meanwhile. */
-  #refreshAhead(entry: Entry, task: Task): void {
+  /** Design decision 7: refreshes in the background before the entry expires. */
+  #refreshAhead(entry: Entry, task: LoadTask): void {
     const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
     if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(task.key) < minHits) return;
     if (!failures.has(task.key)) this.#join(task);
   }
 }
 
-/** A prefix itself is a handle under `0.NA/`, so a text without a slash may be the beginning of such a handle. */
+/** A prefix itself is a handle under `0.NA/`, so a text without a slash may be the start of such a handle. */
 function keyPrefixes(text: string, caseSensitive: boolean): string[] {
   const folded = foldHandle(text, caseSensitive);
   return text === '' || text.includes('/') ? [folded] : [folded, `0.NA/${folded}`];

@@ -1,4 +1,4 @@
-// The upstream as all workers of a machine share it: one worker loads each key.
+// The upstream client shared by all workers of a machine: one worker loads each key.
 import type { Outcome } from '../handle/outcome.js';
 import type { HandleRead, UpstreamClient } from '../upstream/client.js';
 import { type Load, SingleFlight } from './single-flight.js';
@@ -6,9 +6,9 @@ import { type Load, SingleFlight } from './single-flight.js';
 export interface SharedUpstreamDeps {
   upstream: Omit<UpstreamClient, 'use'>;
   keyOf: (handle: string) => string;
-  /** Loads through the worker that owns the key; undefined when that is this one, or it cannot answer. */
+  /** Loads through the worker that owns the key; undefined when this worker must load by itself. */
   loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
-  /** False while writes may be missed: then the age of an answer counts, and a caller that joins does not know it. */
+  /** False while invalidations may be missed: then the start of a load decides its freshness, so no load is joined. */
   mayJoin: () => boolean;
 }
 
@@ -20,7 +20,7 @@ export class SharedUpstream {
     this.#deps = deps;
   }
 
-  /** An authoritative read is never shared: another one may have begun before a change. */
+  /** An authoritative read is never shared: an earlier load may be older than a change. */
   async resolve(read: HandleRead): Promise<Outcome> {
     const { handle, authoritative } = read;
     if (authoritative) return this.#deps.upstream.resolve(read);

@@ -1,4 +1,4 @@
-// Single-flight: callers of a key join the load that is under way.
+// Single-flight: concurrent callers of a key share one load.
 
 export interface Load {
   startedAt: number;

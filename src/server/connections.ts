@@ -1,4 +1,4 @@
-// The open connections of a server, the response under way on each, and what Node gets wrong about them.
+// The open connections of a server, the current response of each, and workarounds for Node.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -14,7 +14,7 @@ export function trackConnections(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * The response under way. Node has no public name for it and keeps it here; its own default answer to a parse error
+ * The current response. Node has no public name for it and keeps it here; its own default answer to a parse error
  * reads it, too. test/unit/node-internals fails when that changes.
  */
 export const currentResponse = (socket: Duplex): ServerResponse | undefined =>

@@ -26,7 +26,7 @@ export interface ServerLimits {
   headersTimeout: number;
   requestTimeout: number;
   keepAliveTimeout: number;
-  /** For a connection without traffic, with a request under way or not; 0: no limit. */
+  /** For a connection without traffic, with a request in flight or not; 0: no limit. */
   idleTimeout: number;
   /** For a client to read one response; 0: no limit. */
   answerTimeout: number;
@@ -88,7 +88,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
     });
   });
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    // There is no other expectation (RFC 9110 §10.1.1).
+    // No other expectation is defined (RFC 9110 §10.1.1).
     serialize(req, res, () => {
       if (!rejectTooManyHeaders(req, res)) res.writeHead(417).end();
     });
@@ -105,7 +105,7 @@ function repair(server: Server): Server {
   return server;
 }
 
-/** True when the request was refused. Its connection is closed: whatever follows on it is not read. */
+/** True when the request was refused. Its connection is closed, and further requests on it are not read. */
 function rejectTooManyHeaders({ rawHeaders }: IncomingMessage, res: ServerResponse): boolean {
   if (rawHeaders.length <= 2 * MAX_HEADER_FIELDS) return false;
   const failure = new ServiceError('HEADERS_TOO_LARGE', {

@@ -1,4 +1,4 @@
-// Answers bytes that Node's parser refuses: JSON like every other error, then the connection is closed.
+// Responses to bytes that Node's parser rejects: JSON like every other error, then the connection is closed.
 import type { Duplex } from 'node:stream';
 import { type IncomingMessage, METHODS, STATUS_CODES } from 'node:http';
 import { ServiceError } from '../errors.js';
@@ -10,7 +10,7 @@ interface ParserError extends Error {
   rawPacket?: Buffer;
 }
 
-/** Sockets with an error response: whatever else arrives over them is ignored. */
+/** Sockets with an error response: further bytes are ignored. */
 const refused = new WeakSet<Duplex>();
 
 /** Writes to the bare socket: there is no request that a route could answer. */
@@ -31,8 +31,8 @@ export function refuseConnect({ method = '' }: IncomingMessage, socket: Duplex):
 }
 
 /**
- * Responses come in the order of the requests (RFC 9112 §9.3.2): those under way go first. When the body of a
- * request under way is what is broken, this is its response, unless one has begun already.
+ * Responses come in the order of the requests (RFC 9112 §9.3.2): those in flight go first. When the
+ * broken part is the body of a request in flight, this is its response, unless one has started already.
  */
 function refuseInOrder(failure: ServiceError, socket: Duplex): void {
   const response = currentResponse(socket);
@@ -71,8 +71,8 @@ const unknownMethodError = (method: string): ServiceError =>
   new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
 
 /**
- * A method that Node does not know is a token (RFC 9110 §5.6.2) before a target; anything else is noise. The packet
- * may begin with valid requests that came before it.
+ * An unknown method is a token (RFC 9110 §5.6.2) before a target; everything else is no request line. The packet may
+ * start with valid earlier requests.
  */
 function unknownMethod(rawPacket: Buffer | undefined): string | undefined {
   const line = rawPacket?.subarray(0, 64).toString('latin1') ?? '';

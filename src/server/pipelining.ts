@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that wait here; what else its client sends stays in the network. */
+/** Maximum waiting requests of one connection; above it the socket is not read. */
 const MAX_WAITING_PER_CONNECTION = 16;
 
 /** One packet may hold thousands of requests, and Node reads all of it: this bounds the sum over all connections. */
@@ -16,8 +16,8 @@ interface Queue {
 export type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
 
 /**
- * One after the other, because a GET behind a PUT must see what was put (RFC 9112 §9.3.2), and because one client
- * could otherwise have as many requests handled at the same time as fit into a packet.
+ * One after the other, because a GET behind a PUT must see its result (RFC 9112 §9.3.2), and because one packet could
+ * otherwise start thousands of requests at the same time.
  */
 export function createSerializer(): Serialize {
   const queues = new WeakMap<Socket, Queue>();

@@ -74,7 +74,7 @@ interface Deadline {
   timer: NodeJS.Timeout;
   /** Set once the time is over. */
   reason?: ServiceError;
-  /** Ends the attempt that is under way. */
+  /** Aborts the current attempt. */
   onExpired?: (reason: ServiceError) => void;
 }
 
@@ -122,7 +122,7 @@ interface Settle {
   reject: (error: Error) => void;
 }
 
-/** Collects one response; gives it up when it is too long. */
+/** Collects one response; aborts it when it is too long. */
 class ResponseCollector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: UpstreamResponse['headers'] = {};

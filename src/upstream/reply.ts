@@ -18,7 +18,7 @@ import { isTooBusy } from './retry-after-pause.js';
 export interface UpstreamReply extends UpstreamResponse {
   handle: string;
   caseSensitive: boolean;
-  /** The pause that the server asked for and gets. */
+  /** The pause that the server requested with Retry-After (ms). */
   pauseMs?: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The pause that a Handle server asks for: 429 or 503 with Retry-After (RFC 9110 §10.2.3).
+// The pause after a 429 or 503 with Retry-After (RFC 9110 §10.2.3).
 import { ServiceError } from '../errors.js';
 import { type UpstreamResponse, headerOf } from './response.js';
 
@@ -9,7 +9,7 @@ export interface PauseOptions {
 }
 
 export interface RetryAfterPause {
-  /** Starts a pause when a response asks for one; returns its length (ms). */
+  /** Starts a pause when a response requests one; returns its length (ms). */
   observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
   /** @throws ServiceError UPSTREAM_RESTING during a pause */
   assertOver: () => void;
@@ -33,7 +33,7 @@ export function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryA
     assertOver() {
       const leftMs = endsAt - now();
       if (leftMs <= 0) return;
-      const detail = 'the server asked for a pause (Retry-After)';
+      const detail = 'the server requested a pause (Retry-After)';
       throw new ServiceError('UPSTREAM_RESTING', { detail, retryAfterMs: leftMs });
     },
   };

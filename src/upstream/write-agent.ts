@@ -37,7 +37,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
  */
 export class TlsAgent extends https.Agent {
   readonly #checkPin: PinCheck;
-  /** An Agent knows a connection only once it was handed out. */
+  /** An Agent lists a connection only after it was handed out. */
   readonly #handshaking = new Set<TLSSocket>();
 
   constructor(options: https.AgentOptions, trust: Trust) {

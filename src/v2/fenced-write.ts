@@ -119,6 +119,6 @@ function errorOf(attempt: Exclude<Attempt, { kind: 'done' }>): unknown {
   const { failure } = attempt;
   if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') return failure;
   // The request may have arrived: for the caller this is the same as no response in time.
-  const detail = 'the connection was lost, and nobody knows whether the write was carried out';
+  const detail = 'the connection was lost; it is unknown whether the write was carried out';
   return new ServiceError('UPSTREAM_TIMEOUT', { detail, cause: failure });
 }

@@ -1,10 +1,10 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import {
-  type LifetimeBounds,
+  type TtlBounds,
   isNearEnd,
   isNewerThanMirror,
-  isWorthKeeping,
+  isStorable,
   judge,
   makeEntry,
 } from '../../src/cache/policy.js';
@@ -12,7 +12,7 @@ import { toBytes } from '../../src/handle/bytes.js';
 import type { Ttl } from '../../src/handle/value.js';
 
 const ASKED_AT = Date.parse('2026-11-21T10:00:00Z');
-const bounds: LifetimeBounds = {
+const bounds: TtlBounds = {
   found: { minTtl: 0, maxTtl: 3_600_000 },
   notFound: { ttl: 30_000 },
   staleIfError: 86_400_000,
@@ -47,7 +47,7 @@ describe('the life of a record', () => {
       const stretched = { ...bounds, found: { minTtl: min * 1000, maxTtl: 3_600_000 } };
       const entry = makeEntry(found(some), ASKED_AT, stretched);
       const isOver = Math.min(...some.map(secondsLeft)) <= 0;
-      expect(isWorthKeeping(entry, ASKED_AT)).toBe(!isOver);
+      expect(isStorable(entry, ASKED_AT)).toBe(!isOver);
       if (!isOver) expect(entry.staleAt - ASKED_AT).toBeGreaterThanOrEqual(min * 1000);
     },
   );
@@ -60,7 +60,7 @@ describe('the life of a record', () => {
   });
 
   test('is over when nobody can read its date', () => {
-    expect(isWorthKeeping(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
+    expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
   });
 });
 
@@ -127,8 +127,8 @@ describe('an entry at the end of its times', () => {
   const entry = makeEntry(found([10]), ASKED_AT, bounds);
 
   test('is not kept from deleteAt on, nor judged as anything but none', () => {
-    expect(isWorthKeeping(entry, entry.deleteAt - 1)).toBe(true);
-    expect(isWorthKeeping(entry, entry.deleteAt)).toBe(false);
+    expect(isStorable(entry, entry.deleteAt - 1)).toBe(true);
+    expect(isStorable(entry, entry.deleteAt)).toBe(false);
     expect(judge(entry, entry.deleteAt - 1)).toBe('stale');
     expect(judge(entry, entry.deleteAt)).toBe('none');
     expect(judge(undefined, ASKED_AT)).toBe('none');

@@ -91,7 +91,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     memory,
     upstream: { resolve: () => upstream.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now: () => now }),
-    lifetimes: {
+    ttlBounds: {
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },
       staleIfError: 86_400_000,

@@ -25,7 +25,7 @@ function start() {
     memory,
     upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }) },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    lifetimes: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
+    ttlBounds: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
     trustedSince: () => 0,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,

@@ -26,7 +26,7 @@ function start() {
     memory,
     upstream: { resolve: () => world.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    lifetimes: {
+    ttlBounds: {
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },
       staleIfError: 86_400_000,

@@ -89,7 +89,7 @@ export class RowStore {
     return { cachedAt: this.#read(at, CACHED_AT), staleAt: this.#read(at, STALE_AT) };
   }
 
-  /** From now on it is another entry to whoever holds it. */
+  /** Invalidates all pins of the entry. */
   setStaleAt(at: number, staleAt: number): void {
     this.#write(at, STALE_AT, staleAt);
     this.#write(at, STAMP, ++this.#stamp);
@@ -99,7 +99,7 @@ export class RowStore {
     return { at, stamp: this.#read(at, STAMP) };
   }
 
-  /** It is the entry that was held, used before in this tick and checked since that moment: counts the use. */
+  /** Counts a use of the pinned entry, if it was used in this tick and its bans were checked; else false. */
   touchIfUnchanged(
     { at, stamp }: EntryPin,
     { tick, checkedFrom }: { tick: number; checkedFrom: number },

@@ -1,4 +1,4 @@
-// The steps of cache coherence that have to happen in Redis as one. See coherence/README.md, "State in Redis".
+// The atomic steps of cache coherence as Redis scripts. See coherence/README.md, "State in Redis".
 
 const NOW = `
 local time = redis.call('TIME')
@@ -8,10 +8,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 const MAX_FIELDS = 192;
 
 /**
- * A state of another server run, or none, is begun anew, with a number by the clock of this server alone: so one that is lost
- * later begins above every number of this run. It refuses older loads. The first
- * write is a deletion: a full Redis (noeviction) refuses a script whose first write wants memory. What is of another type
- * is none of ours.
+ * Opens the state of a group. A missing state, or one of another server run, is created with a number from the clock of
+ * this server: a state that is lost later starts above every number of this run, and refuses older loads. The first
+ * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory. A key of
+ * another type is replaced.
  */
 const OPEN_STATE = `
 local function numberOf(value)
@@ -30,7 +30,7 @@ local function openState(name, run)
   return seq
 end`;
 
-/** Layout of an entry: see entry.ts. A stale one has a kind that is raised by 3. What is no entry keeps no change from being published. */
+/** Layout of an entry: see entry.ts. A stale entry has its kind raised by 3. An invalid entry does not prevent the publication of a change. */
 const ENTRY = `
 local header = redis.pcall('GETRANGE', KEYS[1], 0, 32)
 local kind = type(header) == 'string' and #header == 33 and string.byte(header, 5)
@@ -41,7 +41,7 @@ local function liveUntilDeleted(now)
   redis.pcall('PEXPIRE', KEYS[1], math.ceil(struct.unpack('>d', string.sub(header, 26)) - now))
 end`;
 
-/** Fences of a key are one field: \`<fence>=<end> <fence>=<end>\`; those that have expired are left out. */
+/** Fences of a key are one field: \`<fence>=<end> <fence>=<end>\`; expired ones are skipped. */
 const FENCES = `
 local function fencesOf(state, key)
   local left = {}
@@ -82,14 +82,14 @@ local function trim(state)
 end`;
 
 /**
- * How long a fresh entry may stay in Redis under a fence: a writer that is cut off acknowledges no earlier, and nobody else
- * may know that its fence is void.
+ * Maximum life of a fresh entry in Redis under a fence (ms). A writer that is cut off acknowledges no earlier, and no other
+ * process may know that its fence is void.
  */
 const FENCED_ENTRY_MS = 3000;
 
 /**
  * Publishes a change of a key. KEYS: entry, state. ARGV: run, kind, key, fence, life of the fence (ms), wall clock of
- * the sender (ms), channel, command to publish, message without its number. Gives the number.
+ * the sender (ms), channel, command to publish, message without its number. Returns the number.
  */
 export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
 local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]
@@ -129,8 +129,8 @@ for at, state in ipairs(KEYS) do numbers[at] = text(openState(state, ARGV[1])) e
 return numbers`;
 
 /**
- * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, how many are kept, channel, command to publish, message
- * without its number. Gives the number. The number never falls behind the clock of Redis, so that a member that has lost touch
+ * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, maximum number of bans, channel, command to publish, message
+ * without its number. Returns the number. It is never behind the clock of Redis, so that a member that missed messages
  * cannot take a newer ban for an older one.
  */
 export const BAN = `${NOW}${OPEN_STATE}
@@ -154,12 +154,14 @@ openState(KEYS[1], ARGV[1])
 return redis.call('HGETALL', KEYS[1])`;
 
 /**
- * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 to remove those that ended its life ago,
- * the mark of the list, when it was sent (Redis clock, ms), and how late it may be (ms). Gives what the member was ('listed', 'lapsed' or 'absent'), the number of members, those whose
- * membership has ended, those of them that were removed, when the list was begun, and how long ago (ms), and the time. One
- * that Redis carries out too late (it was frozen) does nothing: the member may have made changes since that it has not
- * reported. One that is absent and does not join stays so. The score of a member that was expelled is negative: it is absent to itself, and to
- * all others a member whose membership has ended. A list without its mark is that of another server run: it may lack members.
+ * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 to remove members that lapsed one life
+ * ago, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the former state of the member
+ * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members, the removed
+ * ones, the start of the list, its age (ms), and the time.
+ *
+ * A late renewal (Redis was frozen) changes nothing: the member may have made changes that it has not reported. An absent
+ * member stays absent unless it joins. An expelled member has a negative score: it is absent for itself, and lapsed for
+ * the others. A list without its mark belongs to another server run and may be incomplete.
  */
 export const RENEW = `${NOW}
 local function text(number) return string.format('%.0f', number) end
