@@ -1,4 +1,5 @@
-// The documents lead to files that exist, and the root README stays short.
+// The documents lead to files that exist, and READMEs stay short.
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -24,6 +25,31 @@ it.each(documents())('every link of %s leads somewhere', (path) => {
     .map(([, link, image]) => link ?? image ?? '')
     .filter((link) => !/^[a-z]+:/.test(link));
   expect(links.filter((link) => isBroken(path, link))).toEqual([]);
+});
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  encoding: 'utf8',
+})
+  .trim()
+  .split('\n');
+const readmes = documents().filter((path) => /^src\/.*README\.md$/.test(path));
+
+it.each(readmes)('%s names files that exist', (path) => {
+  const named = [...readDocument(path).matchAll(/`([\w./-]+\.(?:ts|js|cjs|pml))`/g)].map(
+    ([, name = '']) => name,
+  );
+  const isFile = (name: string): boolean =>
+    files.some((file) => `/${file}`.endsWith(`/${name.replace('../', '')}`));
+  expect(named.filter((name) => !isFile(name))).toEqual([]);
+});
+
+/** These hold a specification, a translation, and a table of faults. */
+const LONG = ['src/cache/coherence/README.md', 'src/v2/README.md', 'src/upstream/README.md'];
+
+it.each(readmes.filter((path) => !LONG.includes(path)))('%s has 20 to 80 lines', (path) => {
+  const lines = readDocument(path).trimEnd().split('\n').length;
+  expect(lines).toBeGreaterThanOrEqual(20);
+  expect(lines).toBeLessThanOrEqual(80);
 });
 
 it('the root README has at most 200 lines', () => {
