@@ -1,4 +1,4 @@
-// What can go wrong at the Handle server, and what everybody gets then. README shows the same rows.
+// What can go wrong at the Handle server, and what everybody gets then. src/upstream/README.md shows the same rows.
 import type { ServerResponse } from 'node:http';
 import type { Certificate } from '../support/certificate.js';
 import type { MoodyServer } from './moody-server.js';

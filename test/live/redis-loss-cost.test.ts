@@ -7,7 +7,7 @@ import type { Proxy } from '../support/proxy.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
-/** `HOT_HANDLES=10000` measures what README shows. */
+/** `HOT_HANDLES=10000` measures what src/cache/coherence/README.md shows. */
 const COUNT = Number(process.env['HOT_HANDLES'] ?? '2000');
 const AT_A_TIME = 50;
 const handles = Array.from({ length: COUNT }, (_, at) => `21.T11998/hot-${at}`);

@@ -1,4 +1,4 @@
-// What the README promises of the built program and its Redis: refused writes, leaving, the warning about evictions.
+// What src/cache/coherence/README.md promises of the built program and its Redis: refused writes, leaving, the warning about evictions.
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';

@@ -15,7 +15,7 @@ const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
 const SLACK_MS = 400;
 export const BOUND_MS = LOST_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
 
-/** `OUTAGE_SECONDS=10` measures what README shows; less is enough to find what is shown for too long. */
+/** `OUTAGE_SECONDS=10` measures what src/cache/coherence/README.md shows; less is enough to find what is shown for too long. */
 const AWAY_MS = 1000 * Number(process.env['OUTAGE_SECONDS'] ?? '4');
 const BEFORE_MS = 500;
 const AFTER_MS = 2500;
