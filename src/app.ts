@@ -9,7 +9,7 @@ import { createActivity } from './observe/activity.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
-import { type LimiterUse, ConcurrencyLimiter } from './upstream/concurrency-limiter.js';
+import { type LimiterUsage, ConcurrencyLimiter } from './upstream/concurrency-limiter.js';
 import { type Connections, type createPools, createConnections } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
@@ -42,12 +42,12 @@ export interface App {
   admin: RequestListener;
   /** For `/readyz` of the admin listener. */
   readiness: Readiness;
-  /** To be called when messages are received from now on: entries from before may have missed one. */
-  joined: () => void;
+  /** Deletes all entries: those from before the first message of the primary may have missed a write. */
+  clearCache: () => void;
   /** Applies a message that the primary has sent. */
   apply: Cache['apply'];
   /** Applies a change of the unclaimed names by another worker. */
-  applyMintedName: Coordination['receive'];
+  applyUnclaimedName: Coordination['receive'];
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
   /** Controls this process for the admin API. */
@@ -82,12 +82,12 @@ export function createApp(deps: AppDeps): App {
   const upstream = shareUpstream(parts, { cache, upstream: client });
   const limiter = new ConcurrencyLimiter(limiterOptions(parts, 'passed'));
   const resolver = makeResolver(parts, { cache, upstream });
-  parts.metrics.onCollect(() => cache.memory.usage());
-  const uses = (): [read: LimiterUse, passed: LimiterUse] => [client.use(), limiter.use()];
-  measureUse(parts, uses);
+  parts.metrics.registerStoreUsage(() => cache.memory.usage());
+  const usages = (): [read: LimiterUsage, passed: LimiterUsage] => [client.usage(), limiter.usage()];
+  registerUsage(parts, usages);
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(parts, readiness);
-  const control = createProcessControl(parts, { cache, resolver, eventLoop, uses });
+  const control = createProcessControl(parts, { cache, resolver, eventLoop, usages });
   const operations = createOperations(() => [control], now);
   const made = { resolver, cache, coordination, connections, limiter };
   const { handler, rebuild, flush } = makeHandler(parts, made);
@@ -95,11 +95,11 @@ export function createApp(deps: AppDeps): App {
     handler,
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
     readiness,
-    joined() {
+    clearCache() {
       cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
     },
     apply: cache.apply,
-    applyMintedName: coordination.receive,
+    applyUnclaimedName: coordination.receive,
     load: (key, handle) => upstream.load(key, handle),
     control,
     reload(config) {
@@ -129,9 +129,9 @@ function makeConnections({ config, upstreamUrl, ca, createDispatcher }: Parts): 
   return createConnections({ url: upstreamUrl, connections, ...trust }, createDispatcher);
 }
 
-function measureUse({ metrics }: Parts, uses: () => [read: LimiterUse, passed: LimiterUse]): void {
-  metrics.onCollectUse(() => {
-    const [read, passed] = uses();
+function registerUsage({ metrics }: Parts, usages: () => [read: LimiterUsage, passed: LimiterUsage]): void {
+  metrics.registerLimitUsage(() => {
+    const [read, passed] = usages();
     return [
       { kind: 'read', ...read },
       { kind: 'passed', ...passed },
@@ -143,7 +143,7 @@ function measureUse({ metrics }: Parts, uses: () => [read: LimiterUse, passed: L
 function makeEventLoop({ config, metrics }: Parts, readiness: Readiness): EventLoop {
   const eventLoop = watchEventLoop();
   const mostMs = config.admin.maxEventLoopDelay;
-  metrics.onCollectDelay(eventLoop.delayMs);
+  metrics.registerEventLoopDelay(eventLoop.delayMs);
   readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
   return eventLoop;
 }

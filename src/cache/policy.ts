@@ -71,7 +71,7 @@ export function isNewerThanMirror(
 }
 
 /** `stale`: usable while the upstream fails or is late. `none`: unusable. */
-export type Use = 'fresh' | 'stale' | 'none';
+export type Freshness = 'fresh' | 'stale' | 'none';
 
 /**
  * The rule of freshness, for entries and for responses prepared from them. An entry from before `trustedSince` may
@@ -81,7 +81,7 @@ export const isFresh = ({ cachedAt, staleAt }: Times, now: number, trustedSince:
   now < staleAt && cachedAt >= trustedSince;
 
 /** Judges an entry in any tier. */
-export function judge(entry: Entry | undefined, now: number, trustedSince = 0): Use {
+export function judge(entry: Entry | undefined, now: number, trustedSince = 0): Freshness {
   if (entry === undefined || now >= entry.deleteAt) return 'none';
   return isFresh(entry, now, trustedSince) ? 'fresh' : 'stale';
 }

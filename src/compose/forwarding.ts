@@ -10,7 +10,7 @@ import { type RecordClient, createRecordClient } from '../upstream/record-client
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import type { Parts } from './parts.js';
 
-export interface Passing {
+export interface Forwarding {
   /** For requests with the credentials of one caller. */
   records: RecordClient;
   forward: Forward;
@@ -25,7 +25,7 @@ interface ForwardingParts {
   limiter: ConcurrencyLimiter;
 }
 
-export function makePassing(parts: Parts, made: ForwardingParts): Passing {
+export function makeForwarding(parts: Parts, made: ForwardingParts): Forwarding {
   const forward = createLimitedForward(makeForwarder(parts, made.connections.writeAgent), made.limiter);
   const withBody = makeWithBody(parts.config);
   const reverse = makeReverse(parts, withBody);
@@ -66,7 +66,7 @@ function makeWithBody({ http }: Parts['config']): WithBody {
   });
 }
 
-function makeReverse(parts: Parts, withBody: WithBody): Passing['reverse'] {
+function makeReverse(parts: Parts, withBody: WithBody): Forwarding['reverse'] {
   const { config, pseudonym } = parts;
   const { url } = config.reverseLookup;
   if (url === null) return undefined;

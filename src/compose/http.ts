@@ -19,7 +19,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
 import { type Parts, reportUnexpected } from './parts.js';
-import { type Passing, makePassing } from './forwarding.js';
+import { type Forwarding, makeForwarding } from './forwarding.js';
 import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 export interface HandlerParts {
@@ -40,13 +40,13 @@ export interface Handler {
 }
 
 /** Parts that a reload keeps. */
-interface LastingParts extends HandlerParts, Passing {
+interface PersistentParts extends HandlerParts, Forwarding {
   countHit: ReadDeps['onAnsweredHit'];
 }
 
 export function makeHandler(parts: Parts, made: HandlerParts): Handler {
   const hits = createHitLog(parts.logger, parts.now);
-  const lasting = { ...made, ...makePassing(parts, made), countHit: makeHitCounter(parts, hits) };
+  const lasting = { ...made, ...makeForwarding(parts, made), countHit: makeHitCounter(parts, hits) };
   let listener = makeListener(parts, lasting);
   return {
     handler: (req, res) => {
@@ -60,15 +60,15 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
 }
 
 /** Parts of both the read path and the pipeline. */
-interface Shared extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
+interface RequestParts extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
   responses: ResponseCache;
 }
 
-function makeListener(parts: Parts, made: LastingParts): RequestListener {
+function makeListener(parts: Parts, made: PersistentParts): RequestListener {
   const { config, now, tracer, pseudonym } = parts;
   const onUnexpected = reportUnexpected(parts);
   const rateLimit = makeRateLimit(parts, made.coordination);
-  const shared: Shared = {
+  const shared: RequestParts = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
       maxRequestLineBytes: config.http.maxRequestLine,
@@ -100,7 +100,7 @@ function makeListener(parts: Parts, made: LastingParts): RequestListener {
   return guard(tracer?.wrap(limited) ?? limited, onUnexpected);
 }
 
-function makeResponseCache({ config }: Parts, { resolver, cache }: LastingParts): ResponseCache {
+function makeResponseCache({ config }: Parts, { resolver, cache }: PersistentParts): ResponseCache {
   const { enabled, maxEntries, maxBytes } = config.http.hotPath;
   return new ResponseCache({
     bounds: enabled ? { maxEntries, maxBytes } : { maxEntries: 0, maxBytes: 0 },
@@ -137,7 +137,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
 
 function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['onAnsweredHit'] {
   const counts = new Map<number, number>();
-  metrics.beforeCollect(() => {
+  metrics.registerFlush(() => {
     for (const [status, count] of counts) {
       // The record interface never redirects.
       const family = status === 301 || status === 302 ? 'redirect' : 'record';
@@ -154,7 +154,7 @@ function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['o
 
 function makePipeline(
   parts: Parts,
-  { check, scanHeaders, requestLog, responses, onUnexpected, ...made }: LastingParts & Shared,
+  { check, scanHeaders, requestLog, responses, onUnexpected, ...made }: PersistentParts & RequestParts,
 ): RequestListener {
   const { config } = parts;
   const { resolver, coordination, records, passThrough, withBody, forward, reverse } = made;

@@ -5,21 +5,21 @@ import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { LimiterUse } from '../upstream/concurrency-limiter.js';
+import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
 import type { Parts } from './parts.js';
 
 export interface ControlledParts {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
-  uses: () => LimiterUse[];
+  usages: () => LimiterUsage[];
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
 export function createProcessControl(parts: Parts, controlled: ControlledParts): ProcessControl {
   const { logger, metrics, activity } = parts;
-  const { cache, resolver, eventLoop, uses } = controlled;
+  const { cache, resolver, eventLoop, usages } = controlled;
   return {
     async purge(request) {
       await purge(resolver, request);
@@ -28,14 +28,14 @@ export function createProcessControl(parts: Parts, controlled: ControlledParts):
     inspect: (handle) => inspect(resolver.keyOf(handle), cache, parts.now),
     report() {
       const { rss, heapUsed } = process.memoryUsage();
-      const used = uses();
+      const limiters = usages();
       return Promise.resolve({
         pid: process.pid,
         memory: cache.memory.usage(),
         process: { rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
         redis: cache.redisState(),
-        running: used.reduce((sum, { running }) => sum + running, 0),
-        waiting: used.reduce((sum, { waiting }) => sum + waiting, 0),
+        running: limiters.reduce((sum, { running }) => sum + running, 0),
+        waiting: limiters.reduce((sum, { waiting }) => sum + waiting, 0),
         logLevel: logger.level,
         activity: activity.report(),
       });

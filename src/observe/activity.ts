@@ -63,9 +63,9 @@ export function createActivity(now: () => number): Activity {
   const startedAt = now();
   const timer = setInterval(requests.flush, FLUSH_MS).unref();
   return {
-    countHit: requests.hit,
-    countRequest: requests.answered,
-    ...upstream.recorders,
+    countHit: requests.countHit,
+    countRequest: requests.countRequest,
+    ...upstream.counters,
     report() {
       requests.flush();
       return { startedAt, ...requests.report(), ...upstream.report() };
@@ -94,10 +94,18 @@ function createRequestTally(now: () => number) {
   }
 
   return {
-    hit: (handle: string): void => {
+    countHit: (handle: string): void => {
       if (++hits <= MAX_EXACT || hits % SAMPLE === 0) sampled.push(handle);
     },
-    answered: ({ handle, result, ms }: { handle: string | undefined; result: string; ms: number }): void => {
+    countRequest: ({
+      handle,
+      result,
+      ms,
+    }: {
+      handle: string | undefined;
+      result: string;
+      ms: number;
+    }): void => {
       count(result, handle);
       addTo(seconds.current().latency, bucketOf(ms));
     },
@@ -126,7 +134,7 @@ function createUpstreamTally(now: () => number) {
   const upstream = { requests: 0, failures: 0 };
   const errors: RecentError[] = [];
   const breakers: Record<string, string> = {};
-  const recorders: Pick<Activity, 'countUpstreamRequest' | 'setBreakerState' | 'addError'> = {
+  const counters: Pick<Activity, 'countUpstreamRequest' | 'setBreakerState' | 'addError'> = {
     countUpstreamRequest({ isFailure, ms }) {
       const second = seconds.current();
       upstream.requests++;
@@ -150,7 +158,7 @@ function createUpstreamTally(now: () => number) {
     errors: [...errors],
     breakers: { ...breakers },
   });
-  return { recorders, report };
+  return { counters, report };
 }
 
 /** Records of the last minute by second. */

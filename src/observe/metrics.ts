@@ -1,4 +1,4 @@
-// The metrics of one process. Other modules report through callbacks that app.ts connects to these functions.
+// The metrics of one process. compose connects the callbacks of other modules to these functions.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { METRICS, type MetricEntry } from './metric-list.js';
 
@@ -20,7 +20,7 @@ export interface StoreUsage {
 }
 
 /** Use of the concurrency limit of the upstream. */
-export interface LimitUse {
+export interface LimitUsage {
   /** `read` or `passed`. */
   kind: string;
   running: number;
@@ -31,7 +31,7 @@ export interface Metrics {
   countRequest(request: RequestSample): void;
   countInternalError(): void;
   /** `flush` is called before each scrape, for callers that count by themselves. */
-  beforeCollect(flush: () => void): void;
+  registerFlush(flush: () => void): void;
   countUpstreamRequest(answer: { outcome: string; ms: number }): void;
   setBreakerState(state: string, server: string): void;
   countEviction(store: string): void;
@@ -42,9 +42,9 @@ export interface Metrics {
   countRateLimited(): void;
   countDroppedConnection(): void;
   /** These read their values at each scrape. */
-  onCollect(read: () => readonly StoreUsage[]): void;
-  onCollectUse(read: () => readonly LimitUse[]): void;
-  onCollectDelay(readMs: () => number): void;
+  registerStoreUsage(read: () => readonly StoreUsage[]): void;
+  registerLimitUsage(read: () => readonly LimitUsage[]): void;
+  registerEventLoopDelay(readMs: () => number): void;
   /** The text that Prometheus scrapes. */
   exposition(): Promise<string>;
   readonly contentType: string;
@@ -107,7 +107,7 @@ function createRequestMetrics(registry: Registry) {
     countInternalError: (): void => {
       internalErrors.inc();
     },
-    beforeCollect: (flush: () => void): void => {
+    registerFlush: (flush: () => void): void => {
       flushes.push(flush);
     },
     countRequest: ({ family, result, status, ms, count = 1 }: RequestSample): void => {
@@ -126,8 +126,8 @@ function createUpstreamMetrics(registry: Registry) {
   const seconds = new Histogram({ ...METRICS.upstreamSeconds, buckets: BUCKETS, registers });
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers, aggregator: 'max' });
   const rejected = new Counter({ ...METRICS.rejected, registers });
-  const readers: (() => readonly LimitUse[])[] = [];
-  const use = (): LimitUse[] => readers.flatMap((read) => read());
+  const readers: (() => readonly LimitUsage[])[] = [];
+  const use = (): LimitUsage[] => readers.flatMap((read) => read());
   addGauge(registry, METRICS.upstreamRunning, () => use().map(({ kind, running }) => [{ kind }, running]));
   addGauge(registry, METRICS.upstreamWaiting, () => use().map(({ kind, waiting }) => [{ kind }, waiting]));
   return {
@@ -141,7 +141,7 @@ function createUpstreamMetrics(registry: Registry) {
     countRejected: (kind: string): void => {
       rejected.inc({ kind });
     },
-    onCollectUse: (read: () => readonly LimitUse[]): void => {
+    registerLimitUsage: (read: () => readonly LimitUsage[]): void => {
       readers.push(read);
     },
   };
@@ -160,7 +160,7 @@ function createCacheMetrics(registry: Registry) {
     countEviction: (store: string): void => {
       evictions.inc({ store });
     },
-    onCollect: (read: () => readonly StoreUsage[]): void => {
+    registerStoreUsage: (read: () => readonly StoreUsage[]): void => {
       readers.push(read);
     },
     countRedisError: (command: string): void => {
@@ -192,7 +192,7 @@ function createServerMetrics(registry: Registry) {
     countDroppedConnection: (): void => {
       connectionsDropped.inc();
     },
-    onCollectDelay: (readMs: () => number): void => {
+    registerEventLoopDelay: (readMs: () => number): void => {
       readDelayMs = readMs;
     },
   };

@@ -1,21 +1,21 @@
 // On SIGHUP: reads the configuration again, applies the keys that may change, and logs the result.
+import { configKeys, valueAt, withValue } from '../config/keys.js';
 import type { ShownConfig } from '../config/load.js';
-import { type ReloadPlan, planReload } from '../config/reload.js';
 import type { Config } from '../config/schema.js';
 import type { Logger } from '../observe/logger.js';
 
-/** Reads the configuration. @throws ConfigError when it cannot be used */
+/** Reads the configuration. @throws ConfigError when it is invalid */
 export type ReadConfig = () => ShownConfig;
 
 export interface ReloadDeps {
   /** The configuration at the start. */
   config: Config;
   logger: Logger;
-  /** Puts the changed keys into effect. */
+  /** Applies the changed keys. */
   apply: (config: Config) => void;
 }
 
-/** An invalid configuration changes nothing. */
+/** With an invalid configuration the running one stays. */
 export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
@@ -31,7 +31,7 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     const log = (): void => {
       logReload(plan, next, logger);
     };
-    // Logged at the old or the new level, whichever lets more through.
+    // Logged at the more verbose one of the old and the new level.
     const isLogged = logger.isLevelEnabled('info');
     if (isLogged) log();
     // A level set on the admin listener stays unless the key itself has changed.
@@ -52,3 +52,25 @@ function logReload({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig,
 
 /** JSON quotes the value again. */
 const unquote = (shown: string): string => shown.replace(/^"(.*)"$/s, '$1');
+
+/** The keys that differ: applied at once, or at the next start. */
+export interface ReloadPlan {
+  /** The running configuration with the new values of reloadable keys. */
+  config: Config;
+  changed: string[];
+  needRestart: string[];
+}
+
+export function planReload(running: Config, next: Config): ReloadPlan {
+  const different = configKeys().filter(({ key }) => !isSame(valueAt(running, key), valueAt(next, key)));
+  const changed = different.filter(({ isReloadable }) => isReloadable).map(({ key }) => key);
+  const config = changed.reduce<unknown>(
+    (soFar, key) => withValue(soFar, key.split('.'), valueAt(next, key)),
+    running,
+  ) as Config;
+  const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
+  return { config, changed, needRestart };
+}
+
+/** Values are strings, numbers, booleans, null and lists of these. */
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

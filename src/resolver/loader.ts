@@ -2,7 +2,7 @@
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
-  type Use,
+  type Freshness,
   isNewerThanMirror,
   isStorable,
   judge,
@@ -62,13 +62,13 @@ export class Loader<Ticket> {
     return { startedAt: this.#deps.now(), sharedEntry: found.then(({ entry }) => entry), answer };
   }
 
-  use(entry: Entry | undefined): Use {
+  judge(entry: Entry | undefined): Freshness {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, entry: Entry | undefined): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
-    const use = this.use(entry);
+    const use = this.judge(entry);
     if (use === 'fresh' && entry.cachedAt > task.newerThan) {
       return { kind: 'entry', entry, from: 'redis', collapsed: false };
     }
@@ -98,7 +98,7 @@ export class Loader<Ticket> {
 
   /** Whether an entry is newer than the answer of a mirror. */
   #isNewerThanMirror(entry: Entry, requestedAt: number): boolean {
-    return this.use(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBounds);
+    return this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBounds);
   }
 
   async #outcomeOf({ key, handle, authoritative }: LoadTask): Promise<Outcome> {

@@ -50,7 +50,8 @@ export class Resolver<Ticket> {
     const key = this.keyOf(handle);
     if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
     const entry = this.#deps.memory.peek(key);
-    if (entry === undefined || this.#loader.use(entry) !== 'fresh') return this.#load({ key, handle }, entry);
+    if (entry === undefined || this.#loader.judge(entry) !== 'fresh')
+      return this.#load({ key, handle }, entry);
     this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
@@ -131,9 +132,9 @@ export class Resolver<Ticket> {
 
   /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
-    const staleEntry = this.#loader.use(entry) === 'stale' ? entry : await load.sharedEntry;
+    const staleEntry = this.#loader.judge(entry) === 'stale' ? entry : await load.sharedEntry;
     // It may be fresh by now, when the lease was renewed.
-    if (staleEntry === undefined || this.#loader.use(staleEntry) === 'none') {
+    if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
     const stale = (reason: StaleReason): FromEntry => {
@@ -147,7 +148,7 @@ export class Resolver<Ticket> {
   /** The entry of another load: from a Redis that was not connected yet, or from the upstream before it failed. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
-    const use = this.#loader.use(entry);
+    const use = this.#loader.judge(entry);
     if (entry === undefined || use === 'none') throw failure;
     const stale = use === 'stale' ? { stale: 'error' as const } : {};
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };

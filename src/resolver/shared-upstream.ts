@@ -4,7 +4,7 @@ import type { HandleRead, UpstreamClient } from '../upstream/client.js';
 import { type Load, SingleFlight } from './single-flight.js';
 
 export interface SharedUpstreamDeps {
-  upstream: Omit<UpstreamClient, 'use'>;
+  upstream: Omit<UpstreamClient, 'usage'>;
   keyOf: (handle: string) => string;
   /** Loads through the worker that owns the key; undefined when this worker must load by itself. */
   loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;

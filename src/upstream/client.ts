@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
-import { type LimiterOptions, type LimiterUse, ConcurrencyLimiter } from './concurrency-limiter.js';
+import { type LimiterOptions, type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
 import { ExpiringMap } from './expiring-map.js';
 import { createFailureMemory } from './failed-handles.js';
 import { scopeOf } from './failure.js';
@@ -40,7 +40,7 @@ export interface UpstreamClient {
   /** Nothing that is remembered of handles under this prefix counts any more. */
   detachLoadsUnder: (prefix: string) => void;
   /** Of all servers together. */
-  use: () => LimiterUse;
+  usage: () => LimiterUsage;
 }
 
 const MAX_WRITTEN = 100_000;
@@ -98,7 +98,7 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (mirrors.length > 0) written.set(key, true);
     },
     detachLoadsUnder: failures.forgetUnder,
-    use: () => sumOf(limiters.map((limiter) => limiter.use())),
+    usage: () => sumOf(limiters.map((limiter) => limiter.usage())),
   };
 }
 
@@ -106,7 +106,7 @@ function breakerFor({ breaker }: UpstreamClientOptions, url: string): BreakerOpt
   return { ...breaker, onStateChange: (state) => breaker.onStateChange?.(state, url) };
 }
 
-function sumOf(uses: readonly LimiterUse[]): LimiterUse {
+function sumOf(uses: readonly LimiterUsage[]): LimiterUsage {
   return uses.reduce((sum, { running, waiting }) => {
     return { running: sum.running + running, waiting: sum.waiting + waiting };
   });

@@ -11,7 +11,7 @@ export interface LimiterOptions {
   onRejected?: (() => void) | undefined;
 }
 
-export interface LimiterUse {
+export interface LimiterUsage {
   running: number;
   waiting: number;
 }
@@ -76,7 +76,7 @@ export class ConcurrencyLimiter {
     return () => this.#preemptible.delete(preempt);
   }
 
-  use(): LimiterUse {
+  usage(): LimiterUsage {
     return { running: this.#slots.taken(), waiting: this.#waiting.size };
   }
 

@@ -5,19 +5,19 @@ import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { answerCall } from '../../src/process/cluster/process-control.js';
-import type { Down, Up } from '../../src/process/cluster/messages.js';
+import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { createManualClock, isSettled } from '../support/manual-clock.js';
 
 /** Sends like `process.send`, which writes JSON and throws where that is not possible. */
-function createChannel(): { sent: Up[]; send: (message: Up) => void } {
-  const sent: Up[] = [];
-  return { sent, send: (message) => sent.push(JSON.parse(JSON.stringify(message)) as Up) };
+function createChannel(): { sent: WorkerMessage[]; send: (message: WorkerMessage) => void } {
+  const sent: WorkerMessage[] = [];
+  return { sent, send: (message) => sent.push(JSON.parse(JSON.stringify(message)) as WorkerMessage) };
 }
 
 const LOST_MAX_AGE_MS = 5000;
 
-function openLink(send: (message: Up) => void, clock = createManualClock()): PeerLink {
+function openLink(send: (message: WorkerMessage) => void, clock = createManualClock()): PeerLink {
   return new PeerLink({ self: 1, loadTimeoutMs: 1000, send, clock, lostMaxAgeMs: LOST_MAX_AGE_MS });
 }
 
@@ -54,15 +54,20 @@ test.each<[string, () => Promise<Outcome>]>([
 test("a report that cannot be serialised fails the operator's call", async () => {
   const { sent, send } = createChannel();
   const report = (): Promise<unknown> => Promise.resolve({ pid: 1n });
-  const call: Extract<Down, { kind: 'call' }> = { kind: 'call', id: 3, name: 'report', argument: undefined };
+  const call: Extract<PrimaryMessage, { kind: 'call' }> = {
+    kind: 'call',
+    id: 3,
+    name: 'report',
+    argument: undefined,
+  };
   await answerCall({ report } as unknown as ProcessControl, call, send);
   expect(sent).toEqual([{ kind: 'call-reply', id: 3, failure: expect.stringContaining('BigInt') as string }]);
 });
 
 const noHandlers = {} as unknown as PeerHandlers;
 
-/** A worker that renews its lease, with `linkedMs` left of the instance's lease. */
-function startLeased(linkedMs: number) {
+/** A worker that renews its lease, with `instanceLeaseMs` left of the instance's lease. */
+function startLeased(instanceLeaseMs: number) {
   const clock = createManualClock();
   const { sent, send } = createChannel();
   const link = openLink(send, clock);
@@ -71,10 +76,10 @@ function startLeased(linkedMs: number) {
   const renew = (): void => {
     link.renew();
     const asking = sent.findLast(({ kind }) => kind === 'renew-lease') as Extract<
-      Up,
+      WorkerMessage,
       { kind: 'renew-lease' }
     >;
-    link.receive({ kind: 'lease', asked: asking.asked, linkedMs }, noHandlers);
+    link.receive({ kind: 'lease', requestedAt: asking.requestedAt, instanceLeaseMs }, noHandlers);
   };
   return { clock, link, renew, states: () => states };
 }

@@ -2,7 +2,7 @@
 // each other messages over channels that keep their order.
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { CoherenceHub } from '../../src/process/cluster/coherence-hub.js';
-import type { Down, Up } from '../../src/process/cluster/messages.js';
+import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Line, type Network } from './network.js';
 import { Pipe } from './pipe.js';
@@ -45,16 +45,16 @@ export class Crew {
     const { primary, upstream, redisFor } = this.#deps;
     const id = ++this.#last;
     process.start();
-    const down = this.#channel<Down>(process, (message) => {
+    const down = this.#channel<PrimaryMessage>(process, (message) => {
       link.receive(message, handlers);
     });
     const relayed = {
       id,
-      send: (message: Down) => {
+      send: (message: PrimaryMessage) => {
         down.send(structuredClone(message));
       },
     };
-    const up = this.#channel<Up>(primary, (message) => {
+    const up = this.#channel<WorkerMessage>(primary, (message) => {
       if (message.kind === 'listening') void this.#hub.join(relayed);
       else this.#hub.receive(relayed, message);
     });
@@ -102,11 +102,11 @@ export class Crew {
 function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
   const nothing = (): void => undefined;
   return {
-    joined() {
+    clearCache() {
       cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
     },
     apply: cache.apply,
-    applyMintedName: nothing,
+    applyUnclaimedName: nothing,
     load: (key, handle) => sharedUpstream.load(key, handle),
     call: nothing,
     reload: nothing,

@@ -2,7 +2,7 @@
 import { type Cache, createCache } from '../../src/cache/cache.js';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { Hub } from '../../src/cache/coherence/hub.js';
-import type { Down, Up } from '../../src/process/cluster/messages.js';
+import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Relay } from '../../src/process/cluster/relay.js';
 import { WorkerLeases } from '../../src/process/cluster/coherence-hub.js';
@@ -35,11 +35,11 @@ export function createMachine(): Machine {
   const hub = new Hub({ now: clock.now, deliver: (message, from) => relay.deliver(message, from) });
   const workers: MachineWorker[] = [];
 
-  function receive(id: number, message: Up, send: (message: Down) => void): void {
+  function receive(id: number, message: WorkerMessage, send: (message: PrimaryMessage) => void): void {
     if (message.kind === 'renew-lease') {
       if (!relay.has(id)) return;
       leases.renew(id);
-      send({ kind: 'lease', asked: message.asked, linkedMs: LEASE_MS });
+      send({ kind: 'lease', requestedAt: message.requestedAt, instanceLeaseMs: LEASE_MS });
     } else if (message.kind === 'publish') {
       void hub.publish(message.change, id).then(() => {
         send({ kind: 'delivered', id: message.id });
@@ -49,11 +49,11 @@ export function createMachine(): Machine {
 
   function start(): MachineWorker {
     const id = workers.length + 1;
-    let held: Down[] | undefined;
-    const obey = (message: Down): void => {
+    let held: PrimaryMessage[] | undefined;
+    const obey = (message: PrimaryMessage): void => {
       link.receive(message, handlers);
     };
-    const toWorker = (message: Down): void => {
+    const toWorker = (message: PrimaryMessage): void => {
       const copy = structuredClone(message);
       if (held) held.push(copy);
       else obey(copy);

@@ -1,7 +1,7 @@
 // Which keys a reload applies at once, and which need a restart.
 import { describe, expect, test } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
-import { planReload } from '../../src/config/reload.js';
+import { planReload } from '../../src/process/reload.js';
 import { configFrom } from '../support/load-config.js';
 
 const plan = (yaml: string, before = '{}') => planReload(configFrom({ yaml: before }), configFrom({ yaml }));

@@ -17,14 +17,14 @@ test('one key gets an eighth of the turns; others go past those who wait for it'
   const third = limiter.acquire('A');
   expect(await isSettled(third)).toBe(false);
   const others = await Promise.all(Array.from({ length: 14 }, (_, at) => limiter.acquire(`B${at}`)));
-  expect(limiter.use()).toEqual({ running: 16, waiting: 1 });
+  expect(limiter.usage()).toEqual({ running: 16, waiting: 1 });
   const another = limiter.acquire('C');
   others[0]?.();
   expect(await isSettled(another)).toBe(true);
   expect(await isSettled(third)).toBe(false);
   turns[0]();
   expect(await isSettled(third)).toBe(true);
-  expect(limiter.use()).toEqual({ running: 16, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 16, waiting: 0 });
 });
 
 test('every turn that ends goes to the first who may have it, and all are free at the end', async () => {
@@ -45,7 +45,7 @@ test('every turn that ends goes to the first who may have it, and all are free a
   ]);
   expect([...order].sort()).toEqual(['A1', 'A2', 'A3', 'B1', 'B2', 'none']);
   expect(order.slice(0, 2)).toEqual(['A1', 'B1']);
-  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
 });
 
 test('one key gets half of the line', async () => {
@@ -57,13 +57,13 @@ test('one key gets half of the line', async () => {
   await expect(limiter.acquire('B')).rejects.toMatchObject({ code: 'OVERLOADED' });
   leave();
   for (const turn of waiting) (await turn)();
-  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
 });
 
 test('without a key all turns are one line', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: WAIT_MS });
   await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
-  expect(limiter.use()).toEqual({ running: 4, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 4, waiting: 0 });
 });
 
 test('requests that fail, are rejected, time out or are ended for others leave every slot and place free', async () => {
@@ -85,12 +85,12 @@ test('requests that fail, are rejected, time out or are ended for others leave e
     release();
     release();
   }
-  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
   // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
   const again = await Promise.all(Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))));
   expect(again).toEqual(Array<string>(8).fill('ran'));
   await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, `K${at % 2}`)));
-  expect(limiter.use()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
   const slots = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
   expect(slots).toHaveLength(4);
 });

@@ -7,7 +7,7 @@ import { redisOptions } from '../../compose/cache.js';
 import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
 import type { Logger } from '../../observe/logger.js';
-import { type Up, packFailure } from './messages.js';
+import { type WorkerMessage, packFailure } from './messages.js';
 import { Relay, type RelayWorker } from './relay.js';
 
 /** How often expired leases are looked for. */
@@ -46,7 +46,7 @@ export class CoherenceHub {
     this.#relay.leave(id);
   }
 
-  receive(worker: RelayWorker, message: Up): void {
+  receive(worker: RelayWorker, message: WorkerMessage): void {
     if (message.kind === 'renew-lease') this.#renewLease(worker, message);
     else if (message.kind === 'publish') void this.#publish(worker, message);
     else this.#relay.receive(worker.id, message);
@@ -64,13 +64,16 @@ export class CoherenceHub {
     });
   }
 
-  #renewLease(worker: RelayWorker, { asked }: Extract<Up, { kind: 'renew-lease' }>): void {
+  #renewLease(worker: RelayWorker, { requestedAt }: Extract<WorkerMessage, { kind: 'renew-lease' }>): void {
     if (!this.#relay.has(worker.id)) return;
     this.#leases.renew(worker.id);
-    worker.send({ kind: 'lease', asked, linkedMs: this.#instance.leaseLeftMs() ?? LEASE_MS });
+    worker.send({ kind: 'lease', requestedAt, instanceLeaseMs: this.#instance.leaseLeftMs() ?? LEASE_MS });
   }
 
-  async #publish(worker: RelayWorker, { id, change }: Extract<Up, { kind: 'publish' }>): Promise<void> {
+  async #publish(
+    worker: RelayWorker,
+    { id, change }: Extract<WorkerMessage, { kind: 'publish' }>,
+  ): Promise<void> {
     try {
       await this.#instance.hub.publish(change, worker.id);
       worker.send({ kind: 'delivered', id });

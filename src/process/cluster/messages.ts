@@ -6,19 +6,19 @@ import type { Config } from '../../config/schema.js';
 import { type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
 /** From a worker to the primary. `id` is the worker's number for its request. */
-export type Up =
+export type WorkerMessage =
   /** Ready to receive the configuration. */
   | { kind: 'starting' }
   | { kind: 'listening'; url: string }
   /** Sent periodically. */
   | { kind: 'readiness'; isReady: boolean }
-  /** Sent periodically; `asked` is the moment of sending by the worker's clock. */
-  | { kind: 'renew-lease'; asked: Moment }
+  /** Sent periodically; `requestedAt` is the moment of sending by the worker's clock. */
+  | { kind: 'renew-lease'; requestedAt: Moment }
   /** Publish a change to every process that caches. */
   | { kind: 'publish'; id: number; change: Change }
   /** Send the line to all other workers. */
-  | { kind: 'minted-name'; id: number; line: string }
-  /** Acknowledges `apply` and `minted-name`. */
+  | { kind: 'unclaimed-name'; id: number; line: string }
+  /** Acknowledges `apply` and `unclaimed-name`. */
   | { kind: 'applied'; id: number }
   /** Let the worker `owner` load the handle from the upstream. */
   | { kind: 'load'; id: number; owner: number; key: string; handle: string }
@@ -30,16 +30,16 @@ export type Up =
   | { kind: 'call-reply'; id: number; value?: unknown; failure?: string };
 
 /** From the primary to a worker. */
-export type Down =
+export type PrimaryMessage =
   /** The undivided configuration: at the start, and after a reload. */
   | { kind: 'config'; config: Config }
   /** The ids of all workers in order, the receiver included. */
   | { kind: 'workers'; ids: number[] }
-  /** Every message from before `asked` has been sent. `linkedMs`: the rest of this instance's lease. */
-  | { kind: 'lease'; asked: Moment; linkedMs: number }
+  /** Every message from before `requestedAt` has been sent. `instanceLeaseMs`: the rest of the instance's lease. */
+  | { kind: 'lease'; requestedAt: Moment; instanceLeaseMs: number }
   | { kind: 'apply'; id: number; message: Message }
-  | { kind: 'minted-name'; id: number; line: string }
-  /** Answers `publish` and `minted-name`. */
+  | { kind: 'unclaimed-name'; id: number; line: string }
+  /** Answers `publish` and `unclaimed-name`. */
   | { kind: 'delivered'; id: number; failure?: PeerFailure }
   /** `freeMs`: the time since another client held the lock. */
   | { kind: 'lock-granted'; id: number; freeMs: number }
@@ -88,7 +88,7 @@ interface Envelope {
 }
 
 /** The metrics library uses the same channel, so each message carries our name. */
-export function wrap(message: Up | Down): Envelope {
+export function wrap(message: WorkerMessage | PrimaryMessage): Envelope {
   return { type: PREFIX, message };
 }
 

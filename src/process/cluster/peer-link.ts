@@ -9,10 +9,10 @@ import type { Config } from '../../config/schema.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Peers } from '../../compose/parts.js';
 import {
-  type Down,
+  type PrimaryMessage,
   type PeerAnswer,
   type PeerFailure,
-  type Up,
+  type WorkerMessage,
   packFailure,
   unpackFailure,
 } from './messages.js';
@@ -23,14 +23,14 @@ const PUBLISH_TIMEOUT_MS = 30_000;
 
 /** The effects of the primary's messages. */
 export interface PeerHandlers {
-  /** From now on every message is received; entries from before may have missed one. */
-  joined: () => void;
+  /** Deletes all entries: those from before the first message may have missed a write. */
+  clearCache: () => void;
   apply: (message: Message) => void;
-  applyMintedName: (line: string) => void;
+  applyUnclaimedName: (line: string) => void;
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
   /** Performs an operator's call. */
-  call: (message: Extract<Down, { kind: 'call' }>) => void;
+  call: (message: Extract<PrimaryMessage, { kind: 'call' }>) => void;
   reload: (config: Config) => void;
   stop: () => void;
 }
@@ -40,7 +40,7 @@ export interface PeerLinkOptions {
   self: number;
   /** How long a load by another worker may take (ms). */
   loadTimeoutMs: number;
-  send: (message: Up) => void;
+  send: (message: WorkerMessage) => void;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   /** How old an answer may be while the messages of other instances are not received (ms). */
   lostMaxAgeMs: number;
@@ -93,13 +93,13 @@ export class PeerLink implements Peers {
 
   readonly broadcast = async (line: string): Promise<void> => {
     await this.#deliveries.request(PUBLISH_TIMEOUT_MS, (id) => {
-      this.#options.send({ kind: 'minted-name', id, line });
+      this.#options.send({ kind: 'unclaimed-name', id, line });
     });
   };
 
   /** Asks the primary to renew the lease. */
   renew(): void {
-    this.#options.send({ kind: 'renew-lease', asked: this.#lease.now() });
+    this.#options.send({ kind: 'renew-lease', requestedAt: this.#lease.now() });
   }
 
   /**
@@ -138,20 +138,20 @@ export class PeerLink implements Peers {
     this.#hasStoppedLoading = true;
   };
 
-  receive(message: Down, handlers: PeerHandlers): void {
+  receive(message: PrimaryMessage, handlers: PeerHandlers): void {
     const { send } = this.#options;
     switch (message.kind) {
       case 'apply':
         handlers.apply(message.message);
         send({ kind: 'applied', id: message.id });
         break;
-      case 'minted-name':
-        handlers.applyMintedName(message.line);
+      case 'unclaimed-name':
+        handlers.applyUnclaimedName(message.line);
         send({ kind: 'applied', id: message.id });
         break;
       case 'lease':
-        this.#lease.renew(message.asked);
-        this.#link.renew(message.asked, Math.min(message.linkedMs, LEASE_MS));
+        this.#lease.renew(message.requestedAt);
+        this.#link.renew(message.requestedAt, Math.min(message.instanceLeaseMs, LEASE_MS));
         this.#onState();
         break;
       case 'load':
@@ -172,7 +172,7 @@ export class PeerLink implements Peers {
         this.#workers = message.ids;
         if (this.#hasJoined) break;
         this.#hasJoined = true;
-        handlers.joined();
+        handlers.clearCache();
         this.renew();
         break;
       default:
@@ -189,7 +189,9 @@ export class PeerLink implements Peers {
     }
   }
 
-  #settle(message: Extract<Down, { kind: 'delivered' | 'lock-granted' | 'lock-refused' | 'loaded' }>): void {
+  #settle(
+    message: Extract<PrimaryMessage, { kind: 'delivered' | 'lock-granted' | 'lock-refused' | 'loaded' }>,
+  ): void {
     switch (message.kind) {
       case 'delivered':
         this.#deliveries.settle(message.id, message);

@@ -11,7 +11,7 @@ import { createReload } from '../reload.js';
 import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
 import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
 import { heapMiB } from './divide-limits.js';
-import { type Up, unwrap, wrap } from './messages.js';
+import { type WorkerMessage, unwrap, wrap } from './messages.js';
 import { WorkerCalls } from './process-control.js';
 import type { RelayWorker } from './relay.js';
 import { PoolReadiness, RestartBackoff } from './worker-readiness.js';
@@ -160,7 +160,7 @@ class WorkerPool {
     let servesSince = Infinity;
     return new Promise((resolve, reject) => {
       worker.on('message', (received: unknown) => {
-        const message = unwrap(received) as Up | undefined;
+        const message = unwrap(received) as WorkerMessage | undefined;
         if (message?.kind === 'listening') {
           servesSince = performance.now();
           resolve(message.url);
@@ -176,7 +176,7 @@ class WorkerPool {
     });
   }
 
-  #handle(worker: Worker, message: Up): void {
+  #handle(worker: Worker, message: WorkerMessage): void {
     if (message.kind === 'starting') this.#configure(worker);
     else if (message.kind === 'readiness')
       this.#readiness.report(worker.id, message.isReady, performance.now());

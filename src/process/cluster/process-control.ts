@@ -1,19 +1,19 @@
 // Operators' calls to the workers, from the primary by message.
 import type { ProcessControl } from '../../admin/operations.js';
-import type { Down, Up } from './messages.js';
+import type { PrimaryMessage, WorkerMessage } from './messages.js';
 import { PendingRequests } from './pending-requests.js';
 
 const CALL_TIMEOUT_MS = 1000;
 /** For ten thousand handles and a slow Redis. */
 const PURGE_TIMEOUT_MS = 15_000;
 
-type CallReply = Extract<Up, { kind: 'call-reply' }>;
+type CallReply = Extract<WorkerMessage, { kind: 'call-reply' }>;
 
 /** The primary's side. */
 export class WorkerCalls {
   readonly #pending = new PendingRequests<CallReply>();
 
-  controlOf(send: (message: Down) => void): ProcessControl {
+  controlOf(send: (message: PrimaryMessage) => void): ProcessControl {
     const call = async <T>(
       name: keyof ProcessControl,
       argument: unknown,
@@ -43,7 +43,7 @@ export class WorkerCalls {
 /** The worker's side. A value that cannot be serialised is a failure of the call. */
 export async function answerCall(
   control: ProcessControl,
-  { id, name, argument }: Extract<Down, { kind: 'call' }>,
+  { id, name, argument }: Extract<PrimaryMessage, { kind: 'call' }>,
   send: (reply: CallReply) => void,
 ): Promise<void> {
   try {

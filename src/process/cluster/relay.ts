@@ -1,11 +1,11 @@
 // Messages between workers by way of the primary: deliveries with acknowledgements, loads by the owner of a key, locks.
 import { LockQueue, type QueueEntry } from '../../coordination/lock-queue.js';
 import type { Message } from '../../cache/coherence/message.js';
-import type { Down, PeerAnswer, Up } from './messages.js';
+import type { PrimaryMessage, PeerAnswer, WorkerMessage } from './messages.js';
 
 export interface RelayWorker {
   id: number;
-  send: (message: Down) => void;
+  send: (message: PrimaryMessage) => void;
 }
 
 /** A message that some workers have not acknowledged. */
@@ -78,7 +78,7 @@ export class Relay {
     return this.#send((id) => ({ kind: 'apply', id, message }), except);
   }
 
-  #send(make: (id: number) => Down, except?: number): Promise<void> {
+  #send(make: (id: number) => PrimaryMessage, except?: number): Promise<void> {
     const id = ++this.#lastId;
     const receivers = [...this.#workers.values()].filter((worker) => worker.id !== except);
     const waitingFor = new Set(
@@ -93,10 +93,10 @@ export class Relay {
   }
 
   /** Handles a message that concerns other workers. */
-  receive(from: number, message: Up): void {
+  receive(from: number, message: WorkerMessage): void {
     switch (message.kind) {
-      case 'minted-name':
-        void this.#send((id) => ({ kind: 'minted-name', id, line: message.line }), from).then(() => {
+      case 'unclaimed-name':
+        void this.#send((id) => ({ kind: 'unclaimed-name', id, line: message.line }), from).then(() => {
           this.#workers.get(from)?.send({ kind: 'delivered', id: message.id });
         });
         break;
@@ -126,9 +126,9 @@ export class Relay {
     delivery.onAcknowledged();
   }
 
-  #lock(worker: number, message: Extract<Up, { kind: 'acquire-lock' | 'release-lock' }>): void {
+  #lock(worker: number, message: Extract<WorkerMessage, { kind: 'acquire-lock' | 'release-lock' }>): void {
     const { key, id } = message;
-    const send = (down: Down): void => this.#workers.get(worker)?.send(down);
+    const send = (down: PrimaryMessage): void => this.#workers.get(worker)?.send(down);
     if (message.kind === 'release-lock') {
       this.#locks.leave(key, (entry) => entry.worker === worker && entry.id === id);
       return;
@@ -151,7 +151,7 @@ export class Relay {
     else worker.send({ kind: 'load', id, from, key, handle });
   }
 
-  #finishLoad(owner: number, message: Extract<Up, { kind: 'loaded' }>): void {
+  #finishLoad(owner: number, message: Extract<WorkerMessage, { kind: 'loaded' }>): void {
     const load = this.#loads.get(nameOf(message));
     if (load?.owner === owner) this.#answer(load, message.answer);
   }

@@ -6,7 +6,7 @@ import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
 import { logUncaught, servePublic } from '../serve.js';
 import { answerCall } from './process-control.js';
-import { type Down, type Up, unwrap, wrap } from './messages.js';
+import { type PrimaryMessage, type WorkerMessage, unwrap, wrap } from './messages.js';
 import { PeerLink } from './peer-link.js';
 import { divideLimits } from './divide-limits.js';
 import { systemClock } from '../../cache/clock.js';
@@ -48,20 +48,20 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   process.once('disconnect', () => {
     shutdown.close();
   });
-  const { applyMintedName, apply, load, control, joined } = service.app;
+  const { applyUnclaimedName, apply, load, control, clearCache } = service.app;
   const reload = (next: Config): void => {
     service.app.reload(divideLimits(next, count));
   };
   const stop = (): void => {
     shutdown.close();
   };
-  const call = (message: Extract<Down, { kind: 'call' }>): void => {
+  const call = (message: Extract<PrimaryMessage, { kind: 'call' }>): void => {
     void answerCall(control, message, send);
   };
   process.on('message', (received) => {
-    const message = unwrap(received) as Down | undefined;
+    const message = unwrap(received) as PrimaryMessage | undefined;
     if (message !== undefined)
-      peers.receive(message, { joined, apply, applyMintedName, load, call, reload, stop });
+      peers.receive(message, { clearCache, apply, applyUnclaimedName, load, call, reload, stop });
   });
   send({ kind: 'listening', url: service.url });
   const { readiness } = service.app;
@@ -75,7 +75,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
 function receiveConfig(): Promise<Config> {
   return new Promise((resolve) => {
     process.on('message', function receive(received) {
-      const message = unwrap(received) as Down | undefined;
+      const message = unwrap(received) as PrimaryMessage | undefined;
       if (message?.kind !== 'config') return;
       process.off('message', receive);
       resolve(message.config);
@@ -84,6 +84,6 @@ function receiveConfig(): Promise<Config> {
   });
 }
 
-function send(message: Up): void {
+function send(message: WorkerMessage): void {
   if (process.connected) process.send?.(wrap(message));
 }
