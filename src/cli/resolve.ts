@@ -36,7 +36,7 @@ function formatBody(text: string, { json = false, plain = false }: ResolveOption
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
 }
 
-/** An unreachable admin listener is no failure: not everyone who resolves operates the proxy. */
+/** An unreachable admin listener is no failure: many users of `resolve` do not operate the proxy. */
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
     const report = await callAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);

@@ -32,7 +32,7 @@ export type Forward = (
   content: { target: string; body: Buffer },
 ) => Promise<IncomingMessage>;
 
-/** The target upstream. A handle is encoded anew, so that no URL parser on the way can misread it. */
+/** The target upstream. A handle is encoded again, so that every URL parser on the way reads the same handle. */
 export function upstreamTarget({ target, handle }: RequestContext): string {
   const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle)}`;
   return originForm({ path, query: target.query });

@@ -13,7 +13,7 @@ export interface ValidRequest extends ParsedRequest {
   query: RecordQuery;
 }
 
-/** The handle is undefined where the path names none, and where the request is refused whatever it names. */
+/** The handle is undefined when the path names none, or when the request is refused. */
 export interface FailedRequest extends ParsedRequest {
   handle: string | undefined;
   failure: ServiceError;

@@ -7,7 +7,7 @@ import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
 
-/** The reason to refuse a request, whatever interface it is for. */
+/** The reason to refuse a request to any interface. */
 export type RequestCheck = (
   req: IncomingMessage,
   target: string,

@@ -145,7 +145,7 @@ function newResponse(
 
 function variantOf({ made: { body, common, ofBody, etag } }: Hit): PreparedVariant {
   const commonLines = linesOf(common);
-  // Copied into one flat string: a rope of many pieces would be flattened anew with each response.
+  // Copied into one flat string: a rope of many pieces would be flattened for each response.
   const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
   return { body: body.toString('latin1'), head, commonLength: commonLines.length, etag };
 }

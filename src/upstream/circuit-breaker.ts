@@ -14,7 +14,7 @@ export interface BreakerOptions {
 /** Errors about single records open the breaker at this multiple of `failures`. */
 const RECORDS_PER_FAILURE = 10;
 
-/** A server that succeeded within this time works (ms), whatever it answers for some records. */
+/** A server that succeeded within this time works (ms), even if it fails for some records. */
 const WORKING_MS = 1000;
 
 /**

@@ -1,4 +1,4 @@
-// Decompresses response bodies: gateways compress although the requests ask for identity.
+// Decompresses response bodies: gateways compress although requests accept identity only.
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import { type UpstreamResponse, bodyTooLarge, headerOf } from './response.js';

@@ -5,7 +5,7 @@ import { decodeBody } from './content-encoding.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { type UpstreamResponse, bodyTooLarge } from './response.js';
 
-/** undici's port. `reset` asks for a new connection that is closed after the response. */
+/** undici's port. `reset` requests a new connection that is closed after the response. */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 
 export interface UpstreamRequest {
@@ -72,7 +72,7 @@ export async function exchange(
 /** Not an AbortSignal: creating one and listening to it costs as much as the rest of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
-  /** Set once the time is over. */
+  /** Set when the time limit has passed. */
   reason?: ServiceError;
   /** Aborts the current attempt. */
   onExpired?: (reason: ServiceError) => void;

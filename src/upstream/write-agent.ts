@@ -28,7 +28,7 @@ export function createWriteAgent({
 
 type Created = (error: Error | null, socket: Duplex) => void;
 
-/** A request has no socket to time out on before the handshake is over, so the handshake has a time limit. */
+/** A request has no socket to time out on before the handshake ends, so the handshake has a time limit. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**

@@ -77,7 +77,7 @@ const MAX_GROUPS = 32;
 
 /**
  * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server carries such a write
- * out (recording "PUT onto record removing HS_ADMIN") and answers 403 to everybody from then on.
+ * out (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
  *
  * @throws ServiceError V2_NOT_OWNED
  */

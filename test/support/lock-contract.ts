@@ -1,17 +1,17 @@
-// What every key lock promises, however many instances it holds for.
+// The contract of a key lock, for one process and for several instances.
 import { expect, test } from 'vitest';
 import type { KeyLock } from '../../src/coordination/key-lock.js';
 
-/** Gives two doors to the same lock: of one process, or of two instances; who waits longer than told gives up. */
-export type MakeDoors = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];
+/** Creates two handles of the same lock: in one process, or in two instances. */
+export type MakeLocks = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];
 
-/** Longer than any test: on a busy machine forty turns may take seconds. */
+/** Longer than any test: on a busy machine forty grants may take seconds. */
 const PATIENT_MS = 60_000;
 const SHORT_MS = 100;
 
-export function testKeyLock(make: MakeDoors): void {
-  test('one work at a time touches a key', async () => {
-    const doors = await make(PATIENT_MS);
+export function testKeyLock(make: MakeLocks): void {
+  test('one work at a time runs for a key', async () => {
+    const locks = await make(PATIENT_MS);
     let inside = 0;
     let most = 0;
     const work = async (): Promise<void> => {
@@ -19,7 +19,7 @@ export function testKeyLock(make: MakeDoors): void {
       await new Promise((resolve) => setImmediate(resolve));
       inside--;
     };
-    await Promise.all(Array.from({ length: 40 }, (_, at) => doors[at % 2]!('KEY', work)));
+    await Promise.all(Array.from({ length: 40 }, (_, at) => locks[at % 2]!('KEY', work)));
     expect([most, inside]).toEqual([1, 0]);
   });
 
@@ -32,14 +32,14 @@ export function testKeyLock(make: MakeDoors): void {
     await first;
   });
 
-  test('gives what the work gives, and throws what it throws', async () => {
+  test('returns the result of the work, and throws its error', async () => {
     const [one, other] = await make(PATIENT_MS);
     expect(await one('KEY', () => Promise.resolve(7))).toBe(7);
     await expect(one('KEY', () => Promise.reject(new Error('work')))).rejects.toThrow('work');
     expect(await other('KEY', () => Promise.resolve(8))).toBe(8);
   });
 
-  test('who waits too long is sent away with 503, and does not hold up those behind', async () => {
+  test('a caller that waits too long gets 503, and does not delay the next one', async () => {
     const [one, other] = await make(SHORT_MS);
     const open = gate();
     const begun = gate();
@@ -55,7 +55,7 @@ export function testKeyLock(make: MakeDoors): void {
   });
 }
 
-/** A promise that is kept on call. */
+/** A promise that is resolved by a call. */
 export function gate(): { passed: Promise<void>; pass: () => void } {
   let pass = (): void => undefined;
   const passed = new Promise<void>((resolve) => {

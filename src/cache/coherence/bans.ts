@@ -16,7 +16,7 @@ export interface NumberedBan extends Ban {
 /** Bounded, because each load and each use of an older entry is checked against all newer bans. */
 export const MAX_BANS = 200;
 
-/** Above the maximum, the oldest ban becomes a floor: every entry from before it counts as banned, whatever its key. */
+/** Above the maximum, the oldest ban becomes a floor: every entry from before it counts as banned. */
 export class Bans {
   /** Oldest first. */
   #bans: NumberedBan[] = [];

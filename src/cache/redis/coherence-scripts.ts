@@ -64,7 +64,7 @@ local function writeFences(state, key, fences)
   else redis.call('HSET', state, 'f:' .. key, table.concat(parts, ' ')) end
 end`;
 
-/** Drops the older half of the changes and the fences that are over; loads from before it are refused. */
+/** Drops the older half of the changes and the expired fences; loads from before them are refused. */
 const TRIM = `
 local function trim(state)
   if redis.call('HLEN', state) <= ${MAX_FIELDS} then return end

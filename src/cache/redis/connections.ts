@@ -74,7 +74,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
     masters: () => [{ name: 'master', client: commands, holds: () => true }],
     openMessageConnection: () => new Redis({ ...options, retryStrategy: never }),
     rediscover() {
-      // Disconnected while it looks for the master, ioredis would end for good.
+      // A disconnect during the search for the master would end ioredis permanently.
       if (['connect', 'ready'].includes(commands.status)) commands.disconnect(true);
       reconnectIfEnded(commands);
     },
@@ -152,7 +152,7 @@ function openCluster(
   };
 }
 
-/** ioredis gives up for good when a failover interrupts its search for the master. */
+/** ioredis ends permanently when a failover interrupts its search for the master. */
 function reconnectIfEnded(connection: Redis | Cluster): void {
   if (connection.status !== 'end') return;
   connection.connect().catch(() => undefined);
