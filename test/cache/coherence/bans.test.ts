@@ -1,4 +1,5 @@
 // Purges of many keys at once.
+import { fc, test as propertyTest } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { Bans, MAX_BANS, type NumberedBan } from '../../../src/cache/coherence/bans.js';
 import { NOW, entryOf } from '../../support/store-contract.js';
@@ -80,5 +81,46 @@ describe('a ban', () => {
     expect(bans.add(ban(20, '21.T1/A'))).toBe(false);
     expect(bans.apply('21.T1/B', entry, 19)).toBeUndefined();
     expect(bans.apply('21.T1/B', entry, 20)).toEqual(entry);
+  });
+});
+
+describe('a list of bans', () => {
+  const prefixes = fc.stringMatching(/^[AB]{0,3}$/);
+  const sequences = fc
+    .array(fc.record({ prefix: prefixes, isSoft: fc.boolean() }), { maxLength: 30 })
+    .chain((some) =>
+      fc.shuffledSubarray(
+        some.map((one, at) => ({ ...one, number: at + 1 })),
+        { minLength: some.length },
+      ),
+    );
+
+  propertyTest.prop([sequences, prefixes, fc.nat({ max: 31 })])(
+    'bans the keys that each of its bans would, in whatever order they arrive',
+    (sequence, key, since) => {
+      const bans = new Bans();
+      for (const one of sequence) bans.add(one);
+      const matching = sequence.filter((one) => one.number > since && key.startsWith(one.prefix));
+      const expected = matching.some(({ isSoft }) => !isSoft)
+        ? undefined
+        : matching.length > 0
+          ? stale
+          : entry;
+      expect(bans.apply(key, entry, since)).toEqual(expected);
+      expect(bans.isBannedSince(key, since)).toBe(matching.length > 0);
+      expect(bans.latest).toBe(sequence.length);
+    },
+  );
+
+  test('holds one ban for a prefix that is purged again and again', () => {
+    const bans = new Bans();
+    for (let number = 1; number <= 2 * MAX_BANS; number++) expect(bans.add(ban(number, 'A'))).toBe(true);
+    expect(bans.apply('B', entry, 0)).toEqual(entry);
+  });
+
+  test('takes a new ban also when it drops the oldest one', () => {
+    const bans = new Bans();
+    for (let number = 1; number <= MAX_BANS + 1; number++)
+      expect(bans.add(ban(number, `${number}-`))).toBe(true);
   });
 });

@@ -15,7 +15,7 @@ const RAISE: Change = { kind: 'raise', key: 'A', fence: '1', lifeMs: 60_000 };
 const CHANGED: Change = { kind: 'changed', key: 'A', fence: '1' };
 const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/0.1' };
 const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
-const notConfirmed = { code: 'NOT_CONFIRMED', status: 503 };
+const notConfirmed = { code: 'NOT_CONFIRMED', status: 503, retryAfterSeconds: 1 };
 
 test('without Redis a change is done when the processes of this machine have applied it', async () => {
   const told: [Message, number | undefined][] = [];
@@ -183,4 +183,28 @@ test('a refused write that cannot be published needs no report', async () => {
   await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
   expect(delivered).toEqual([{ kind: 'unchanged', key: 'A', fence: 'me/0.1' }]);
   expect(pending.size).toBe(0);
+});
+
+test('a change that is not acknowledged in time is refused with writesWithout: refuse, and reported later', async () => {
+  const { hub, pending, published, world } = open('refuse');
+  world.publish = () => ({ seq: 7, acknowledged: Promise.resolve(false) });
+  await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
+  expect(published).toEqual([CHANGED_BY_ME]);
+  expect(pending.size).toBe(1);
+});
+
+test('a change that is not acknowledged in time is published again when Redis is back', async () => {
+  const { hub, published, world } = open();
+  const acknowledgements = [false, true];
+  world.publish = () => ({ seq: 7, acknowledged: Promise.resolve(acknowledgements.shift() ?? true) });
+  world.returned = () => Promise.resolve(true);
+  await hub.publish(CHANGED);
+  expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
+});
+
+test('an acknowledged change is published once', async () => {
+  const { hub, pending, published, world } = open();
+  world.returned = () => Promise.resolve(true);
+  await hub.publish(CHANGED);
+  expect([published.length, pending.size]).toEqual([1, 0]);
 });

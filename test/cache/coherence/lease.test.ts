@@ -12,6 +12,10 @@ test('there is no lease before the first renewal', () => {
   expect(open().lease.leftMs()).toBe(0);
 });
 
+test('there is no lease before the first renewal where both clocks show the same', () => {
+  expect(new Lease({ now: () => 1000, monotonic: () => 1000 }).leftMs()).toBe(0);
+});
+
 test('a renewal counts from the moment at which it was asked for', async () => {
   const { clock, lease } = open();
   const asked = lease.now();

@@ -1,0 +1,64 @@
+// Fences of several writers on one key, and their expiry.
+import { describe, expect, test } from 'vitest';
+import { Fences } from '../../../src/cache/coherence/fences.js';
+
+/** Two writers on A, one on B; the first fence of A expires at 10. */
+function raised(): Fences {
+  const fences = new Fences();
+  fences.raise('A', 'one/0.1', 10);
+  fences.raise('A', 'two/0.1', 20);
+  fences.raise('B', 'two/0.2', 30);
+  return fences;
+}
+
+describe('a key with two writers', () => {
+  test('is fenced until both have lowered their fence', () => {
+    const fences = raised();
+    fences.lower('A', 'one/0.1');
+    expect(fences.isRaised('A')).toBe(true);
+    fences.lower('A', 'two/0.1');
+    expect(fences.isRaised('A')).toBe(false);
+    expect(fences.size).toBe(1);
+  });
+
+  test('loses the expired fence and keeps the other one', () => {
+    const fences = raised();
+    expect(fences.removeExpired('A', 9)).toBe(false);
+    expect(fences.removeExpired('A', 10)).toBe(true);
+    expect(fences.isRaised('A')).toBe(true);
+    expect(fences.removeExpired('A', 20)).toBe(true);
+    expect(fences.isRaised('A')).toBe(false);
+  });
+
+  test('is found as soon as one of its fences has expired', () => {
+    const fences = raised();
+    expect(fences.firstExpiredKey(9)).toBeUndefined();
+    expect(fences.firstExpiredKey(10)).toBe('A');
+  });
+});
+
+test('a key without a fence has none to remove or to lower', () => {
+  const fences = new Fences();
+  fences.lower('A', 'one/0.1');
+  expect([fences.removeExpired('A', 10), fences.firstExpiredKey(10), fences.size]).toEqual([
+    false,
+    undefined,
+    0,
+  ]);
+});
+
+test('a key that is fenced again moves to the end of the order of expiry', () => {
+  const fences = raised();
+  fences.raise('A', 'one/0.3', 40);
+  // B is the first key now, and its fence runs until 30.
+  expect(fences.firstExpiredKey(15)).toBeUndefined();
+  expect(fences.firstExpiredKey(30)).toBe('B');
+});
+
+test('the keys of a member are those with one of its fences', () => {
+  const fences = raised();
+  expect(fences.keysOf('one')).toEqual(['A']);
+  expect(fences.keysOf('two')).toEqual(['A', 'B']);
+  expect(fences.keysOf('three')).toEqual([]);
+  expect(fences.keysOf()).toEqual(['A', 'B']);
+});
