@@ -90,14 +90,12 @@ export function createApp(deps: AppDeps): App {
   const control = createProcessControl(parts, { cache, resolver, eventLoop, usages });
   const operations = createOperations(() => [control], now);
   const made = { resolver, cache, coordination, connections, limiter };
-  const { handler, rebuild, flush } = makeHandler(parts, made);
+  const { handler, rebuild, close } = makeHandler(parts, made);
   return {
     handler,
     admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
     readiness,
-    clearCache() {
-      cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
-    },
+    clearCache: cache.clear,
     apply: cache.apply,
     applyUnclaimedName: coordination.receive,
     load: (key, handle) => upstream.load(key, handle),
@@ -110,10 +108,9 @@ export function createApp(deps: AppDeps): App {
     async close() {
       // Connections cut from now on are no failure of the upstream for other workers.
       peers?.stopLoading();
-      flush();
       eventLoop.close();
       activity.close();
-      await Promise.all([cache.close(), connections.close()]);
+      await Promise.all([close(), cache.close(), connections.close()]);
       await tracing?.close();
     },
   };

@@ -19,14 +19,10 @@ const ALONE = [
 
 const BROWSER = within('browser');
 
-/** Tests that replace a module need modules of their own; for all other quick tests loading them anew is most of the time. */
-const REPLACE_MODULES = ['test/http/reads.test.ts'];
-
 interface Group {
   include: string[];
   exclude?: string[];
   maxWorkers: number;
-  isolate?: boolean;
 }
 
 /** Groups run one after the other. */
@@ -49,11 +45,9 @@ export default defineConfig({
       // `npm test`: unit and in-process tests.
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...FULL, ...ALONE, ...BROWSER, ...REPLACE_MODULES],
+        exclude: [...FULL, ...ALONE, ...BROWSER],
         maxWorkers: TWO_FILES,
-        isolate: false,
       }),
-      project('quick-isolated', 0, { include: REPLACE_MODULES, maxWorkers: TWO_FILES }),
       project('full', 1, { include: FULL, exclude: ALONE, maxWorkers: TWO_FILES }),
       project('browser', 2, { include: BROWSER, maxWorkers: 1 }),
       project('alone', 3, { include: ALONE, maxWorkers: 1 }),

@@ -2,7 +2,7 @@
 import { type MessageApplier, createMessageApplier } from './apply-message.js';
 import type { Clock } from './clock.js';
 import type { Coherence } from './coherence/hub.js';
-import type { Message } from './coherence/message.js';
+import { BAN_ALL, type Message } from './coherence/message.js';
 import type { Entry } from './entry.js';
 import { type RedisOptions, createInstance } from './instance.js';
 import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
@@ -41,6 +41,8 @@ export interface Cache {
   trustedSince: () => number;
   /** Applies a message that the primary has sent to this worker. */
   apply: (message: Message) => void;
+  /** Every entry of this process may be outdated. */
+  clear: () => void;
   /** The entry in each tier; does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
   redisState: () => 'up' | 'away' | 'unused';
@@ -74,6 +76,9 @@ export function createCache(deps: CacheDeps): Cache {
     memory,
     trustedSince: () => coherence.trustedSince(),
     apply: applied.apply,
+    clear: () => {
+      applied.apply(BAN_ALL);
+    },
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
     redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),
     commands,
@@ -107,7 +112,7 @@ function connectWorker({ redis, clock }: CacheDeps, worker: WorkerCoherence, onS
   if (redis === undefined) return { coherence: worker, close: () => Promise.resolve() };
   const onClaimed = (): void => {
     // A ban that cannot be published is pending in the primary.
-    worker.publish({ kind: 'ban', prefix: '', isSoft: false, number: 0 }).catch(() => undefined);
+    worker.publish(BAN_ALL).catch(() => undefined);
   };
   const commands = new RedisCommands({ ...redis, clock, onEvictionPolicy: undefined, onState, onClaimed });
   return { coherence: worker, commands, close: () => commands.close() };

@@ -42,7 +42,7 @@ export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.cachedAt && entry.deleteAt > now;
 }
 
-/** Design decisions 4 and 5: the smallest TTL of the public values within bounds, or the not-found time. */
+/** The smallest TTL of the public values within bounds, or the TTL of a not-found answer. */
 function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
   if (answer.kind !== 'found') return notFound.ttl;
   // Math.min with all TTLs as arguments fails for a record with very many values.

@@ -17,7 +17,11 @@ export interface Forwarding {
   withBody: WithBody;
   passThrough: PipelineDeps['passThrough'];
   /** Where a reverse look-up service is configured. */
-  reverse?: { passThrough: NonNullable<PipelineDeps['reverseLookup']>; lookup: ReverseLookup };
+  reverse?: {
+    passThrough: NonNullable<PipelineDeps['reverseLookup']>;
+    lookup: ReverseLookup;
+    close: Connections['close'];
+  };
 }
 
 interface ForwardingParts {
@@ -71,10 +75,11 @@ function makeReverse(parts: Parts, withBody: WithBody): Forwarding['reverse'] {
   const { url } = config.reverseLookup;
   if (url === null) return undefined;
   const { timeout: timeoutMs, maxBodySize: maxBodyBytes, connections } = config.upstream;
-  const { writeAgent, dispatcher } = createConnections({ url, connections }, parts.createDispatcher);
+  const { writeAgent, dispatcher, close } = createConnections({ url, connections }, parts.createDispatcher);
   const forward = makeForwarder({ ...parts, upstreamUrl: url }, writeAgent);
   return {
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes }),
     lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
+    close,
   };
 }

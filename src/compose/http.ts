@@ -20,7 +20,7 @@ import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
 import { type Parts, reportUnexpected } from './parts.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
+import { deletionRules, makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 export interface HandlerParts {
   resolver: Resolver<unknown>;
@@ -35,8 +35,8 @@ export interface Handler {
   handler: RequestListener;
   /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
   rebuild: () => void;
-  /** Writes the buffered log lines. */
-  flush: () => void;
+  /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
+  close: () => Promise<void>;
 }
 
 /** Parts that a reload keeps. */
@@ -55,7 +55,10 @@ export function makeHandler(parts: Parts, made: HandlerParts): Handler {
     rebuild() {
       listener = makeListener(parts, lasting);
     },
-    flush: hits.flush,
+    async close() {
+      hits.flush();
+      await lasting.reverse?.close();
+    },
   };
 }
 
@@ -158,15 +161,13 @@ function makePipeline(
 ): RequestListener {
   const { config } = parts;
   const { resolver, coordination, records, passThrough, withBody, forward, reverse } = made;
-  const { allowedFor } = config.deletion;
-  const rules = { ...config.deletion, allowedFor: allowedFor?.split(',') ?? [] };
   return createPipeline({
     check,
     scanHeaders,
     requestLog,
     passThrough,
     deletionGuard: createDeletionGuard({
-      rules,
+      rules: deletionRules(config),
       resolve: (handle, options) => resolver.resolve(handle, options),
     }),
     writeRoute: createWriteRoute({

@@ -7,7 +7,7 @@ import type { PageBranding } from '../html/layout.js';
 import type { WithBody } from '../http/request-body.js';
 import { openApiDocument } from '../openapi/document.js';
 import { createOpenApiRoute } from '../openapi/routes.js';
-import { allowsDeletion } from '../record/deletion.js';
+import { type DeletionRules, allowsDeletion } from '../record/deletion.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import type { Hit } from '../record/response-cache.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
@@ -50,7 +50,7 @@ interface V2Parts {
 export function makeV2(parts: Parts, made: V2Parts): V2Routes {
   const { config, metrics, now } = parts;
   const { resolver, coordination, records, withBody, reverse } = made;
-  const rules = { ...config.deletion, allowedFor: config.deletion.allowedFor?.split(',') ?? [] };
+  const rules = deletionRules(config);
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
@@ -67,6 +67,11 @@ export function makeV2(parts: Parts, made: V2Parts): V2Routes {
     now,
   });
 }
+
+export const deletionRules = ({ deletion }: Config): DeletionRules => ({
+  ...deletion,
+  allowedFor: deletion.allowedFor?.split(',') ?? [],
+});
 
 const settingsOf = ({ v2, http }: Config): V2Settings => ({
   ...v2,

@@ -95,7 +95,7 @@ export function makeResolver(
     trustedSince: cache.trustedSince,
     upstream,
     failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
-    // A reload may change these two keys.
+    // A reload may change the keys under `cache` and `upstream.mirrorMaxTtl`.
     get ttlBounds() {
       return { ...parts.config.cache, mirrorMaxTtl: parts.config.upstream.mirrorMaxTtl };
     },

@@ -51,12 +51,11 @@ export class LocalUnclaimedNames {
     else this.#names.set(request, { names, until: this.now() + LIFE_MS });
   }
 
-  /** Applies the change of another worker; false when the line is of another kind. */
-  receive(line: string): boolean {
+  /** Applies the change of another worker; ignores lines of another kind. */
+  receive(line: string): void {
     const [, kind, request = '', name = ''] = /^(added|taken) (\S+) ([^]*)$/.exec(line) ?? [];
     if (kind === 'added') this.add(request, name);
     if (kind === 'taken') this.remove(request, name);
-    return kind !== undefined;
   }
 }
 

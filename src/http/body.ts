@@ -36,7 +36,7 @@ export function bodyOfEntry(entry: RecordContent, handle: string, selection: Sel
   return { status: 200, json };
 }
 
-/** Unless the request succeeded, the handle comes last (api: envelope order), or is missing. */
+/** Unless the request succeeded, the handle comes last as in the recordings of a Handle server, or is missing. */
 export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
   return writeJson(handle === undefined ? members : { ...members, handle });
 }

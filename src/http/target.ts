@@ -1,4 +1,4 @@
-// Splits the raw request target without decoding it: paths are bytes (design decision 13).
+// Splits the raw request target without decoding it: paths are bytes.
 import { ServiceError } from '../errors.js';
 import { type ParsedHandle, parseHandle } from '../handle/handle.js';
 

@@ -33,7 +33,7 @@ export function allowsDeletion(
   return allowedFor.some((pattern) => matches(pattern, handle));
 }
 
-/** Design decision 11: 403, and 404 for a handle that does not exist. */
+/** Identifiers are meant to stay, so deletion is refused by default: 403, or 404 for a handle that does not exist. */
 export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHandler {
   return async function deletionGuard(req: Request, res: Response, next: NextFunction): Promise<void> {
     const context = contextOf(res);

@@ -89,7 +89,7 @@ function createBeginning(requestLog: RequestLog): RequestHandler {
   };
 }
 
-/** With credentials a wrong password has to be 401 even for public data (design decision 2). A list has no handle. */
+/** With credentials a wrong password has to be 401 even for public data. A list has no handle. */
 function parseHandle(_req: Request, res: Response, next: NextFunction): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';

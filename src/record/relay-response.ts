@@ -18,7 +18,7 @@ const OURS = new Set([
   'access-control-expose-headers',
 ]);
 
-/** Design decision 12: no cache keeps the response to a request with credentials, or to a write. */
+/** No cache keeps the response to a request with credentials, or to a write. */
 export async function relayResponse(
   response: IncomingMessage,
   res: Response,

@@ -66,7 +66,7 @@ function methodRefused({ method }: Request, res: Response, allowed: readonly str
 
 const READ = ['GET', 'HEAD'];
 
-/** The first match counts. Methods: api-facts §4.2, §5.7 and §6.5, recordings "sessions: …" and "empty handle: …". */
+/** The first match counts. Methods: recordings "sessions: …" and "empty handle: …". */
 const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
   [/^\/api\/handles\/?$/, [...READ, 'POST', 'PUT', 'DELETE']],
   [/^\/api\/sessions\/this$/, [...READ, 'POST', 'PUT', 'DELETE']],

@@ -1,4 +1,4 @@
-// PUT and DELETE of a handle: fence, precondition, forward, settle by outcome, reply. Read it from the top.
+// PUT and DELETE of a handle: body, precondition, fence, forward, settle by outcome, reply. Read it from the top.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
@@ -94,7 +94,7 @@ async function reply(
   await relayResponse(response, res, { body: read });
 }
 
-/** The server ignores the flag when there are indexes (api-facts: PUT parameters). */
+/** A Handle server ignores the flag when there are indexes. */
 function isMinting({ method }: Request, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();

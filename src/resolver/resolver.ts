@@ -130,7 +130,7 @@ export class Resolver<Ticket> {
     return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
-  /** Design decision 6, RFC 8767 section 5: a stale entry answers when the load fails or is late. */
+  /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
     const staleEntry = this.#loader.judge(entry) === 'stale' ? entry : await load.sharedEntry;
     // It may be fresh by now, when the lease was renewed.
@@ -145,7 +145,7 @@ export class Resolver<Ticket> {
     return inTime.catch((failure: unknown) => stale(failure === LATE ? 'late' : 'error'));
   }
 
-  /** The entry of another load: from a Redis that was not connected yet, or from the upstream before it failed. */
+  /** After a failure memory is read once more: a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
     const use = this.#loader.judge(entry);
@@ -154,7 +154,7 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 
-  /** Design decision 7: refreshes in the background before the entry expires. */
+  /** Refreshes in the background before the entry expires. */
   #refreshAhead(entry: Entry, task: LoadTask): void {
     const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
     if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(task.key) < minHits) return;

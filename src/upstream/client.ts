@@ -88,7 +88,7 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (handle === '.' || handle === '..') return { kind: 'not-found' };
       const key = recordKey(handle, caseSensitive);
       if (!authoritative) failures.assertNone(key);
-      // Design decision 3: only the primary is authoritative. A mirror would undo a write that was acknowledged.
+      // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
       const load = isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read);
       return failures.observe(key, load);

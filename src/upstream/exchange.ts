@@ -5,7 +5,7 @@ import { decodeBody } from './content-encoding.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { type UpstreamResponse, bodyTooLarge } from './response.js';
 
-/** undici's port. `reset` requests a new connection that is closed after the response. */
+/** The one method of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;
 
 export interface UpstreamRequest {

@@ -19,7 +19,7 @@ interface Payload {
 
 export const JSON_TYPE = 'application/json;charset=utf-8';
 
-/** Responses to a login are never stored (design decision 12). */
+/** Responses to a login are never stored. */
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
 /** Sends a v2 response with the headers that all of them have. */

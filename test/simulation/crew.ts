@@ -102,9 +102,7 @@ export class Crew {
 function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
   const nothing = (): void => undefined;
   return {
-    clearCache() {
-      cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
-    },
+    clearCache: cache.clear,
     apply: cache.apply,
     applyUnclaimedName: nothing,
     load: (key, handle) => sharedUpstream.load(key, handle),

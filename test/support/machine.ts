@@ -70,9 +70,7 @@ export function createMachine(): Machine {
     const cache = createWorkerCache(link, clock);
     const handlers = {
       apply: cache.apply,
-      joined() {
-        cache.apply({ kind: 'ban', prefix: '', isSoft: false, number: 0 });
-      },
+      clearCache: cache.clear,
     } as unknown as PeerHandlers;
     const worker: MachineWorker = {
       ...cache,

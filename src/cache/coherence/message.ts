@@ -17,6 +17,9 @@ export interface BanChange {
 
 export type Change = KeyChange | BanChange;
 
+/** Every entry may be outdated. */
+export const BAN_ALL: BanChange = { kind: 'ban', prefix: '', isSoft: false, number: 0 };
+
 /** The bans that Redis lists. */
 export interface KnownBans {
   kind: 'bans';

@@ -1,5 +1,5 @@
 // Invalidations that could not be published while Redis was away. An instance publishes them before its lease is back.
-import type { BanChange, Change } from './message.js';
+import { BAN_ALL, type BanChange, type Change } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
@@ -33,7 +33,7 @@ export class PendingInvalidations {
 
   /** Adds a ban of every key: nothing that Redis holds may be used. */
   addAll(): void {
-    this.#bans = [{ kind: 'ban', prefix: '', isSoft: false, number: 0 }];
+    this.#bans = [BAN_ALL];
   }
 
   /** Removes and returns up to `count`; the caller adds those again that it cannot publish. */
