@@ -34,7 +34,7 @@ const partOfRequests =
 
 const speedGoals = (workload: WorkloadName): Goal[] => [
   { workload, text: 'of a bare node:http listener', figure: timesOf('bare node:http'), least: 0.9 },
-  { workload, text: 'times itself without prepared responses', figure: timesOf(NOT_PREPARED), least: 4 },
+  { workload, text: 'times itself without prepared responses', figure: timesOf(NOT_PREPARED), least: 3 },
   { workload, text: 'of Varnish', figure: timesOf('Varnish'), least: 1 },
   { workload, text: 'of nginx', figure: timesOf('nginx'), least: 0.5 },
 ];
