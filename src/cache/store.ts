@@ -1,5 +1,5 @@
 // The store contract: look up, store and invalidate entries by key. It knows no rules of freshness and no HTTP.
-import type { WriteOutcome } from '../handle/write-outcome.js';
+import type { WriteOutcome } from '../handle/outcome.js';
 import type { Ban } from './coherence/bans.js';
 import type { Entry } from './entry.js';
 

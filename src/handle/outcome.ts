@@ -41,3 +41,9 @@ interface Source {
 }
 
 export type Outcome = Answer | (Refused & Source);
+
+/**
+ * `changed`: entries are invalid. `unchanged`: they stay valid. `unknown`: the server may have carried out the write,
+ * or may still do so.
+ */
+export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';

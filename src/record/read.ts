@@ -91,15 +91,15 @@ export function createRead(deps: ReadDeps): Read {
   return read;
 }
 
-type SendHit = (res: ServerResponse, prepared: PreparedResponse, receiver: Recipient) => boolean;
+type SendHit = (res: ServerResponse, prepared: PreparedResponse, recipient: Recipient) => boolean;
 
 /** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
 function createSendHit({ clientMaxAgeMs, onAnsweredHit }: ReadDeps): SendHit {
   const sendPrepared = createSendPrepared(clientMaxAgeMs);
-  return function sendHit(res, prepared, receiver) {
-    const status = sendPrepared(res, prepared, receiver);
+  return function sendHit(res, prepared, recipient) {
+    const status = sendPrepared(res, prepared, recipient);
     if (status === undefined) return false;
-    const { method } = receiver;
+    const { method } = recipient;
     const { handle, target } = prepared;
     // Nearly always the prepared response itself, which log and metrics recognise.
     const isUsual = method === prepared.method && status === prepared.status;

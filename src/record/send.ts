@@ -19,7 +19,7 @@ export interface Recipient {
 export type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
-  receiver: Recipient,
+  recipient: Recipient,
 ) => number | undefined;
 
 export function createSendPrepared(clientMaxAgeMs: number): SendPrepared {
@@ -47,7 +47,12 @@ const variantFor = (
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
-export type SendMade = (res: ServerResponse, reply: Reply, made: Representation, receiver: Recipient) => void;
+export type SendMade = (
+  res: ServerResponse,
+  reply: Reply,
+  made: Representation,
+  recipient: Recipient,
+) => void;
 
 export function createSendMade(): SendMade {
   const sendRaw = createSendRaw();

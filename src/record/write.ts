@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
-import { type WriteResult, judgeWrite } from '../handle/write-outcome.js';
+import { type WriteResult, judgeWrite } from '../upstream/write-outcome.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
@@ -53,17 +53,22 @@ export async function forwardFenced(
   forward: () => Promise<IncomingMessage>,
   fence: Fence,
 ): Promise<RelayedResponse> {
+  let relayed: RelayedResponse;
+  let result: WriteResult;
   try {
     const response = await forward();
     const status = response.statusCode ?? 0;
     // The status of any other response is enough to judge it.
     const body = status === 404 ? await readResponseBody(response) : undefined;
-    await settleWrite(fence, { status, responseCode: body && parseWriteResponse(body).responseCode });
-    return { response, ...(body && { body }) };
+    result = { status, responseCode: body && parseWriteResponse(body).responseCode };
+    relayed = { response, ...(body && { body }) };
   } catch (failure) {
     await settleWrite(fence, { failure });
     throw failure;
   }
+  // Outside of the try: a change that is not confirmed is settled all the same.
+  await settleWrite(fence, result);
+  return relayed;
 }
 
 /**

@@ -1,8 +1,9 @@
 // Writes to the Handle server under a fence. Settling the fence waits until no instance serves the old record.
 import { ServiceError } from '../errors.js';
+import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
-import { type WriteOutcome, combineOutcomes, judgeWrite } from '../handle/write-outcome.js';
+import { combineOutcomes, judgeWrite } from '../upstream/write-outcome.js';
 import type { RecordAnswer } from '../upstream/record-answer.js';
 import { recordEtag } from './conditions.js';
 import type { V2Deps } from './deps.js';

@@ -1,7 +1,8 @@
 // Whether a write changed the record: the whole table.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { type WriteOutcome, combineOutcomes, judgeWrite } from '../../src/handle/write-outcome.js';
+import { combineOutcomes, judgeWrite } from '../../src/upstream/write-outcome.js';
+import type { WriteOutcome } from '../../src/handle/outcome.js';
 
 describe('a response', () => {
   test.each<[WriteOutcome, [status: number, responseCode?: number][]]>([

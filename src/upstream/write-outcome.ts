@@ -1,11 +1,7 @@
 // Whether a write changed a record, judged by its response or error. The only place for this rule.
-import { RESPONSE_CODE } from './response-codes.js';
-
-/**
- * `changed`: entries are invalid. `unchanged`: they stay valid. `unknown`: the server may have carried out the write,
- * or may still do so.
- */
-export type WriteOutcome = 'changed' | 'unchanged' | 'unknown';
+import { type ErrorCode, ServiceError } from '../errors.js';
+import type { WriteOutcome } from '../handle/outcome.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 
 /** The response of the Handle server, or the error that came instead. */
 export type WriteResult =
@@ -40,10 +36,8 @@ export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
-/** Error codes of a write that ended before a byte was sent. BAD_REQUEST: the client left the queue. */
-const NEVER_SENT: readonly unknown[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'];
+/** Codes of a write that ended before a byte was sent. BAD_REQUEST: the client left the queue. */
+const NEVER_SENT: readonly ErrorCode[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED'];
 
-function wasSent(failure: unknown): boolean {
-  const { name, code } = failure instanceof Error ? (failure as Error & { code?: unknown }) : {};
-  return name !== 'ServiceError' || !NEVER_SENT.includes(code);
-}
+const wasSent = (failure: unknown): boolean =>
+  !(failure instanceof ServiceError && NEVER_SENT.includes(failure.code));

@@ -1,0 +1,46 @@
+// How a forwarded write settles its fence.
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { forwardFenced } from '../../src/record/write.js';
+
+/** A fence that records how it was settled; `failing` outcomes reject. */
+function createFence(failing?: Error) {
+  const settled: string[] = [];
+  const settle = (outcome: string) => (): Promise<void> => {
+    settled.push(outcome);
+    return failing ? Promise.reject(failing) : Promise.resolve();
+  };
+  return {
+    settled,
+    fence: { changed: settle('changed'), unchanged: settle('unchanged'), unknown: settle('unknown') },
+  };
+}
+
+const responded = (statusCode: number) => (): Promise<IncomingMessage> =>
+  Promise.resolve(Object.assign(new IncomingMessage(new Socket()), { statusCode }));
+
+test.each([
+  [200, 'changed'],
+  [409, 'unchanged'],
+  [502, 'unknown'],
+])('a response %i settles the fence once, as %s', async (status, outcome) => {
+  const { fence, settled } = createFence();
+  await forwardFenced(responded(status), fence);
+  expect(settled).toEqual([outcome]);
+});
+
+test('a write that ended without a response settles the fence once, as unknown', async () => {
+  const { fence, settled } = createFence();
+  const failure = new ServiceError('UPSTREAM_TIMEOUT');
+  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toBe(failure);
+  expect(settled).toEqual(['unknown']);
+});
+
+test('a change that is not confirmed is not settled again as unknown', async () => {
+  const failure = new ServiceError('NOT_CONFIRMED');
+  const { fence, settled } = createFence(failure);
+  await expect(forwardFenced(responded(200), fence)).rejects.toBe(failure);
+  expect(settled).toEqual(['changed']);
+});
