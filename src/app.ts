@@ -21,9 +21,9 @@ import { limiterOptions, makeResolver, makeUpstream, shareUpstream } from './com
 export interface AppDeps {
   config: Config;
   /** Text of the PEM file `upstream.caFile`. */
-  ca?: string;
+  ca?: string | undefined;
   /** Text of the PEM file `redis.caFile`. */
-  redisCa?: string;
+  redisCa?: string | undefined;
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
@@ -60,7 +60,7 @@ export interface App {
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
   const { url: upstreamUrl } = deps.config.upstream;
-  if (upstreamUrl === null) throw new Error('upstream.url is not set');
+  if (upstreamUrl === undefined) throw new Error('upstream.url is not set');
   const pseudonym = `handle-resolver-proxy-${deps.instance ?? newInstance()}`;
   const now = deps.now ?? Date.now;
   const activity = createActivity(now);
@@ -122,8 +122,7 @@ function makeCoordination({ config, peers, now }: Parts, { commands }: Cache): C
 
 function makeConnections({ config, upstreamUrl, ca, createDispatcher }: Parts): Connections {
   const { connections, fingerprint } = config.upstream;
-  const trust = { ca, fingerprint: fingerprint ?? undefined };
-  return createConnections({ url: upstreamUrl, connections, ...trust }, createDispatcher);
+  return createConnections({ url: upstreamUrl, connections, ca, fingerprint }, createDispatcher);
 }
 
 function registerUsage({ metrics }: Parts, usages: () => [read: LimiterUsage, passed: LimiterUsage]): void {

@@ -4,8 +4,8 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { sendProblem } from './problem.js';
 
 export interface TokenDeps {
-  /** Null: only requests to a loopback host are allowed. */
-  token: string | null;
+  /** Without it only requests to a loopback host are allowed. */
+  token: string | undefined;
   isLoopback: (host: string) => boolean;
 }
 
@@ -13,7 +13,7 @@ export interface TokenDeps {
 const OPEN_PATHS: readonly string[] = ['/healthz', '/readyz'];
 
 export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandler {
-  const isExpected = token === null ? undefined : secretEquals(token);
+  const isExpected = token === undefined ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
     if (isProbe(req)) next();
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {

@@ -48,21 +48,21 @@ export function redisOptions({
   metrics,
 }: Pick<Parts, 'upstreamUrl' | 'logger'> & {
   config: Pick<Config, 'redis'>;
-  redisCa?: string;
+  redisCa?: string | undefined;
   metrics?: Pick<Parts['metrics'], 'countRedisError'>;
 }): RedisOptions | undefined {
   const { url, sentinels, sentinelName, cluster, keyPrefix, commandTimeout, lostMaxAge, writesWithout } =
     config.redis;
-  if ((url ?? sentinels ?? cluster) === null) return undefined;
+  if ((url ?? sentinels ?? cluster) === undefined) return undefined;
   return {
-    ...(url !== null && { url }),
-    ...(sentinels !== null && { sentinels }),
-    ...(cluster !== null && { cluster }),
+    url,
+    sentinels,
+    cluster,
     sentinelName,
     ca: redisCa,
-    ...(keyPrefix === null
-      ? { keyPrefix: defaultKeyPrefix(upstreamUrl, config.redis) }
-      : { keyPrefix, upstream: upstreamUrl }),
+    keyPrefix: keyPrefix ?? defaultKeyPrefix(upstreamUrl, config.redis),
+    // A derived prefix names the upstream itself.
+    upstream: keyPrefix && upstreamUrl,
     commandTimeoutMs: commandTimeout,
     lostMaxAgeMs: lostMaxAge,
     writesWithout,
@@ -88,12 +88,11 @@ export function redisOptions({
 /** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
 export function defaultKeyPrefix(
   upstreamUrl: string,
-  { url, cluster }: Pick<Config['redis'], 'url' | 'cluster'>,
+  redis: Pick<Config['redis'], 'url' | 'cluster'>,
   machine = hostname(),
 ): string {
   const { origin, hostname: host } = new URL(upstreamUrl);
   // A loopback address is another server on each machine.
   const upstream = isLoopback(host) ? `${origin} of ${machine}` : origin;
-  const database = databaseNumber({ url: url ?? undefined, cluster: cluster ?? undefined });
-  return `hrp:${shortHash(upstream)}:${database}:`;
+  return `hrp:${shortHash(upstream)}:${databaseNumber(redis)}:`;
 }

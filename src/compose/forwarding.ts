@@ -73,7 +73,7 @@ function makeWithBody({ http }: Parts['config']): WithBody {
 function makeReverse(parts: Parts, withBody: WithBody): Forwarding['reverse'] {
   const { config, pseudonym } = parts;
   const { url } = config.reverseLookup;
-  if (url === null) return undefined;
+  if (url === undefined) return undefined;
   const { timeout: timeoutMs, maxBodySize: maxBodyBytes, connections } = config.upstream;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, parts.createDispatcher);
   const forward = makeForwarder({ ...parts, upstreamUrl: url }, writeAgent);

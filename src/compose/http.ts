@@ -20,7 +20,7 @@ import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
 import { type Parts, reportUnexpected } from './parts.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { deletionRules, makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
+import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 export interface HandlerParts {
   resolver: Resolver<unknown>;
@@ -131,7 +131,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
   return createRateLimit({
     perMinute: rateLimit.perMinute,
     count,
-    isTrusted: createProxyTrust(trustedProxies ?? []),
+    isTrusted: createProxyTrust(trustedProxies),
     onLimited: () => {
       metrics.countRateLimited();
     },
@@ -167,7 +167,7 @@ function makePipeline(
     requestLog,
     passThrough,
     deletionGuard: createDeletionGuard({
-      rules: deletionRules(config),
+      rules: config.deletion,
       resolve: (handle, options) => resolver.resolve(handle, options),
     }),
     writeRoute: createWriteRoute({
@@ -186,7 +186,7 @@ function makePipeline(
     ...(config.redirect.enabled && {
       redirect: makeRedirect(parts, { resolver, onHit: (hit) => responses.prepare(hit) }),
     }),
-    trustedProxies: config.http.trustedProxies ?? [],
+    trustedProxies: config.http.trustedProxies,
     onUnexpected,
   });
 }

@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { Coordination } from '../coordination/coordination.js';
 import { lockAfterRead } from '../coordination/key-lock.js';
 import type { Config } from '../config/schema.js';
-import type { PageBranding } from '../html/layout.js';
 import type { WithBody } from '../http/request-body.js';
 import { openApiDocument } from '../openapi/document.js';
 import { createOpenApiRoute } from '../openapi/routes.js';
-import { type DeletionRules, allowsDeletion } from '../record/deletion.js';
+import { allowsDeletion } from '../record/deletion.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import type { Hit } from '../record/response-cache.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
@@ -25,8 +24,8 @@ export function makeRedirect(
   return createRedirect({
     resolve: (handle, options) => resolver.resolve(handle, options),
     keyOf: (handle) => resolver.keyOf(handle),
-    allowedHosts: config.redirect.allowedHosts ?? undefined,
-    branding: brandingOf(config),
+    allowedHosts: config.redirect.allowedHosts,
+    branding: config.page,
     clientMaxAgeMs: config.http.clientMaxAge,
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: (reason) => {
@@ -50,7 +49,6 @@ interface V2Parts {
 export function makeV2(parts: Parts, made: V2Parts): V2Routes {
   const { config, metrics, now } = parts;
   const { resolver, coordination, records, withBody, reverse } = made;
-  const rules = deletionRules(config);
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
@@ -58,7 +56,7 @@ export function makeV2(parts: Parts, made: V2Parts): V2Routes {
     resolver,
     lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
     unclaimed: coordination.unclaimed,
-    mayDelete: (handle) => allowsDeletion(rules, 'handle', handle),
+    mayDelete: (handle) => allowsDeletion(config.deletion, 'handle', handle),
     ...(reverse && { reverseLookup: reverse.lookup }),
     onStale: (reason) => {
       metrics.countStale(reason);
@@ -68,15 +66,9 @@ export function makeV2(parts: Parts, made: V2Parts): V2Routes {
   });
 }
 
-export const deletionRules = ({ deletion }: Config): DeletionRules => ({
-  ...deletion,
-  allowedFor: deletion.allowedFor?.split(',') ?? [],
-});
-
 const settingsOf = ({ v2, http }: Config): V2Settings => ({
   ...v2,
-  prefixes: v2.prefixes ?? [],
-  identities: new Map(v2.identities ?? []),
+  identities: new Map(v2.identities),
   maxBodyBytes: http.maxBodySize,
   clientMaxAgeMs: http.clientMaxAge,
 });
@@ -90,7 +82,7 @@ export function makeOpenApi({ config }: Pick<Parts, 'config'>): PipelineDeps['op
   });
   return createOpenApiRoute({
     document,
-    branding: brandingOf(config),
+    branding: config.page,
     gzipMinBytes: config.http.gzipMinBytes,
   });
 }
@@ -100,11 +92,3 @@ function packageVersion(): string {
   const file = new URL('../../package.json', import.meta.url);
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
-
-/** The name, logo and footer of all pages. */
-const brandingOf = ({ page: { title, logoUrl, footer, footerUrl } }: Pick<Config, 'page'>): PageBranding => ({
-  title,
-  logoUrl: logoUrl ?? undefined,
-  footer: footer ?? undefined,
-  footerUrl: footerUrl ?? undefined,
-});

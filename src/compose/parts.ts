@@ -22,9 +22,9 @@ export interface Parts {
   /** Replaced by a reload: a part that copies a value keeps that of the start. */
   config: Config;
   /** Text of the PEM file `upstream.caFile`. */
-  ca?: string;
+  ca?: string | undefined;
   /** Text of the PEM file `redis.caFile`. */
-  redisCa?: string;
+  redisCa?: string | undefined;
   logger: Logger;
   metrics: Metrics;
   activity: Activity;
@@ -63,7 +63,7 @@ export function makeTracing(
   logger: Logger,
   now: () => number,
 ): Tracing | undefined {
-  if (endpoint === null) return undefined;
+  if (endpoint === undefined) return undefined;
   let wasFailing = false;
   const sender = createSpanSender({
     endpoint,

@@ -14,9 +14,9 @@ export function makeUpstream(
   { config, upstreamUrl, pseudonym, now, logger, metrics, activity, tracer }: Parts,
   { dispatcher }: Connections,
 ): UpstreamClient {
-  const { timeout, failoverAfter, retryAfter, maxRest, maxBodySize, caseSensitive, mirrorMaxTtl, breaker } =
+  const { mirrors, timeout, failoverAfter, retryAfter, maxRest, maxBodySize, caseSensitive } =
     config.upstream;
-  const mirrors = config.upstream.mirrors ?? [];
+  const { mirrorMaxTtl, breaker } = config.upstream;
   for (const server of [upstreamUrl, ...mirrors]) {
     metrics.setBreakerState('closed', server);
     activity.setBreakerState('closed', server);

@@ -49,11 +49,16 @@ const isMarkedReloadable = (schema: unknown): boolean =>
   schema instanceof z.ZodType && schema.meta()?.['reloadable'] === true;
 
 function keyOf(schema: unknown, key: string, isReloadable: boolean): ConfigKey {
-  if (!(schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault)) {
-    throw new TypeError(`${key} has no default in the schema`);
-  }
-  const byDefault = schema.def.defaultValue as ConfigKey['byDefault'];
-  return { key, variable: variableOf(key), byDefault, description: schema.description ?? '', isReloadable };
+  if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
+  const description = schema.description ?? '';
+  return { key, variable: variableOf(key), byDefault: defaultOf(schema, key), description, isReloadable };
+}
+
+/** An optional key, and a list that is empty by default, has none. */
+function defaultOf(schema: z.ZodType, key: string): ConfigKey['byDefault'] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return null;
+  if (!(schema instanceof z.ZodPrefault)) throw new TypeError(`${key} has no default in the schema`);
+  return schema.def.defaultValue as ConfigKey['byDefault'];
 }
 
 const variableOf = (key: string): string =>

@@ -53,18 +53,15 @@ const NODE = 'host:port or redis(s):// addresses';
 
 export const redis = section({
   url: normalised({ allowed: 'a redis:// or rediss:// address', read: readRedisUrl })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'Address of the Redis that instances share, such as `redis://user:password@redis:6379/0`, `rediss://` for TLS; without it entries are kept in memory only.',
     ),
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
-    .nullable()
-    .default(null)
+    .optional()
     .describe('PEM file of the certificate authority that signed the certificate of Redis.'),
   sentinels: list({ allowed: NODE, read: readRedisNode })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'Sentinels of the master, such as `s1:26379,s2:26379`, separated by commas; user, password, database and TLS of the master as in `redis.url`.',
     ),
@@ -72,14 +69,12 @@ export const redis = section({
     .prefault('mymaster')
     .describe('Name of the master at the Sentinels.'),
   cluster: list({ allowed: NODE, read: readRedisNode })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'Seed nodes of a Redis Cluster, such as `redis://user:password@n1:6379,n2:6379`, separated by commas; user, password and TLS as in the first.',
     ),
   keyPrefix: text({ allowed: '1 to 64 printable ASCII characters', pattern: /^[\x21-\x7e]{1,64}$/ })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'Prefix of every Redis key and channel; instances with the same prefix and `upstream.url` share a cache. By default it is derived from `upstream.url` and the database number.',
     ),

@@ -2,16 +2,14 @@
 import { readBaseUrl, readOrigin, readWebUrl } from './addresses.js';
 import { duration, flag, list, normalised, reloadable, section, text, wholeNumber } from './fields.js';
 
+const readPattern = (given: string): string | undefined => (/^\S+$/.test(given) ? given : undefined);
+
 export const deletion = reloadable(
   section({
     handles: flag(false).describe('Whether whole handles may be deleted.'),
     values: flag(false).describe('Whether single values of a handle may be deleted.'),
-    allowedFor: text({
-      allowed: 'handles with `*` for any text, separated by commas',
-      pattern: /^[^\s,]+(,[^\s,]+)*$/,
-    })
-      .nullable()
-      .default(null)
+    allowedFor: list({ allowed: 'handles with `*` for any text', read: readPattern })
+      .default([])
       .describe(
         'Handles that may be deleted regardless, whole or by value, such as `21.T11998/TEST-*`, separated by commas.',
       ),
@@ -23,8 +21,7 @@ export const reverseLookup = section({
     allowed: 'an http:// or https:// address with neither path, query nor credentials',
     read: readOrigin,
   })
-    .nullable()
-    .default(null)
+    .optional()
     .describe('Address of the reverse look-up service for `/hrls/handles`; without it 404.'),
 });
 
@@ -95,22 +92,19 @@ export const v2 = section({
       allowed: 'an http:// or https:// address without query and credentials',
       read: readBaseUrl,
     })
-      .nullable()
-      .default(null)
+      .optional()
       .describe(
         'Base URL before `/api/v2/handles` in `Location`, such as `https://pid.example.org`; by default the one of the request.',
       ),
   ),
   prefixes: reloadable(
     list({ allowed: 'prefixes such as `21.T11998/`', read: readPrefix })
-      .nullable()
-      .default(null)
+      .default([])
       .describe('Prefixes listed by `GET /api/v2/handles`, such as `21.T11998/`, separated by commas.'),
   ),
   identities: reloadable(
     list({ allowed: 'pairs such as `alice=300:21.T11998/USER01`', read: readIdentity })
-      .nullable()
-      .default(null)
+      .default([])
       .describe(
         'Login names with their identities at the Handle server, such as `alice=300:21.T11998/USER01`, separated by commas.',
       ),
@@ -131,8 +125,7 @@ export const redirect = section({
   enabled: flag(true).describe('Whether `/<handle>` redirects to the object and record pages are served.'),
   allowedHosts: reloadable(
     list({ allowed: 'host names, with `*.` in front for all below', read: readHost })
-      .nullable()
-      .default(null)
+      .optional()
       .describe(
         'Allowed redirect targets, such as `example.org,*.example.org`, separated by commas; by default every host.',
       ),
@@ -148,16 +141,13 @@ export const page = reloadable(
   section({
     title: line.prefault('Handle resolver').describe('Name of the service on every page.'),
     logoUrl: normalised({ allowed: 'an http://, https:// or data:image/ address', read: readImage })
-      .nullable()
-      .default(null)
+      .optional()
       .describe('URL of a logo beside the name, 36 pixels high; `data:image/…` embeds it.'),
     footer: line
-      .nullable()
-      .default(null)
+      .optional()
       .describe('Text in the footer of every page, such as the operator of the service.'),
     footerUrl: normalised({ allowed: 'an http:// or https:// address', read: readWebUrl })
-      .nullable()
-      .default(null)
+      .optional()
       .describe('URL that `page.footer` links to.'),
   }),
 );

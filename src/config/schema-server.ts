@@ -96,8 +96,7 @@ export const http = section({
       allowed: 'IP addresses, networks such as `10.0.0.0/8`, or loopback, linklocal, uniquelocal',
       read: readNetwork,
     })
-      .nullable()
-      .default(null)
+      .default([])
       .describe(
         'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
@@ -119,8 +118,7 @@ export const admin = section({
     allowed: '16 to 256 printable ASCII characters without spaces',
     pattern: /^[\x21-\x7e]{16,256}$/,
   })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
     ),
@@ -138,8 +136,7 @@ export const tracing = section({
     allowed: 'the whole http:// or https:// address, such as http://collector:4318/v1/traces',
     read: (given) => readWebUrl(given) && given,
   })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'URL to which traces are exported (OTLP over HTTP as JSON), such as `http://collector:4318/v1/traces`; without it tracing is disabled.',
     ),

@@ -15,15 +15,13 @@ const breaker = section({
 
 const trust = {
   caFile: text({ allowed: 'the path of a PEM file', pattern: /^[^\0\n]+$/ })
-    .nullable()
-    .default(null)
+    .optional()
     .describe('PEM file of the certificate authority that signed the certificates of upstream and mirrors.'),
   fingerprint: normalised({
     allowed: 'a SHA-256 fingerprint: 64 hex digits, colons between the pairs or not; several with commas',
     read: readFingerprints,
   })
-    .nullable()
-    .default(null)
+    .optional()
     .describe(
       'SHA-256 fingerprints of the only accepted certificates of upstream and mirrors, in hex with or without colons, separated by commas.',
     ),
@@ -70,12 +68,10 @@ const limits = {
 
 export const upstream = section({
   url: normalised({ allowed: ORIGIN, read: readOrigin })
-    .nullable()
-    .default(null)
+    .optional()
     .describe('Address of the Handle server, such as `https://handle.example.org:8000`; required.'),
   mirrors: list({ allowed: 'http:// or https:// addresses', read: readOrigin })
-    .nullable()
-    .default(null)
+    .default([])
     .describe(
       'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
     ),

@@ -39,10 +39,10 @@ export const configSchema = z
         ),
       );
     }
-    if (value.redis.cluster !== null && value.redis.sentinels !== null) {
+    if (value.redis.cluster && value.redis.sentinels) {
       issues.push(crossIssue('redis.sentinels', 'give this or redis.cluster, not both'));
     }
-    if (value.admin.token === null && !isLoopback(value.admin.host)) {
+    if (value.admin.token === undefined && !isLoopback(value.admin.host)) {
       issues.push(crossIssue('admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'));
     }
     if (value.cache.found.minTtl > value.cache.found.maxTtl) {

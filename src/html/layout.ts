@@ -6,9 +6,9 @@ import { PAGE_SCRIPT, PAGE_STYLE } from './style.js';
 /** Name, logo and footer of the service, as the operator configured them. */
 export interface PageBranding {
   title: string;
-  logoUrl: string | undefined;
-  footer: string | undefined;
-  footerUrl: string | undefined;
+  logoUrl?: string | undefined;
+  footer?: string | undefined;
+  footerUrl?: string | undefined;
 }
 
 /** A page of the public listener. */

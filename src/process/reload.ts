@@ -72,5 +72,5 @@ export function planReload(running: Config, next: Config): ReloadPlan {
   return { config, changed, needRestart };
 }
 
-/** Values are strings, numbers, booleans, null and lists of these. */
+/** Values are strings, numbers, booleans and lists of these. */
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);

@@ -82,7 +82,7 @@ export function stopOnSignal(
 function readConfig(): Config {
   try {
     const config = loadConfig(SOURCES);
-    if (config.upstream.url !== null) return config;
+    if (config.upstream.url !== undefined) return config;
     return exitForConfig(
       'Set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000',
     );

@@ -62,9 +62,12 @@ export async function servePublic(
   config: Config,
   deps: Omit<AppDeps, 'config' | 'ca' | 'redisCa'>,
 ): Promise<PublicService> {
-  const ca = config.upstream.caFile === null ? {} : { ca: readFileSync(config.upstream.caFile, 'utf8') };
-  const redisCa = config.redis.caFile === null ? {} : { redisCa: readFileSync(config.redis.caFile, 'utf8') };
-  const app = createApp({ config, ...ca, ...redisCa, ...deps });
+  const app = createApp({
+    config,
+    ca: readPem(config.upstream.caFile),
+    redisCa: readPem(config.redis.caFile),
+    ...deps,
+  });
   const server = createHttpServer(app.handler, {
     ...config.server,
     maxRequestLineBytes: config.http.maxRequestLine,
@@ -88,6 +91,10 @@ export async function servePublic(
     },
   };
 }
+
+/** @throws Error when the file cannot be read */
+export const readPem = (path: string | undefined): string | undefined =>
+  path === undefined ? undefined : readFileSync(path, 'utf8');
 
 /** Opens the admin listener. */
 export async function serveAdmin(

@@ -13,8 +13,8 @@ import type { Login } from './login.js';
 export interface V2Settings {
   anonymousRead: boolean;
   realm: string;
-  /** The URL before `/api/v2/handles` in a Location; null: the URL of the request. */
-  publicUrl: string | null;
+  /** The URL before `/api/v2/handles` in a Location; by default that of the request. */
+  publicUrl?: string | undefined;
   /** Without a trailing slash. */
   prefixes: readonly string[];
   identities: ReadonlyMap<string, string>;

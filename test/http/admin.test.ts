@@ -11,7 +11,7 @@ import { createReadiness } from '../../src/observe/health.js';
 const admin = (deps: Partial<AdminDeps> = {}) =>
   request(
     createAdminApp({
-      tokenCheck: createTokenCheck({ token: null, isLoopback }),
+      tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
       metrics: createMetrics(),
       readiness: createReadiness(),
       operations: noOperations,

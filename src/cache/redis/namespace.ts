@@ -8,7 +8,7 @@ import type { RedisMaster } from './connections.js';
 export interface NamespaceOptions {
   keyPrefix: string;
   /** Address of the upstream; undefined when the prefix already contains it. */
-  upstream?: string;
+  upstream?: string | undefined;
   /** Called once when the prefix belongs to another upstream. */
   onForeign?: (found: ForeignPrefix) => void;
   /** Called when the prefix had no owner: entries under it may be of another upstream. */

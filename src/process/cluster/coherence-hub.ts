@@ -1,5 +1,4 @@
 // Cache coherence of this machine, in the primary: the hub of all workers, and their leases.
-import { readFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../../cache/clock.js';
 import { LEASE_MS, LEASE_WAIT_MS } from '../../cache/coherence/lease.js';
 import { type Instance, type RedisOptions, createInstance } from '../../cache/instance.js';
@@ -7,6 +6,7 @@ import { redisOptions } from '../../compose/cache.js';
 import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
 import type { Logger } from '../../observe/logger.js';
+import { readPem } from '../serve.js';
 import { type WorkerMessage, packFailure } from './messages.js';
 import { Relay, type RelayWorker } from './relay.js';
 
@@ -107,7 +107,6 @@ export class WorkerLeases {
 }
 
 export function makeRedisOptions(config: Config, logger: Logger): RedisOptions | undefined {
-  const { caFile } = config.redis;
-  const redisCa = caFile === null ? {} : { redisCa: readFileSync(caFile, 'utf8') };
-  return redisOptions({ config, upstreamUrl: config.upstream.url ?? '', logger, ...redisCa });
+  const redisCa = readPem(config.redis.caFile);
+  return redisOptions({ config, upstreamUrl: config.upstream.url ?? '', logger, redisCa });
 }
