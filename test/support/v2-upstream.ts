@@ -1,6 +1,6 @@
 // A Handle server that answers a script by nock, and remembers exactly what it was sent.
 import nock from 'nock';
-import { expect } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { UPSTREAM_URL } from './upstream.js';
 
 export interface Scripted {
@@ -9,7 +9,7 @@ export interface Scripted {
   headers?: Record<string, string>;
   /** Breaks the connection with this error code instead. */
   error?: string;
-  /** Never answers. */
+  /** Never answers: the time limit of the request passes at once. */
   hangs?: boolean;
 }
 
@@ -22,8 +22,21 @@ export interface SentUpstream {
   body: unknown;
 }
 
+/** More than the defaults of `upstream.timeout` and `upstream.writeTimeout`. */
+const TIME_LIMIT_MS = 60_000;
+
+/** A time limit passes when the test says so: no test waits for it, and a stall ends no other request. */
+function fakeTimeLimits(script: Scripted[]): void {
+  if (!script.some(({ hangs }) => hangs)) return;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+}
+
 /** Answers in this order, whatever comes; a request too many is answered 599 and stands in the list. */
 export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } {
+  fakeTimeLimits(script);
   const sent: SentUpstream[] = [];
   const rest = [...script];
   const reply = function (
@@ -42,7 +55,10 @@ export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } 
     });
     expect(headers).toMatchObject({ accept: 'application/json', 'user-agent': 'handle-resolver-proxy' });
     const next = rest.shift() ?? { status: 599 };
-    if (next.hangs) return;
+    if (next.hangs) {
+      vi.advanceTimersByTime(TIME_LIMIT_MS);
+      return;
+    }
     const text = typeof next.body === 'string' ? next.body : JSON.stringify(next.body ?? '');
     if (next.error === undefined) {
       callback(null, [next.status, next.body === undefined ? '' : text, next.headers ?? {}]);

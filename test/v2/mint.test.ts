@@ -18,7 +18,7 @@ const noResponse: Scripted = { status: 0, hangs: true };
 
 async function posted(script: Scripted[], path = '/21.T11998', question: V2Question = {}) {
   const { sent } = scriptUpstream(...script);
-  const { url } = await startProxy({ UPSTREAM_WRITE_TIMEOUT: '1s' });
+  const { url } = await startProxy();
   const answer = await askV2(url)(path, { method: 'POST', body: [URL_INPUT], ...question });
   return { answer, sent, url };
 }
@@ -101,14 +101,13 @@ describe('a POST without an upstream response', () => {
 });
 
 describe('a POST repeated after a 504', () => {
-  const env = { UPSTREAM_WRITE_TIMEOUT: '1s' };
   const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
   const changed: Scripted = { status: 200, body: { responseCode: 1, values: [other, ADMIN_VALUE] } };
 
   /** The names in the upstream writes of several POSTs; the first gets no response and is not found. */
   async function namesOf(script: Scripted[], posts: (V2Question & { path?: string })[]) {
     const { sent } = scriptUpstream(noResponse, missing, ...script);
-    const v2 = askV2((await startProxy(env)).url);
+    const v2 = askV2((await startProxy()).url);
     const statuses: number[] = [];
     for (const { path = '/21.T11998', ...question } of [{}, ...posts]) {
       statuses.push((await v2(path, { method: 'POST', body: [URL_INPUT], ...question })).status);
@@ -155,7 +154,7 @@ describe('a POST repeated after a 504', () => {
 
   test('gets another name after a refusal', async () => {
     const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
-    const v2 = askV2((await startProxy(env)).url);
+    const v2 = askV2((await startProxy()).url);
     const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });
     expect([(await post()).status, (await post()).status]).toEqual([403, 201]);
     expect(nameIn(sent[0]!)).not.toBe(nameIn(sent[1]!));

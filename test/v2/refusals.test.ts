@@ -16,12 +16,7 @@ const code = (status: number, responseCode: number, message?: string): Scripted 
 
 async function run(question: V2Question, script: Scripted[]) {
   const { sent } = scriptUpstream(...script);
-  const proxy = await startProxy({
-    UPSTREAM_TIMEOUT: '1s',
-    UPSTREAM_STALE_AFTER: '100ms',
-    UPSTREAM_WRITE_TIMEOUT: '1s',
-    DELETION_HANDLES: 'true',
-  });
+  const proxy = await startProxy({ DELETION_HANDLES: 'true' });
   const answer = await askV2(proxy.url)(`/${NAME}`, question);
   return { answer, sent, problem: read(answer) as { status: number; code: string; detail: string } };
 }
