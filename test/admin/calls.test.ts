@@ -1,4 +1,4 @@
-// What an operator can ask and change at run time, beside purging.
+// Calls that inspect and change the running proxy, beside purging.
 import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { expect, test } from 'vitest';

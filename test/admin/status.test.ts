@@ -126,7 +126,7 @@ test('serves every script of the page and no other file', async () => {
 });
 
 test.each(['/', '/events', '/status/main.js', `/?token=${TOKEN}`, `/events?token=${TOKEN}`])(
-  'with a token, %s is for those who send it in a header, and a browser is told how',
+  'with a token, %s needs it in a header, and a 401 names the schemes',
   async (path) => {
     const proxy = await startProxy({ UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN });
     const { url } = await listen(proxy.app.admin);

@@ -1,4 +1,4 @@
-// The admin listener tells strangers nothing: neither callers without the token nor pages in a browser.
+// The admin listener answers neither callers without the token nor pages of other origins.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
 import { createAdminApp } from '../../src/admin/app.js';
@@ -23,7 +23,7 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 
 describe('with a token', () => {
   it.each([undefined, '', TOKEN, 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`])(
-    'answers %j with 401 and says how to ask',
+    'answers %j with 401 and a WWW-Authenticate header',
     async (authorization) => {
       for (const path of ['/metrics', '/stats', '/nothing', '/healthz/', '/metrics/../healthz']) {
         const asked = admin(TOKEN).get(path);
@@ -51,7 +51,7 @@ describe('with a token', () => {
     },
   );
 
-  it.each(['/healthz', '/readyz'])('lets a probe ask %s', async (path) => {
+  it.each(['/healthz', '/readyz'])('answers a probe of %s without a token', async (path) => {
     await admin(TOKEN).get(path).set({ host: '10.1.2.3:9090' }).expect(200);
     await admin(TOKEN).head(path).expect(200);
     await admin(TOKEN).post(path).expect(401);

@@ -1,4 +1,4 @@
-// A path that is passed on and names no handle cannot lead to one, whoever normalises it behind us.
+// A forwarded path that names no handle reaches none, however a server behind us normalises it.
 import '../support/real-sockets.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startProxy } from '../support/proxy.js';
@@ -179,7 +179,7 @@ describe('an endpoint has its methods, and others are 405', () => {
 });
 
 test.each(['..', '.', '%2e%2e', '%2E'])(
-  'a collection of ePIC v2 named %s asks no reverse look-up',
+  'a collection of ePIC v2 named %s sends no reverse look-up',
   async (prefix) => {
     const { upstream, send } = await startBoth();
     const { status } = await send(`GET /api/v2/handles/${prefix}/?URL=*`, LOGIN);

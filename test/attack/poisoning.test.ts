@@ -1,4 +1,4 @@
-// Whatever somebody sends beside the handle, the next reader gets what a proxy gives that nobody ever touched.
+// Whatever a caller sends beside the handle, the next reader gets the response of an untouched proxy.
 import '../support/real-sockets.js';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -87,7 +87,7 @@ const junk = fc.record({
 const without = (headers: Record<string, unknown>, names: string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** Says in every record what it was sent, and more to whoever shows a credential or asks for what is private. */
+/** Puts into every record what it was sent, and more for credentials or a request for private values. */
 function startEcho(): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {
     const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(req.url ?? '')?.[1] ?? '');
@@ -120,7 +120,7 @@ afterAll(() => {
   upstream.close();
 });
 
-/** All that a reader is told, but for the time and whether it was kept. */
+/** The response without times and cache state. */
 function told({ status, headers, text }: Asked, url: string): unknown {
   const shown = without(headers, ['cache-status', 'date', 'age']);
   return { status, headers: shown, text: text.replaceAll(url, 'PROXY') };

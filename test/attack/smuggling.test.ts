@@ -35,7 +35,7 @@ test.each<[string, string]>([
   ['a chunk size that overflows', `${HOST}${chunked}\r\n10000000000000001\r\na\r\n0\r\n\r\n${hidden}`],
   ['a chunk ended by a bare line feed', `${HOST}${chunked}\r\n1\na\r\n0\r\n\r\n${hidden}`],
   ['a chunk extension with a bare line feed', `${HOST}${chunked}\r\n1;a\nb\r\na\r\n0\r\n\r\n${hidden}`],
-])('%s: 400, closed, and what stands behind is never answered', async (_what, rest) => {
+])('%s: 400, closed, and the bytes behind are never answered', async (_what, rest) => {
   const { url } = await startProxy({ UPSTREAM_URL: demo.url });
   for (const method of ['GET', 'PUT']) {
     demo.reset();

@@ -27,7 +27,7 @@ export interface Plan {
   length: number;
   /** Callers of the herd. */
   callers: number;
-  /** Different handles asked for in one round of `miss`. */
+  /** Different handles in one round of `miss`. */
   misses: number;
   /** Records of `memory`. */
   records: number;
@@ -68,7 +68,7 @@ export const USAGE = `npm run bench -- [options]
   --json FILE         where the figures are written (bench.json)
 `;
 
-/** @throws Error that says what is wrong with the options */
+/** @throws Error that names the invalid option */
 export function readPlan(args: string[]): Plan | 'help' {
   const { values } = parseArgs({
     args,

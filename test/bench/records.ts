@@ -10,7 +10,7 @@ export const targetOf = (name: string): string => `/api/handles/${PREFIX}/${name
 
 export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
 
-/** The values of a record as a PUT brings them. `version` tells a record from the one that it replaces. */
+/** The values of a record as in a PUT. `version` distinguishes a record from the one that it replaces. */
 export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   return [
     textValue(1, 'URL', `https://repository.example.org/objects/${name}`),

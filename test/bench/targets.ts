@@ -1,4 +1,4 @@
-// What is asked, in the order in which it is asked: the same for every peer, and in every run.
+// The requests of a workload in order: the same for every peer, and in every run.
 import { type Random, createRandom, createZipf } from './random.js';
 import { PREFIX, nameOf, redirectTargetOf, targetOf, valuesOf } from './records.js';
 
@@ -10,7 +10,7 @@ export interface Size {
   seed: number;
 }
 
-/** Before a target: it is asked with credentials. */
+/** Before a target: it is sent with credentials. */
 export const WITH_CREDENTIALS = '+';
 /** Before a target, a space and a body: it is written. */
 export const WRITTEN = '!';
@@ -39,7 +39,7 @@ export function writingTargets({ handles, length, seed }: Size): string[] {
   });
 }
 
-/** What resolvers and curators ask for: the address most of all. */
+/** Requests of resolvers and curators: mostly the address. */
 const FILTERS = [
   ...['type=URL', 'type=URL', 'type=URL', 'type=URL', 'index=1', 'index=1'],
   ...[
@@ -62,7 +62,7 @@ const SPELLINGS: readonly ((name: string) => string)[] = [
 
 /**
  * 30 % with a filter, 10 % in another spelling, 5 % of handles that do not exist, 2 % with auth=true, 1 %
- * with credentials, the rest plain. Unknown handles are asked for again and again, as broken links are.
+ * with credentials, the others plain. Unknown handles are requested repeatedly, as broken links are.
  */
 export function mixedTargets({ handles, length, seed }: Size): string[] {
   const random = createRandom(seed);

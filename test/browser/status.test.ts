@@ -31,7 +31,7 @@ async function startWorld(env: Record<string, string> = {}) {
   return { demo, proxy, admin: await listen(proxy.app.admin) };
 }
 
-/** On a busy machine the proxy may say for a moment that it is busy. */
+/** On a busy machine the proxy may be late for a moment. */
 const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
 

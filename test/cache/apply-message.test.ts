@@ -1,4 +1,4 @@
-// What the cache of a process does with the changes that it is told.
+// The cache of a process applies messages about changes elsewhere.
 import { expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { groupOf } from '../../src/cache/coherence/groups.js';

@@ -31,7 +31,7 @@ test('a write through one worker is acknowledged when no worker has the old reco
   expect(workers.map(({ memory }) => memory.peek(KEY))).toEqual([undefined, undefined, undefined]);
 });
 
-test('what a worker was asked for on purpose it keeps, and the others forget theirs', async () => {
+test('an authoritative load stays in its worker, and the others delete their copies', async () => {
   const [one, other] = startWorkers(2).workers as [MachineWorker, MachineWorker];
   await put(one);
   await put(other);
@@ -83,7 +83,7 @@ test('a worker that stands still is waited for until it takes nothing it keeps f
   await changed;
 });
 
-test('a worker that goes on has applied what it missed before it trusts what it keeps', async () => {
+test('a worker that resumes applies missed messages before its entries are fresh again', async () => {
   const { machine, workers } = startWorkers(2);
   const [writer, frozen] = workers as [MachineWorker, MachineWorker];
   await put(frozen);

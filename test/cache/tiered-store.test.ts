@@ -79,7 +79,7 @@ test.each<[what: string, left: Entry | undefined, purge: (store: TieredStore) =>
   expect((await store.get(KEY)).entry).toEqual(left);
 });
 
-test('what Redis gives is not copied into memory when the key was invalidated while it was asked', async () => {
+test('an entry of Redis is not copied into memory when the key was invalidated during the read', async () => {
   const { memory, store } = open();
   const asked = store.get(KEY);
   memory.forget(KEY);
@@ -87,7 +87,7 @@ test('what Redis gives is not copied into memory when the key was invalidated wh
   expect(memory.peek(KEY)).toBeUndefined();
 });
 
-test('what Redis gives is not copied into memory while a write is in flight that this process may not know of', async () => {
+test('an entry of Redis is not copied into memory while a write is in flight that this process may not know of', async () => {
   const { memory, store } = open({ isFenced: true });
   expect((await store.get(KEY)).entry).toEqual(entryOf('old'));
   expect(memory.peek(KEY)).toBeUndefined();
@@ -113,7 +113,7 @@ test.each([
   ['refuses', false],
   ['could not be asked about', undefined],
 ])(
-  'what Redis %s is at no time in memory while a write is in flight that Redis knows of',
+  'an entry that Redis %s is never in memory while a write is in flight that Redis knows of',
   async (_what, isStored) => {
     const { memory, store } = open({ isStored, isFenced: true });
     const { ticket } = await store.get(KEY);
@@ -136,7 +136,7 @@ test('what was loaded without Redis is fresh for redis.lostMaxAge, also when Red
   expect(memory.peek(KEY)?.staleAt).toBe(NOW + LOST_MAX_AGE_MS);
 });
 
-test('what Redis could not be asked about stays in memory', async () => {
+test('an entry stays in memory while Redis cannot be read', async () => {
   const { memory, put } = open({ isStored: undefined });
   expect(await put(entryOf('new'))).toBe(true);
   expect(memory.peek(KEY)).toEqual(entryOf('new'));
@@ -169,7 +169,7 @@ test('an unknown end keeps the key no longer when the clock is put back', async 
   expect(changes.at(-1)).toEqual({ kind: 'unknown', key: KEY, fence: '1', lifeMs: 1000 });
 });
 
-test('each write has a fence of its own, and says how long an unknown end may still keep the key', async () => {
+test('each write has a fence of its own, with a life for an unknown outcome', async () => {
   const { store, changes, pass } = open();
   pass();
   const [one, other] = [await store.fence(KEY), await store.fence(KEY)];

@@ -1,4 +1,4 @@
-// Looks at every answer: is it right, allowed to be old, about another handle, private, or a failure without need?
+// Judges every answer: right, stale within the limits, of another handle, private, or an avoidable failure.
 import type { Asked } from '../support/ask.js';
 import type { Ledger } from './ledger.js';
 import { SECRET, numberOf } from './records.js';
@@ -11,7 +11,7 @@ export interface Figures {
   /** Answers of proxies that had an entry to give, and how many of them were failures. */
   ofKept: number;
   failedOfKept: number;
-  /** 5xx where nothing was kept: the upstream was away. */
+  /** 5xx without an entry: the upstream was down. */
   failures: number;
   /** Connections that broke because their proxy was killed. */
   broken: number;
@@ -20,7 +20,7 @@ export interface Figures {
   wrong: string[];
 }
 
-/** A read of a handle as anybody may make it. */
+/** An anonymous read of a handle. */
 export interface Read {
   handle: string;
   life: ProxyLife;
@@ -42,7 +42,7 @@ export class Judge {
     wrong: [],
   };
   readonly #ledger: Ledger;
-  /** For each life of a proxy and each handle it has shown: how many changes there were then. */
+  /** By life of a proxy and handle: the number of changes at its last answer. */
   readonly #kept = new Map<string, number>();
   readonly #from = Date.now();
 
@@ -50,7 +50,7 @@ export class Judge {
     this.#ledger = ledger;
   }
 
-  /** What is kept of this handle cannot have been dropped since. */
+  /** The entry of this handle cannot have been dropped since. */
   #isKept({ handle, life, sizeBefore }: Read): boolean {
     return (
       this.#kept.get(`${life.name} ${handle}`) === sizeBefore && this.#ledger.size(handle) === sizeBefore

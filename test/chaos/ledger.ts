@@ -1,15 +1,15 @@
-// What was written when, and so what a reader may be shown.
+// The log of all writes, and which versions a reader may see.
 
-/** One change of a handle; they are numbered, and the next is begun when the last has ended. */
+/** One change of a handle. Changes are numbered and do not overlap. */
 interface Change {
   isGone: boolean;
-  begunAt: number;
-  /** When the acknowledgement came (ms); undefined when nobody knows how it ended. */
+  startedAt: number;
+  /** When the acknowledgement came (ms); undefined: the outcome is unknown. */
   acknowledgedAt?: number;
-  /** Which life of which proxy carried it. */
+  /** The proxy and its life that forwarded the change. */
   by: string;
-  /** Its message to the other proxies is lost: they may go on until their entry has run out. */
-  isUnheard?: boolean;
+  /** Its message to the other proxies is lost: they may serve their entry until its TTL ends. */
+  isMessageLost?: boolean;
 }
 
 export interface Shown {
@@ -22,13 +22,13 @@ export interface Shown {
 }
 
 export interface LedgerOptions {
-  /** While messages are lost: how long a proxy may show an old record as fresh. */
+  /** While messages are lost: maximum time an old record counts as fresh (ms). */
   boundMs: number;
-  /** How long nothing of a handle is kept after a write of which nobody knows the end (ms). */
+  /** Time without stores after a write with an unknown outcome (ms). */
   fenceMs: number;
-  /** Whether messages between proxies may have been lost or late at some time between these two. */
+  /** Whether messages between proxies may have been lost or late within this span. */
   wasRedisTroubled: (fromMs: number, toMs: number) => boolean;
-  /** Whether a proxy stood still at some time between these two, and may have read a question before a message. */
+  /** Whether a proxy was frozen within this span, and may have read a request before a message. */
   wasFrozen: (fromMs: number, toMs: number) => boolean;
 }
 
@@ -40,13 +40,13 @@ export class Ledger {
     this.#options = options;
   }
 
-  /** How it stands before the run begins. */
+  /** The state before the run. */
   stands(handle: string, { isGone }: Pick<Change, 'isGone'>): void {
-    this.#changes.set(handle, [{ isGone, begunAt: -Infinity, acknowledgedAt: -Infinity, by: '' }]);
+    this.#changes.set(handle, [{ isGone, startedAt: -Infinity, acknowledgedAt: -Infinity, by: '' }]);
   }
 
   /** Gives the number of the change. */
-  begin(handle: string, change: Pick<Change, 'isGone' | 'begunAt' | 'by'>): number {
+  begin(handle: string, change: Pick<Change, 'isGone' | 'startedAt' | 'by'>): number {
     const changes = this.#changes.get(handle) ?? [];
     return changes.push({ ...change }) - 1;
   }
@@ -55,31 +55,31 @@ export class Ledger {
     this.#changes.get(handle)![number]!.acknowledgedAt = at;
   }
 
-  /** This life of a proxy is over; what it still had to tell nobody will hear. */
+  /** This life of a proxy is over: its unsent messages are lost. */
   killed(by: string, now: number): void {
     for (const change of [...this.#changes.values()].flat()) {
       const { acknowledgedAt } = change;
       if (change.by !== by || acknowledgedAt === undefined) continue;
-      if (this.#options.wasRedisTroubled(acknowledgedAt, now)) change.isUnheard = true;
+      if (this.#options.wasRedisTroubled(acknowledgedAt, now)) change.isMessageLost = true;
     }
   }
 
-  /** Changes of this handle so far: when it grows, what is kept may be dropped. */
+  /** Number of changes of this handle: a change may invalidate entries. */
   size(handle: string): number {
     return this.#changes.get(handle)?.length ?? 0;
   }
 
-  /** Every proxy has heard of all changes, and they may keep the handle: nothing of it is forgotten any more. */
+  /** Every proxy has received all changes: entries of the handle stay from now on. */
   isSettled(handle: string, now: number): boolean {
     const { boundMs, fenceMs, wasRedisTroubled } = this.#options;
-    return (this.#changes.get(handle) ?? []).every(({ begunAt, acknowledgedAt }) => {
-      if (now > begunAt + fenceMs) return !wasRedisTroubled(now, now);
+    return (this.#changes.get(handle) ?? []).every(({ startedAt, acknowledgedAt }) => {
+      if (now > startedAt + fenceMs) return !wasRedisTroubled(now, now);
       if (acknowledgedAt === undefined) return false;
       return now > acknowledgedAt + boundMs && !wasRedisTroubled(acknowledgedAt, now);
     });
   }
 
-  /** Says what is wrong with an answer, if anything is. */
+  /** The fault of an answer, if it has one. */
   fault(shown: Shown): string | undefined {
     const changes = this.#changes.get(shown.handle) ?? [];
     const number = shown.number ?? changes.findLastIndex(({ isGone }) => isGone);
@@ -91,13 +91,13 @@ export class Ledger {
   }
 
   #mustBeSeen(change: Change, { askedAt, by, isMarkedStale }: Shown): boolean {
-    const { acknowledgedAt, begunAt } = change;
+    const { acknowledgedAt, startedAt } = change;
     const { boundMs, wasRedisTroubled, wasFrozen } = this.#options;
     if (acknowledgedAt === undefined || askedAt < acknowledgedAt) return false;
     if (change.by === by) return true;
-    // A proxy that has not heard of the write may let its record stand in while the upstream fails too.
-    if (!wasRedisTroubled(begunAt, askedAt)) return !isMarkedStale || !wasFrozen(begunAt, askedAt);
-    if (change.isUnheard || askedAt < acknowledgedAt + boundMs) return false;
+    // A proxy that has not received the message may serve its record stale while the upstream fails too.
+    if (!wasRedisTroubled(startedAt, askedAt)) return !isMarkedStale || !wasFrozen(startedAt, askedAt);
+    if (change.isMessageLost || askedAt < acknowledgedAt + boundMs) return false;
     return !isMarkedStale || !wasRedisTroubled(acknowledgedAt, acknowledgedAt);
   }
 }

@@ -33,7 +33,7 @@ interface Writer {
   resting: Map<string, number>;
 }
 
-/** Runs until it is told to stop; then it ends what it has begun. */
+/** Runs until it is stopped; then it waits for its requests in flight. */
 export function startLoad(deps: LoadDeps): () => Promise<void> {
   let isRunning = true;
   const agent = new Agent({ keepAlive: true });
@@ -93,7 +93,7 @@ async function writeOne(
   if (free.length === 0) return;
   const handle = random.pick(free);
   const isGone = random.next() < 0.15;
-  const number = ledger.begin(handle, { isGone, begunAt: Date.now(), by: life.name });
+  const number = ledger.begin(handle, { isGone, startedAt: Date.now(), by: life.name });
   judge.figures.writes++;
   const question: Question = isGone
     ? { method: 'DELETE', headers: WRITE_HEADERS }

@@ -1,4 +1,4 @@
-// The records of a chaos run: each tells its own name and number, and holds something private.
+// The records of a chaos run: each holds its name, its number and a private value.
 import type { DemoServer } from '../handle-server/server.js';
 import { adminValue, textValue } from '../handle-server/seed.js';
 
@@ -6,12 +6,12 @@ export const SECRET = 'nobody-may-read-this';
 
 const PREFIX = '21.T11998';
 
-/** Never written: whoever was shown them once must be shown them for ever. */
+/** Never written: read once, they must always be readable. */
 export const CALM = Array.from({ length: 30 }, (_, at) => `${PREFIX}/calm-${at}`);
 export const WRITTEN = Array.from({ length: 40 }, (_, at) => `${PREFIX}/written-${at}`);
 export const UNKNOWN = Array.from({ length: 10 }, (_, at) => `${PREFIX}/unknown-${at}`);
 
-/** Half of them live so short that they are stale most of the time. */
+/** Half of them have a TTL so short that they are mostly stale. */
 const ttlOf = (handle: string): number => (Number(handle.split('-')[1]) % 2 === 0 ? 1 : 3600);
 
 export function recordOf(handle: string, number: number): Record<string, unknown>[] {

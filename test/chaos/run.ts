@@ -31,11 +31,11 @@ export async function runChaos({ seconds, seed }: ChaosOptions): Promise<Figures
   for (const handle of UNKNOWN) ledger.stands(handle, { isGone: true });
   const judge = new Judge(ledger);
   const plan = makePlan(createRandom(seed), seconds * 1000, 2);
-  const begunAt = Date.now();
+  const startedAt = Date.now();
   const stop = startLoad({ world, ledger, judge, random: createRandom(seed + 1) });
   try {
-    await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), begunAt)));
-    await pause(begunAt + seconds * 1000 - Date.now());
+    await Promise.all(TRACKS.map((track) => strikeAll(world, track(plan), startedAt)));
+    await pause(startedAt + seconds * 1000 - Date.now());
   } finally {
     await stop();
     await world.close();
@@ -51,9 +51,9 @@ const TRACKS = (['upstream', 'redis', 'proxy'] as const).map(
 );
 
 /** One after the other: a proxy takes longer to start where the machine is busy. */
-async function strikeAll(world: World, events: Event[], begunAt: number): Promise<void> {
+async function strikeAll(world: World, events: Event[], startedAt: number): Promise<void> {
   for (const event of events) {
-    await pause(begunAt + event.atMs - Date.now());
+    await pause(startedAt + event.atMs - Date.now());
     const { atMs, forMs, ...what } = event;
     say(`${(atMs / 1000).toFixed(1)} s, for ${(forMs / 1000).toFixed(1)} s: ${JSON.stringify(what)}`);
     await world.strike(event);

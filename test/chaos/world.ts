@@ -30,7 +30,7 @@ export const LOST_MAX_AGE_MS = 1000;
 export const DETECTION_MS = 1300;
 /** Time limits of queue and write, and 15 s to spare; and some for a busy machine. */
 export const FENCE_MS = 25_000;
-/** As long it takes after a trouble until both proxies have said and heard what they missed. */
+/** Time after a fault until both proxies have sent and received what they missed. */
 const SETTLE_MS = 5000;
 /** As long it takes a proxy that stood still to read what came meanwhile, where the machine is busy. */
 const THAW_MS = 1000;
@@ -139,7 +139,7 @@ interface Proxy {
   life: () => ProxyLife | undefined;
   start: () => Promise<void>;
   kill: () => Promise<void>;
-  /** Stands still for so long. */
+  /** Freezes a process for this time. */
   freeze: (forMs: number) => Promise<void>;
 }
 

@@ -58,7 +58,7 @@ describe('grants', () => {
 });
 
 describe('the bounds', () => {
-  test('leave room for other clients when one has its maximum of entries', () => {
+  test('accept other clients when one has its maximum of entries', () => {
     const { enter } = startQueue();
     const entries = Array.from({ length: 130 }, () => enter('many'));
     expect(entries.filter((entry) => entry === undefined)).toHaveLength(2);

@@ -1,4 +1,4 @@
-// The documents lead to files that exist, and READMEs stay short.
+// Links in the documents resolve, and READMEs stay short.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,7 +20,7 @@ function isBroken(from: string, link: string): boolean {
   return !existsSync(path) || (anchor !== undefined && !anchorsOf(path).includes(anchor));
 }
 
-it.each(documents())('every link of %s leads somewhere', (path) => {
+it.each(documents())('every link of %s resolves', (path) => {
   const links = [...readDocument(path).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)]
     .map(([, link, image]) => link ?? image ?? '')
     .filter((link) => !/^[a-z]+:/.test(link));

@@ -10,7 +10,7 @@ export interface FaultRow {
   stale: 'error' | 'late';
   /** Status for a reader of a record that is not kept. */
   noEntry: number;
-  /** How often the server is asked for each of them. */
+  /** Number of upstream requests for each of them. */
   asked: number;
   /** What is counted: connections that are tried, where none comes about; else requests that arrive. */
   counts?: 'connections';
@@ -21,7 +21,7 @@ export interface FaultRow {
   staysFresh: boolean;
   /** Over TLS. */
   tls?: 'authority' | 'pin';
-  /** The server said for how long it wants to be left alone (ms). */
+  /** The server's Retry-After (ms). */
   restMs?: number;
 }
 

@@ -9,7 +9,7 @@ const HOUR = 3_600_000;
 const RETRY_AFTER = 5000;
 const PATH = '/api/handles/21.T11998/kept';
 
-test('a server that fails every other time is asked once in upstream.retryAfter, and nobody gets an error', async () => {
+test('a server that fails every other time gets one request in upstream.retryAfter, and no reader gets an error', async () => {
   const server = await startMoodyServer();
   const proxy = await startProxy({ UPSTREAM_URL: server.url });
   await proxy.ask(PATH);

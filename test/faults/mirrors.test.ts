@@ -97,7 +97,7 @@ describe('a read', () => {
   });
 });
 
-describe('never asked of a mirror is', () => {
+describe('never sent to a mirror is', () => {
   test.each([
     ['auth=true', `${PATH}?auth=true`, {}],
     ['a read with a login', PATH, { headers: { Authorization: WRITE_HEADERS.Authorization } }],
@@ -113,7 +113,7 @@ describe('never asked of a mirror is', () => {
   });
 });
 
-describe('what a mirror said, which may lag behind,', () => {
+describe('the response of a mirror, which may lag behind,', () => {
   test('is kept no longer than upstream.mirrorMaxTtl', async () => {
     prepare();
     const proxy = await start();
@@ -125,7 +125,7 @@ describe('what a mirror said, which may lag behind,', () => {
     expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('does not stand in for anything when it was “not found”', async () => {
+  test('is never served stale when it is “not found”', async () => {
     prepare();
     primary.put('21.T11998/new', numbered(2));
     const proxy = await start();
@@ -137,7 +137,7 @@ describe('what a mirror said, which may lag behind,', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status).toBe(502);
   });
 
-  test('is not taken for newer than what the primary said a moment ago', async () => {
+  test('does not replace a newer response of the primary', async () => {
     prepare();
     primary.put(
       '21.T11998/new',
@@ -154,7 +154,7 @@ describe('what a mirror said, which may lag behind,', () => {
     expect((await proxy.ask(`${PREFIX}/new`)).status, 'by now it may have been deleted').toBe(404);
   });
 
-  test('is not asked for a handle that was written a moment ago', async () => {
+  test('is not used for a handle that was just written', async () => {
     prepare();
     const proxy = await start();
     expect((await putNumbered(proxy.url, PATH, 3)).status).toBe(200);

@@ -1,4 +1,4 @@
-// A small Handle server on a real socket that misbehaves when told to, and counts what it is asked.
+// A small Handle server on a real socket with faults on demand; it counts its requests.
 import dns from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -141,7 +141,7 @@ function watchLookups(state: { lookups: number; address: string }): void {
   });
 }
 
-/** Accepts nothing and is full: to whoever connects it is as if no packet arrived. */
+/** Accepts nothing, with a full backlog: a client sees no reply to its packets. */
 async function openBlackHole(port: number): Promise<void> {
   const held = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(BLACK_HOLE, { eval: true, workerData: { port, host: NOWHERE, held } });

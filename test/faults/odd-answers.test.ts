@@ -25,15 +25,18 @@ const env = {
 const PUT = 'PUT /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]';
 const LOGIN = 'GET /api/handles/21.T1/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDp5\r\n\r\n';
 
-test.each(['099', '600', '999'])('a status of %s is 502, and the slot is free again', async (status) => {
-  const proxy = await startProxy(env);
-  reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
-  for (const question of [PUT, LOGIN]) {
-    const { answers } = await exchange(proxy.url, question, { answers: 1 });
-    expect(answers.map((answer) => answer.status)).toEqual([502]);
-    expect(answers[0]?.body).toContain('invalid status code');
-  }
-});
+test.each(['099', '600', '999'])(
+  'a status of %s is 502, and frees its place in the concurrency limit',
+  async (status) => {
+    const proxy = await startProxy(env);
+    reply = `HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\n{}`;
+    for (const question of [PUT, LOGIN]) {
+      const { answers } = await exchange(proxy.url, question, { answers: 1 });
+      expect(answers.map((answer) => answer.status)).toEqual([502]);
+      expect(answers[0]?.body).toContain('invalid status code');
+    }
+  },
+);
 
 test('a 204 has no length: who goes by it would wait for a body, or take the next answer for it', async () => {
   const proxy = await startProxy(env);

@@ -1,4 +1,4 @@
-// More misses under way than the upstream and the queue before it can take: hits go on, the rest is told when to come again.
+// More misses than the upstream and its queue can take: hits go on, other requests get 503 with Retry-After.
 // OVERLOAD_SECONDS=60 measures for a minute; the figures are printed.
 import '../support/real-sockets.js';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// Requests sent without waiting for the answers before them: answered in turn, and few are taken at a time.
+// Pipelined requests: answered in order, and few are read at a time.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -20,7 +20,7 @@ function put(path: string, number: number): string {
   return [`PUT ${path} HTTP/1.1`, ...lines, '', body].join('\r\n');
 }
 
-test('none is begun before the one before it is answered: a GET after a PUT shows what was put', async () => {
+test('each starts after the response before it: a GET after a PUT returns the written record', async () => {
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const path = '/api/handles/21.T11998/in-turn';
   const bytes = [1, 2, 3].map((number) => put(path, number) + get(path)).join('');

@@ -60,7 +60,7 @@ test('bodies that trickle in keep nobody else from writing or reading, not even 
 });
 
 test.each([PATH, '/api/v2/handles/21.T11998/slow'])(
-  'bodies under way have a bound together: the one that began first has to go (PUT %s)',
+  'unfinished bodies share a bound: the oldest is cancelled (PUT %s)',
   async (path) => {
     const proxy = await startProxy({ ...env, HTTP_MAX_BODY_SIZE: '2KiB', HTTP_BODIES_MAX_BYTES: '4KiB' });
     const part = ' '.repeat(1500);

@@ -48,7 +48,7 @@ const env = {
   UPSTREAM_WRITE_TIMEOUT: '5s',
 };
 
-/** Asks for the list and reads nothing but its beginning. */
+/** Requests the list and reads only its beginning. */
 async function beginToRead(url: string): Promise<Socket> {
   const socket = await openSocket(url);
   socket.write(LIST);

@@ -1,4 +1,4 @@
-// A record that was on its way for longer than it lives is over when it arrives, but it can still stand in.
+// A record that takes longer to load than its TTL has expired on arrival, but can be served stale.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -9,7 +9,7 @@ useNock();
 const shortLived = recordOf([urlValue('https://example.org/short', 1)]);
 const broken = { status: 502, body: '<html>' };
 
-test('it stands in when the upstream fails afterwards', async () => {
+test('it is served stale when the upstream fails afterwards', async () => {
   let release: (value: unknown) => void = () => undefined;
   const after = new Promise((resolve) => {
     release = resolve;

@@ -1,4 +1,4 @@
-// Every way in which the Handle server can fail: what readers and writers get, how often it is asked, how it recovers.
+// Every failure of the Handle server: responses to readers and writers, upstream requests, recovery.
 import '../support/real-sockets.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
@@ -62,7 +62,7 @@ function expectAsked({ asked, counts }: FaultRow, found: number): void {
   expect(found).toBeGreaterThanOrEqual(Math.min(1, asked));
 }
 
-/** No connection came about, or it said so itself: that handle is left alone no longer than others. */
+/** No connection, or the server's own Retry-After: the failure is not cached per handle. */
 const isSurelyOfServer = ({ asked, counts, noEntry, restMs }: FaultRow): boolean =>
   restMs !== undefined || ((asked === 0 || counts === 'connections') && noEntry === 502);
 

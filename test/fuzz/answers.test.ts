@@ -20,7 +20,7 @@ interface Reply {
   values?: { index: number; type: string; data: { value: unknown } }[];
 }
 
-/** What a reader of this handle may be told, however the bytes on the way were changed. */
+/** All valid responses for this handle, however the upstream bytes were changed. */
 function expectAllowed(handle: string, { status, text, headers }: Asked): void {
   const named = `seed ${handle}: ${status} ${text.slice(0, 300)}`;
   expect([200, 400, 404, 401, 500, 502, 503, 504], named).toContain(status);
@@ -35,10 +35,10 @@ function expectAllowed(handle: string, { status, text, headers }: Asked): void {
   for (const value of reply.values ?? []) expect(Number.isInteger(value.index), named).toBe(true);
 }
 
-/** What the proxy says of its own failures. */
+/** The proxy's own errors. */
 const INTERNAL = 'Unexpected error in the proxy';
 
-/** Told from the cache, or just put there: on a busy machine the first question may have met the time limit. */
+/** From the cache, or just stored: on a busy machine the first request may have timed out. */
 const isKept = ({ headers }: Asked): boolean => /; ?(hit|stored)/.test(String(headers['cache-status']));
 
 async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }> {
@@ -96,7 +96,7 @@ test(`${COUNT} mutated answers`, async () => {
     const answer = await ask(proxy.url, path);
     const fresh = await ask(proxy.url, `${path}?auth=true`);
     expect([fresh.status, fresh.text.includes(marker(handle))], handle).toEqual([200, true]);
-    // What was kept is told until its time is over, which may be soon; what was none was not kept.
+    // A stored record is served until its TTL ends, which may be soon; an invalid one was not stored.
     expect([kept.get(handle), fresh.text], handle).toContain(answer.text);
     expect((await ask(proxy.url, path)).text, handle).toBe(fresh.text);
   });

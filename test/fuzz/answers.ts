@@ -89,7 +89,7 @@ export function mutatedAnswer(random: Random, handle: string): Buffer {
   return random() < 0.1 ? bytes.subarray(0, below(random, bytes.length)) : bytes;
 }
 
-/** Its length is told rightly: what is broken is what it says. */
+/** With a correct Content-Length: only the content is broken. */
 function withMutatedBody(random: Random, good: Buffer, most: number): Buffer {
   const at = good.indexOf('\r\n\r\n') + 4;
   const body = mutate(random, good.subarray(at), most);

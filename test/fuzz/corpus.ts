@@ -59,7 +59,7 @@ const inChunks = (text: string): string =>
 /** The answer that is right. */
 export const goodAnswer = (handle: string): Buffer => Buffer.from(answer('200 OK', recordOf(handle)));
 
-/** Named by a record that is not the one that was asked for. */
+/** The name in a record of another handle. */
 export const STRANGER = '21.T11998/stranger';
 
 /** Answers that a Handle server, or something that stands in its place, may give. */

@@ -24,7 +24,7 @@ test('a 100 Continue never stands between the head of an answer and its body (se
   expect(rest).toBe('');
 });
 
-test('who waits for 100 Continue behind another request is told when it is its turn', async () => {
+test('a pipelined request with Expect gets 100 Continue after the response before it', async () => {
   const { url } = await startProxy({ UPSTREAM_URL: demo.url });
   const socket = await openSocket(url);
   let received = '';

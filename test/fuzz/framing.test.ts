@@ -89,7 +89,7 @@ function complaintsAbout({ requests }: RecordingUpstream, streams: readonly Stre
   ]);
 }
 
-/** Every client of the test is at the same address, and none is trusted. */
+/** All clients of the test have one address, which is no trusted proxy. */
 function spoofedIn({ headers }: RecordedRequest): string[] {
   const peer = headers['x-forwarded-for']?.join() ?? '127.0.0.1';
   const names = ['forwarded', 'x-real-ip', 'x_forwarded_for'].filter((name) => name in headers);

@@ -122,12 +122,12 @@ const BODIES: ((inside: string) => string)[] = [
 interface Framing {
   lines: string[];
   wire: string;
-  /** What is read from the wire. */
+  /** A response as read from the socket. */
   body: string;
   isClear: boolean;
 }
 
-/** All that say where a body ends, and some that only seem to. */
+/** Headers that frame a body, and some that only look like it. */
 const FRAMING_LINES: ((text: string) => string)[] = [
   (text) => `Content-Length: ${text.length}`,
   (text) => `content-length: ${text.length}`,

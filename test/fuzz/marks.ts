@@ -1,4 +1,4 @@
-// Marks that say which request of which connection a text belongs to.
+// Marks that identify the connection and the request of a text.
 import { createHash } from 'node:crypto';
 
 /** With a checksum: a mutation never makes another mark of it. */

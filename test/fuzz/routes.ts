@@ -23,7 +23,7 @@ const put =
 const record = (query = '') => `/api/handles/21.T11998/%s${query}`;
 const at = (pattern: string) => (seed: number) => pattern.replace('%s', String(seed));
 
-/** Reads first: a write lets go of what they keep. */
+/** Reads first: a write invalidates their entries. */
 export const ROUTES: readonly Route[] = [
   { name: 'record', ask: get(at(record())) },
   { name: 'record again', ask: get(at(record())) },

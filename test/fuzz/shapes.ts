@@ -3,7 +3,7 @@ import { type Random, below, pick } from './mutate.js';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** Written as it stands: JSON.stringify has no way to say it. */
+/** Written verbatim: JSON.stringify cannot produce it. */
 const RAW = {
   '"<1e999>"': '1e999',
   '"<-0>"': '-0',
@@ -12,7 +12,7 @@ const RAW = {
 
 const string = (value: string): Json => ({ format: 'string', value });
 
-/** One value of each kind that is read for what it says. */
+/** One value of each kind that the proxy interprets. */
 const valuesOf = (handle: string): Json[] => [
   { index: 1, type: 'URL', data: string(`https://example.org/${handle}`), ttl: 86400, timestamp: STAMP },
   {
@@ -128,7 +128,7 @@ export function mutatedList(random: Random, prefix: string, handles: string[]): 
   return mutatedJson(random, { responseCode: 1, prefix, totalCount: count, page: 0, pageSize: 10, handles });
 }
 
-/** Without an alias most of the time: it leads away from what is to be read. */
+/** Mostly without an alias, which would be followed. */
 const someOf = (random: Random, handle: string): Json[] =>
   valuesOf(handle).filter((value) => random() < ((value as { index: number }).index === 3 ? 0.1 : 0.7));
 

@@ -22,7 +22,7 @@ export interface DemoControl {
   reset: () => void;
   /** Every answer is this late from now on. */
   delay: (ms: number) => void;
-  /** Misbehaves from now on, or for so many `times`. */
+  /** Fails from now on, or `times` times. */
   fail: (kind: FaultKind, options?: { times?: number }) => void;
   /** Keeps answers back. */
   readonly hold: Hold;
@@ -36,7 +36,7 @@ export interface Verdict {
   fault: FaultKind | undefined;
 }
 
-/** Makes the control of a server and the function that the server tells each request to. */
+/** Creates the control of a server and the function that receives each request. */
 export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions): {
   control: DemoControl;
   onRequest: (seen: Seen) => Verdict;
@@ -100,7 +100,7 @@ function handleOf(target: string): string | undefined {
   return upperAscii(decodeHandle(path.slice('/api/handles'.length)));
 }
 
-/** Gives each request its place in line and tells how long that is to wait. */
+/** Queues a request; the result is its waiting time. */
 function createQueue(capacityPerSecond: number | undefined): () => number {
   if (capacityPerSecond === undefined) return () => 0;
   const stepMs = 1000 / capacityPerSecond;

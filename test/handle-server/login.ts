@@ -7,10 +7,10 @@ import type { ValueReference } from '../../src/handle/value.js';
 import type { Session, SessionStore } from './sessions.js';
 import type { RecordStore } from './store.js';
 
-/** What a request says about its sender. `failed` requests are answered 401 whatever they ask for. */
+/** The identity of a request. `failed` requests are always answered 401. */
 export interface Login {
   failed: boolean;
-  /** Whether a refusal offers Basic. */
+  /** Whether a 401 offers Basic. */
   basic: boolean;
   identity?: ValueReference | undefined;
   session?: Session | undefined;
@@ -29,7 +29,7 @@ export interface Keys {
   sessions: SessionStore;
 }
 
-/** Nobody. Browsers that say so are not offered Basic, which would open their own dialog. */
+/** Anonymous. XMLHttpRequest is not offered Basic, which would open the browser's dialog. */
 const anonymous = (headers: IncomingHttpHeaders): Login => ({
   failed: false,
   basic: headers['x-requested-with'] !== 'XMLHttpRequest',

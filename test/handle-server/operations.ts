@@ -88,7 +88,7 @@ export function listHandles({ parameters, identity }: Call, { store, rights }: W
   return succeed({ prefix, totalCount, page, pageSize, handles: slice });
 }
 
-/** The prefixes that live here, for server administrators. */
+/** The prefixes of this server, for server administrators. */
 export function listPrefixes({ identity }: Call, { store, rights }: World): Reply {
   if (identity === undefined) return refuse(RESPONSE_CODE.authenticationNeeded);
   if (!rights.isServerAdmin(identity)) return refuse(RESPONSE_CODE.invalidAdmin);

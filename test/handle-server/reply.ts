@@ -15,7 +15,7 @@ export interface Reply {
   challenge?: Challenge;
 }
 
-/** How a 401 asks for credentials. */
+/** The challenge of a 401. */
 export interface Challenge {
   basic: boolean;
   error?: string | undefined;
@@ -37,7 +37,7 @@ const STATUS_BY_CODE = new Map<number, number>([
   [RESPONSE_CODE.authenticationNeeded, 401],
 ]);
 
-/** A refusal; an empty `handle` is left out, as the server does. */
+/** An error response; an empty `handle` is left out, as the server does. */
 export function refuse(code: number, { message, handle }: { message?: string; handle?: string } = {}): Reply {
   return {
     status: STATUS_BY_CODE.get(code) ?? 500,
@@ -54,7 +54,7 @@ export function succeed(members: Record<string, unknown>, status = 200): Reply {
 export const notHere = (handle: string): Reply =>
   refuse(RESPONSE_CODE.notResponsible, { message: "That prefix doesn't live here", handle });
 
-/** A refusal that has to be told as a protocol error with a status of its own. */
+/** An error that is reported as a protocol error with its own status. */
 export function protocolError(status: number, message: string): Reply {
   return { status, json: { responseCode: RESPONSE_CODE.protocolError, message } };
 }

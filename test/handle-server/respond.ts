@@ -1,4 +1,4 @@
-// The wire format: request targets in, JSON with callback, challenges, CORS and gzip out.
+// The HTTP format: request targets in, JSON with callback, challenges, CORS and gzip out.
 import type { IncomingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { prettyJson, writeJson } from '../../src/handle/json.js';
@@ -14,7 +14,7 @@ interface Content {
   body: Buffer;
 }
 
-/** A reply as it goes onto the wire. `body` is there for HEAD too, where only its length is told. */
+/** A reply as it is sent. HEAD has a `body` too, for its length. */
 export interface WireReply {
   status: number;
   headers: Header[];
@@ -40,7 +40,7 @@ export function toWire(
   return { status, headers: [...corsHeaders(request.headers, headers), ...headers], body: content.body };
 }
 
-/** Only successes are offered compressed; what is too short for it still says that it could have been. */
+/** Only successes are compressed; one that is too short still has `Vary`. */
 function withEncoding(content: Content, status: number, { method, headers }: RawRequest): Content {
   const { length } = content.body;
   if (method === 'HEAD' || status >= 300 || length === 0) return content;
@@ -50,7 +50,7 @@ function withEncoding(content: Content, status: number, { method, headers }: Raw
   return { headers: [...offered, ['Content-Encoding', 'gzip']], body: gzipSync(content.body) };
 }
 
-/** A preflight is answered before anything else; one that asks for too much gets no CORS header at all. */
+/** A preflight is answered first; one that requests too much gets no CORS header. */
 export function preflight({ method, headers }: RawRequest): WireReply | undefined {
   const wanted = headers['access-control-request-method'];
   if (method !== 'OPTIONS' || headers.origin === undefined || wanted === undefined) return undefined;
@@ -89,7 +89,7 @@ const content = (type: string, text: string): Content => ({
   body: Buffer.from(text),
 });
 
-/** Every character that could not stand in a name becomes an underscore. */
+/** Replaces every invalid character of a name by an underscore. */
 const callbackName = (callback: string): string =>
   callback.replace(/[^A-Za-z0-9_$\u00a0-\uffff]/g, '_').replace(/^\d/, '_');
 

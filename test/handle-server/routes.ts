@@ -135,7 +135,7 @@ function operate(call: Call, rest: string, world: World): Reply {
   return refuse(RESPONSE_CODE.invalidHandle, { message: 'Empty handle invalid' });
 }
 
-/** A servlet asks for a login as the login filter found right for this client. */
+/** A servlet's 401 has the challenge that the login filter chose for this client. */
 function withBasic(reply: Reply, { basic, session }: Login): Reply {
   return reply.challenge ? { ...reply, challenge: { basic, session } } : reply;
 }
@@ -166,7 +166,7 @@ const page = (status: number, title: string, headers: [string, string][] = []): 
   html: `<!DOCTYPE html><title>${title}</title><h1>${title}</h1>`,
 });
 
-/** `/<handle>` leads to the first URL of the record; `?noredirect` shows that there is one. */
+/** `/<handle>` redirects to the first URL of the record; `?noredirect` shows the record. */
 export function redirectPage(
   { path, query }: Target,
   { store, now }: { store: RecordStore; now: () => number },

@@ -36,7 +36,7 @@ export interface DemoServer extends DemoControl {
   listen: (port: number, host?: string) => Promise<{ url: string }>;
   /** Opens a further door that is plain http as the real server has it: logins are ignored there. */
   listenInsecurely: (port: number, host?: string) => Promise<{ url: string }>;
-  /** Closes all doors and breaks off what is under way. */
+  /** Closes all listeners and cuts open connections. */
   close: () => Promise<void>;
   /** Writes a whole record behind everybody's back. */
   put: (handle: string, values: RecordInput) => void;
@@ -99,7 +99,7 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
   });
 }
 
-/** Long lines reach the router, which refuses them as Jetty does; idle connections live as long as there. */
+/** Long lines reach the router, which refuses them as Jetty does; the idle timeout is Jetty's. */
 const SERVER_OPTIONS = { maxHeaderSize: 65_536, keepAliveTimeout: 30_000 };
 
 function createHousehold(options: DemoOptions & { now: () => number }): Household {
@@ -128,7 +128,7 @@ function closeDoor(server: Server): Promise<void> {
 
 type ParseError = NodeJS.ErrnoException & { rawPacket?: Buffer };
 
-/** Node knows the methods of its list only; the rest is told apart here from broken HTTP. */
+/** Node knows only its list of methods; other methods are distinguished from invalid HTTP here. */
 export function answerBadRequest(error: ParseError, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

@@ -66,7 +66,7 @@ export interface SessionRequest {
 
 const empty = (status: number, headers: [string, string][] = []): Reply => ({ status, headers });
 
-/** Answers requests below /api/sessions; `serverKey` is asked for only when a client wants a proof. */
+/** Answers requests below /api/sessions; `serverKey` is called only when a client wants a proof. */
 export function answerSessions(
   request: SessionRequest,
   keys: Keys,

@@ -19,7 +19,7 @@ export class RecordStore {
     this.#now = now;
   }
 
-  /** The prefix handles that live here, sorted. */
+  /** The prefix handles of this server, sorted. */
   get prefixes(): string[] {
     return [...this.#homed].sort();
   }
@@ -43,7 +43,7 @@ export class RecordStore {
     return this.#records.delete(keyOf(handle));
   }
 
-  /** Writes a whole record without asking anybody. */
+  /** Writes a whole record without a check of permissions. */
   put(handle: string, record: RecordInput): void {
     this.set(
       handle,

@@ -20,7 +20,7 @@ const admin = (deps: Partial<AdminDeps> = {}) =>
   );
 
 describe('the admin listener', () => {
-  it('says that the process is alive, whatever its parts say', async () => {
+  it('reports a live process, whatever the state of its parts', async () => {
     const readiness = createReadiness();
     readiness.register('redis', () => false);
     const answer = await admin({ readiness }).get('/healthz').expect(200);
@@ -71,7 +71,7 @@ describe('the admin listener', () => {
       .expect('content-type', /problem\+json/);
   });
 
-  it('tells the log, not the caller, why something failed', async () => {
+  it('logs the cause of a failure and hides it from the caller', async () => {
     const failure = new Error('secret');
     const onUnexpected = vi.fn();
     const operations = { ...noOperations, stats: () => Promise.reject(failure) };

@@ -11,7 +11,7 @@ const fresh = recordOf([urlValue('https://example.org/new')]);
 
 describe('auth=true', () => {
   test.each(['?auth=true', '?auth', '?auth=yes', '?auth=TRUE'])(
-    '%s asks the upstream with auth=true, always',
+    '%s always reaches the upstream with auth=true',
     async (query) => {
       const upstream = mockUpstream();
       const proxy = await startProxy();
@@ -41,7 +41,7 @@ describe('auth=true', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('evicts the record when it says 404', async () => {
+  test('evicts the record when it is 404', async () => {
     const upstream = mockUpstream(old);
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -42,7 +42,7 @@ describe('bad input gets a clear JSON error and does not reach the upstream', ()
     expect(upstream.asked).toBe(0);
   });
 
-  test('an error is JSONP too for those who ask for it', async () => {
+  test('an error is JSONP when the request has a callback', async () => {
     mockUpstream();
     const proxy = await startProxy();
     const answer = await proxy.ask(`${H}?callback=cb&pretty`);

@@ -6,7 +6,7 @@ import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/ups
 
 useNock();
 
-describe('what caches behind us are told', () => {
+describe('caching headers', () => {
   test('a miss, then a hit: life left, age, and where it came from', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy();
@@ -31,7 +31,7 @@ describe('what caches behind us are told', () => {
     expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=7');
   });
 
-  test('an absolute TTL ends when it says', async () => {
+  test('an absolute TTL ends at its time', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=10');
@@ -43,7 +43,7 @@ describe('what caches behind us are told', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('a 404 says how long it is believed', async () => {
+  test('a 404 has the TTL of not-found entries', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
     expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=30');

@@ -30,7 +30,7 @@ describe('a script of another origin', () => {
     }
   });
 
-  test('gets the preflight of the Handle server without the upstream being asked', async () => {
+  test('gets the preflight of the Handle server without an upstream request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const headers = {

@@ -1,4 +1,4 @@
-// A handle for which the Handle server fails is left alone for upstream.retryAfter, whoever asks for it.
+// A handle for which the Handle server fails is not requested again for upstream.retryAfter.
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
@@ -17,7 +17,7 @@ describe('a handle that failed', () => {
     ['502 of a gateway', { status: 502, body: '<h1>Bad Gateway</h1>' }, 502],
     ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, 502],
   ])(
-    '(%s) is not asked for again until then; every caller gets the failure',
+    '(%s) is not requested again until then; every caller gets the failure',
     async (_what, answer, status) => {
       const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true' });
       const upstream = mockUpstream(answer);
@@ -36,7 +36,7 @@ describe('a handle that failed', () => {
     },
   );
 
-  test('is asked for by whoever asks authoritatively, and everybody gets what that gives', async () => {
+  test('is requested by an authoritative read, and every caller gets its result', async () => {
     const proxy = await startProxy();
     const upstream = mockUpstream(FAILED);
     await proxy.ask(PATH);
@@ -48,7 +48,7 @@ describe('a handle that failed', () => {
   });
 
   test.each([{ handle: HANDLE }, { prefix: '21.' }, { prefix: '' }])(
-    'is asked for again after a purge (%o)',
+    'is requested again after a purge (%o)',
     async (target) => {
       const proxy = await startProxy();
       const upstream = mockUpstream(FAILED);
@@ -61,7 +61,7 @@ describe('a handle that failed', () => {
     },
   );
 
-  test('keeps no other from being asked for', async () => {
+  test('does not affect other handles', async () => {
     const proxy = await startProxy();
     mockUpstream((target) => (target === PATH ? FAILED : recordOf(undefined, '21.T11998/other')));
     for (let count = 0; count < 50; count++) expect((await proxy.ask(PATH)).status).toBe(500);
@@ -77,7 +77,7 @@ describe('a handle that failed', () => {
   });
 });
 
-test('a server that is busy, or cannot be reached, is asked for the same handle again', async () => {
+test('a server that is busy or unreachable gets the same handle again', async () => {
   const proxy = await startProxy();
   const upstream = mockUpstream({ status: 503, body: 'busy' });
   expect((await proxy.ask(PATH)).status).toBe(503);

@@ -6,7 +6,7 @@ import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstr
 useNock();
 
 describe('a handle that does not exist', () => {
-  test('is 404 with code 100, and not asked for again for a while', async () => {
+  test('is 404 with code 100, and cached for a while', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy();
     for (const query of ['', '?type=URL', '?index=1']) {
@@ -21,7 +21,7 @@ describe('a handle that does not exist', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('is asked for every time when cache.notFound.ttl is 0', async () => {
+  test('is requested every time when cache.notFound.ttl is 0', async () => {
     const upstream = mockUpstream(notFound());
     const proxy = await startProxy({ CACHE_NOT_FOUND_TTL: '0s' });
     await proxy.ask(PATH);
@@ -29,7 +29,7 @@ describe('a handle that does not exist', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('keeps what the server said about it', async () => {
+  test('keeps the message of the server', async () => {
     mockUpstream({
       status: 404,
       body: { responseCode: 100, message: 'Unable to find service', handle: HANDLE },

@@ -1,4 +1,4 @@
-// Values that no Handle server would send are answered on every route, or are a bad answer: never a 500.
+// Values that no Handle server would send are answered on every route, or are an invalid response: never a 500.
 import { describe, expect, test } from 'vitest';
 import { basic } from '../support/demo.js';
 import { useNock } from '../support/nock.js';
@@ -89,7 +89,7 @@ describe('a second value that is odd', () => {
   });
 });
 
-describe('what makes the whole answer a bad one', () => {
+describe('the whole response is invalid with', () => {
   test.each<[string, Record<string, unknown>]>([
     ['an index that is no whole number', { index: 1.5 }],
     ['no index', { index: undefined }],
@@ -102,7 +102,7 @@ describe('what makes the whole answer a bad one', () => {
   });
 });
 
-test('a record with more values than a call can have arguments', async () => {
+test('a record with more values than a call can have arguments is answered', async () => {
   const values = Array.from({ length: 150_000 }, (_, at) => ({ index: at + 1, type: 'X', data: {} }));
   expect(await statusesOf(values, [[PATH], [`/api/v2/handles/${HANDLE}`]])).toEqual([200, 200]);
 });

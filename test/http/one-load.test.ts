@@ -6,7 +6,7 @@ import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
 useNock();
 
 describe('one upstream request serves', () => {
-  test('200 callers at once, and then every way to ask for the handle', async () => {
+  test('200 callers at once, and then every form of the request', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const answers = await Promise.all(Array.from({ length: 200 }, () => proxy.ask(PATH)));
@@ -48,7 +48,7 @@ describe('one upstream request serves', () => {
     await proxy.ask(PATH);
     expect(upstream.asked).toBe(2);
   });
-  test('nobody who asks long after it began while Redis is away: a write may have been missed', async () => {
+  test('no request that comes long after it began while Redis is down: a write may have been missed', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => {
       release = resolve;

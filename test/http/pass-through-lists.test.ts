@@ -14,7 +14,7 @@ test.each([
   LIST,
   `/api/handles/${LIST.slice('/api/handles'.length)}`,
   '/api/handles?prefix=0.NA%2F21.T11998&callback=f',
-])('GET %s asks the upstream every time, with the caller’s credentials', async (target) => {
+])('GET %s reaches the upstream every time, with the caller’s credentials', async (target) => {
   const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
   const sent = mockWrites({ status: 200, body, rawHeaders }, { methods: ['GET'] });
   const proxy = await startProxy();

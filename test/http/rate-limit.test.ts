@@ -1,4 +1,4 @@
-// http.rateLimit.perMinute: whose requests are counted together, and what the one too many is told.
+// http.rateLimit.perMinute: which requests share a counter, and the 429.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';

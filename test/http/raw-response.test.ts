@@ -1,4 +1,4 @@
-// How prepared answers are sent: what they say is compared in test/property/hot-path.test.ts, here what it takes.
+// How cached responses are sent; test/property/prepared-responses.test.ts compares their bytes.
 import { once } from 'node:events';
 import { Agent, IncomingMessage, ServerResponse, createServer, request } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
@@ -39,7 +39,7 @@ test('an answer that ends its connection, as 304 does in HTTP/1.0, ends no other
   const headOf = (httpVersionMinor: number, answer: Omit<RawResponse, 'lines'>): string => {
     const req = Object.assign(new IncomingMessage(new Socket()), { httpVersionMajor: 1, httpVersionMinor });
     const res = new ServerResponse(req);
-    // As Node sets it for a request that says `Connection: keep-alive`.
+    // As Node sets it for a request with `Connection: keep-alive`.
     res.shouldKeepAlive = true;
     send(res, { ...answer, lines: linesOf(answer.body === '' ? [] : ['Content-Length', '5']) }, 5000);
     return (res as unknown as { _header: string })._header;

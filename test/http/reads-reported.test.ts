@@ -23,7 +23,7 @@ test.each([
   ['no record', notFound(), 404, { miss: 1 }],
   ['a refusal', REFUSED, 403, { refused: 1 }],
   ['a failure', BROKEN, 500, { error: 1 }],
-])('%s is asked for once and told of once', async (_what, answer, status, results) => {
+])('%s is requested once and counted once', async (_what, answer, status, results) => {
   const upstream = mockUpstream(answer);
   const proxy = await startProxy();
   expect((await proxy.ask(PATH)).status).toBe(status);

@@ -100,7 +100,7 @@ test('an answer without Express lets scripts read it and its headers', async () 
       vary: 'Accept-Encoding, Authorization, Origin',
     });
   }
-  // The next caller gets nothing that was said to this one.
+  // The next caller gets nothing of this response.
   expect((await proxy.ask(PATH)).headers).not.toHaveProperty('access-control-allow-origin');
   expect((await proxy.ask(PATH, { headers: { Origin: 'https://b.example' } })).headers).toMatchObject({
     'access-control-allow-origin': 'https://b.example',

@@ -8,7 +8,7 @@ useNock();
 const HOUR = 3_600_000;
 
 describe('refresh ahead', () => {
-  test('loads a record asked for often before its time is over, and nobody waits', async () => {
+  test('loads a frequently read record before its TTL ends, and no reader waits', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     for (let times = 0; times < 4; times++) await proxy.ask(PATH);
@@ -19,7 +19,7 @@ describe('refresh ahead', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('leaves a record alone that is asked for seldom', async () => {
+  test('does not load a rarely read record', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -9,8 +9,8 @@ const HOUR = 3_600_000;
 const broken = { status: 502, body: '<html>' };
 const later = recordOf([urlValue('https://example.org/later')]);
 
-describe('a record whose time is over', () => {
-  test('stands in, marked as stale, when the upstream fails', async () => {
+describe('an expired record', () => {
+  test('is served, marked as stale, when the upstream fails', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     const { text } = await proxy.ask(PATH);
@@ -23,7 +23,7 @@ describe('a record whose time is over', () => {
     expect(answer.headers.age).toBe('3602');
   });
 
-  test('is left alone for upstream.retryAfter after a failure, then asked for again', async () => {
+  test('is not loaded for upstream.retryAfter after a failure, then loaded again', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
@@ -39,7 +39,7 @@ describe('a record whose time is over', () => {
     expect(upstream.asked).toBe(3);
   });
 
-  test('stands in when the upstream is late, and is replaced when it answers at last', async () => {
+  test('is served stale when the upstream is late, and replaced by the late response', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ UPSTREAM_STALE_AFTER: '20ms' });
     await proxy.ask(PATH);
@@ -57,7 +57,7 @@ describe('a record whose time is over', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('stands in for cache.staleIfError and no longer', async () => {
+  test('is served stale for cache.staleIfError and no longer', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: '1m', UPSTREAM_RETRY_AFTER: '0s' });
     await proxy.ask(PATH);
@@ -71,7 +71,7 @@ describe('a record whose time is over', () => {
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
-  test('is not shown when the upstream says that it is gone', async () => {
+  test('is not served when the upstream answers not found', async () => {
     const upstream = mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);

@@ -1,4 +1,4 @@
-// Traces reach a collector when there is one, tell what became of a request, and cost nobody an answer.
+// Traces reach a configured collector, describe each request, and fail no request.
 import { expect, it } from 'vitest';
 import { readTraceParent } from '../../src/observe/tracer.js';
 import { useNock } from '../support/nock.js';
@@ -11,7 +11,7 @@ useNock();
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
-it('a request and the read it led to are two spans of one trace', async () => {
+it('a request and its upstream read are two spans of one trace', async () => {
   mockUpstream();
   const collector = await startOtlpReceiver();
   const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint });
@@ -56,7 +56,7 @@ it('the trace of the caller goes on', async () => {
 it.each([
   ['what is not sampled', { TRACING_SAMPLE_PERCENT: '0' }, {}],
   ['what its caller does not sample', {}, { traceparent: `00-${TRACE}-${PARENT}-00` }],
-])('%s is not told', async (_what, env, headers) => {
+])('%s is not exported', async (_what, env, headers) => {
   mockUpstream();
   const collector = await startOtlpReceiver();
   const proxy = await startProxy({ TRACING_ENDPOINT: collector.endpoint, ...env });

@@ -14,7 +14,7 @@ const BODY = `{"responseCode":1,"handle":"${MINTED}"}`;
 
 const minting = (body: string, status = 201): WriteAnswer => ({ status, body, rawHeaders: JSON_HEADERS });
 
-/** Somebody has asked for the very name, and the answer is kept. */
+/** A not-found entry of the minted name. */
 async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpstream; proxy: Proxy }> {
   const upstream = mockUpstream(notFound(MINTED));
   mockWrites(answer);
@@ -43,7 +43,7 @@ test.each([
   ['is broken off', '{"responseCode":1,"handle":"21.T'],
   ['names no handle', '{"responseCode":1}'],
   ['names something else than a text', '{"handle":7}'],
-])('an answer that %s is handed back all the same', async (_what, body) => {
+])('a response that %s is relayed all the same', async (_what, body) => {
   const { proxy } = await notFoundBefore(minting(body));
   const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });
   expect([answer.status, answer.text]).toEqual([201, body]);

@@ -13,7 +13,7 @@ describe('a DELETE', () => {
   test.each([
     ['a handle', PATH, 'Deletion of handles is deactivated on this proxy (nodelete)'],
     ['values', VALUES, 'Deletion of values is deactivated on this proxy (nodelete)'],
-  ])('of %s is refused, and the body says so', async (_what, target, message) => {
+  ])('of %s is refused, with the reason in the body', async (_what, target, message) => {
     mockUpstream();
     const sent = mockWrites();
     const proxy = await startProxy();
@@ -46,7 +46,7 @@ describe('a DELETE', () => {
     expect(sent).toEqual([]);
   });
 
-  test('is refused too when the upstream cannot say whether the handle exists', async () => {
+  test('is refused too when the upstream fails to check whether the handle exists', async () => {
     mockUpstream({ status: 500, body: '' });
     const sent = mockWrites();
     const proxy = await startProxy();

@@ -71,7 +71,7 @@ describe.each(['PUT', 'DELETE'])('a record written by %s', (method) => {
 describe('the record of a prefix', () => {
   const [short, long] = ['/api/handles/21.t11998', '/api/handles/0.na/21.T11998'];
 
-  test('is one, whichever of its two names is asked for', async () => {
+  test('is one, under each of its two names', async () => {
     const upstream = mockUpstream(recordOf(undefined, '21.T11998'));
     const proxy = await startProxy();
     expect((await proxy.ask(short)).text).toContain('"handle":"21.t11998"');
@@ -82,7 +82,7 @@ describe('the record of a prefix', () => {
   test.each([
     [short, long],
     [long, short],
-  ])('is asked for anew at %s when it was written at %s', async (read, written) => {
+  ])('is loaded again at %s when it was written at %s', async (read, written) => {
     const named = read.slice('/api/handles/'.length);
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')], named));
     mockWrites();
@@ -95,7 +95,7 @@ describe('the record of a prefix', () => {
 });
 
 describe('a record whose write', () => {
-  test.each(success)('was answered %s does not stand in for a failing upstream', async (_what, answer) => {
+  test.each(success)('was answered %s is not served stale when the upstream fails', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
     upstream.answers(broken);
     expect((await proxy.ask(PATH)).status).toBe(502);
@@ -110,17 +110,14 @@ describe('a record whose write', () => {
     expect((await proxy.ask(PATH)).status, 'the deleted record does not come back').toBe(404);
   });
 
-  test.each([...refusals, ...neverSent])(
-    'ended with %s is served on without asking',
-    async (_what, answer) => {
-      const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
-      upstream.answers(fresh);
-      const { text, headers } = await proxy.ask(PATH);
-      expect(text).toContain('/old');
-      expect(headers['cache-status']).toContain('hit');
-      expect(upstream.asked).toBe(1);
-    },
-  );
+  test.each([...refusals, ...neverSent])('ended with %s stays a hit', async (_what, answer) => {
+    const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
+    upstream.answers(fresh);
+    const { text, headers } = await proxy.ask(PATH);
+    expect(text).toContain('/old');
+    expect(headers['cache-status']).toContain('hit');
+    expect(upstream.asked).toBe(1);
+  });
 
   test.each(unknown)('ended with %s is loaded again on every read', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
@@ -130,7 +127,7 @@ describe('a record whose write', () => {
     expect(upstream.asked).toBe(3);
   });
 
-  test.each(unknown)('ended with %s stands in only when the upstream fails', async (_what, answer) => {
+  test.each(unknown)('ended with %s is served stale only when the upstream fails', async (_what, answer) => {
     const { upstream, proxy } = await writeAfterRead(answer, 'PUT');
     upstream.answers(broken);
     const { text, headers } = await proxy.ask(PATH);

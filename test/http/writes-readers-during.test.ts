@@ -35,7 +35,7 @@ describe('while a PUT is in flight', () => {
     expect((await proxy.ask(PATH)).text).toContain('/new');
   });
 
-  test('a miss is answered, and Cache-Status does not say that it was stored', async () => {
+  test('a miss is answered, and Cache-Status has no “stored”', async () => {
     const upstream = mockUpstream(old);
     const { opened, open } = gate();
     const sent = mockWrites({ ...jsonAnswer(200, { responseCode: 1 }), after: opened });
@@ -109,7 +109,7 @@ describe('after refused writes', () => {
     expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
   });
 
-  test('a mirror still stands in for the primary', async () => {
+  test('a mirror still replaces the failing primary', async () => {
     const primary = mockUpstream(notFound());
     primary.answers({ status: 500, body: 'broken' });
     mockWrites({ status: 0, error: 'ECONNREFUSED' });
@@ -125,7 +125,7 @@ describe('after refused writes', () => {
   });
 });
 
-test('after a write whose outcome is unknown Cache-Status does not say that a load was stored', async () => {
+test('after a write whose outcome is unknown Cache-Status has no “stored”', async () => {
   const upstream = mockUpstream(old);
   mockWrites(jsonAnswer(500, { responseCode: 2 }));
   const proxy = await startProxy();

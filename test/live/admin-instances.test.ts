@@ -34,7 +34,7 @@ describeWithRedis('with two instances on one Redis', () => {
     await request(one.app.admin).post('/purge').send({ all: true }).expect(200);
   });
 
-  test('a look into the cache tells what this instance holds, and what they share', async () => {
+  test('cache statistics have the entries of this instance and of Redis', async () => {
     await one.ask(PATH);
     await expect.poll(async () => (await look(other)).copies.length, WAIT).toBe(1);
     expect(await look(other)).toMatchObject({ cached: true, copies: [{ tier: 'redis', use: 'fresh' }] });
@@ -73,7 +73,7 @@ describeWithRedis('with two instances on one Redis', () => {
     });
   });
 
-  test('the log level is changed in the instance that is asked, and in no other', async () => {
+  test('the log level changes only in the instance that is called', async () => {
     await request(one.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
     expect(await get(one, '/stats')).toMatchObject({ logLevel: 'fatal' });
     expect(await get(other, '/stats')).toMatchObject({ logLevel: 'silent' });

@@ -7,7 +7,7 @@ import { startDemoServer } from '../support/demo.js';
 const demo = await startDemoServer();
 const ADMIN_TOKEN = 'a token nobody guesses'.replaceAll(' ', '-');
 
-test('without a token the program does not listen where others can reach it, says so and ends with 2', async () => {
+test('without a token the program refuses an admin address off loopback and exits with code 2', async () => {
   const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, ADMIN_HOST: '0.0.0.0' });
   expect(await exited).toEqual({ code: 2, signal: null });
   expect(stderr()).toContain('"0.0.0.0" is not allowed; set admin.token');

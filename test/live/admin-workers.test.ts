@@ -1,4 +1,4 @@
-// The operator's calls on the built program with several workers, and what the log says of them.
+// Admin calls on the built program with several workers, and their log lines.
 import { expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -20,7 +20,7 @@ const call = (proxy: BuiltProxy, method: string, path: string, body?: object) =>
     ...(body && { body: JSON.stringify(body) }),
   });
 
-/** Asks often enough, on new connections, that every worker gets its turn. */
+/** Sends enough requests, on new connections, to reach every worker. */
 const askAll = async (proxy: BuiltProxy): Promise<Set<string>> => {
   const answers = await Promise.all(Array.from({ length: 40 }, () => ask(proxy.url, PATH)));
   return new Set(answers.map(({ text }) => /example\.org\/(\w+)/.exec(text)?.[1] ?? text));
@@ -37,7 +37,7 @@ test.each([{ handle: HANDLE }, { prefix: '21.T11998/admin-' }, { all: true }])(
     put('old');
     expect(await askAll(proxy)).toEqual(new Set(['old']));
     put('new');
-    // A worker that was not asked before has nothing old.
+    // A worker without earlier requests has no old entry.
     expect(await askAll(proxy)).toContain('old');
     const purged = await call(proxy, 'POST', '/purge', body);
     expect(purged.status).toBe(200);
@@ -80,7 +80,7 @@ test('the operator sees all workers as one, changes their log level, and every c
 });
 
 test('the status page of several workers shows them as one, and its stream keeps no stop waiting', async () => {
-  // Longer than a test may take: requests under way would be given as much.
+  // Longer than a test may take: requests in flight would be given as much.
   const proxy = await start({ SERVER_SHUTDOWN_TIMEOUT: '1m' });
   put('old');
   await askAll(proxy);

@@ -52,6 +52,6 @@ test('the bench refuses a workload it does not know, with a list of those it kno
   expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(/there is no hit; known are hot, zipf/);
 });
 
-test('the bench cannot be told to run for ever', () => {
+test('the bench refuses an unlimited run', () => {
   expect(() => readPlan(['--rounds', '1000000'])).toThrow('--rounds has to be a whole number from 1 to 50');
 });

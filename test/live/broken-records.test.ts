@@ -1,4 +1,4 @@
-// Records that the Handle server cannot show, asked for again and again: readers of other records do not notice.
+// Records that the Handle server cannot show, requested repeatedly, do not affect readers of other records.
 import type { RequestListener, ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
@@ -22,7 +22,7 @@ const BREAK: Record<string, (response: ServerResponse) => unknown> = {
   'no answer': () => undefined,
 };
 
-/** What one client and several readers got, while the one asked for broken records in sixteen loops. */
+/** The statuses of several readers, and of one client that requests broken records in sixteen loops. */
 async function mix(kind: string, query: string, env: Record<string, string>) {
   const asked = new Map<string, number>();
   const answer: RequestListener = ({ url = '' }, response) => {
@@ -80,7 +80,7 @@ test.each([
   ['a 502 of a gateway', {}],
   ['no answer', HANGING],
 ])(
-  '16 broken records (%s) in 16 loops: every good record is 200, each broken one asked for once',
+  '16 broken records (%s) in 16 loops: every good record is 200, each broken one is requested once',
   async (kind, env) => {
     const { good, tries } = await mix(kind, '', { UPSTREAM_RETRY_AFTER: '1h', ...env });
     expect(good).toEqual({ 200: GOOD });
@@ -94,10 +94,7 @@ test.each([
   ['a cut connection', {}],
   ['a 502 of a gateway', {}],
   ['no answer', HANGING],
-])(
-  '16 broken records (%s) that are asked for authoritatively: every good record is 200',
-  async (kind, env) => {
-    const { good } = await mix(kind, '?auth=true', env);
-    expect(good).toEqual({ 200: GOOD });
-  },
-);
+])('16 broken records (%s) in authoritative reads: every good record is 200', async (kind, env) => {
+  const { good } = await mix(kind, '?auth=true', env);
+  expect(good).toEqual({ 200: GOOD });
+});

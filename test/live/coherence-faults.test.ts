@@ -61,7 +61,7 @@ describeWithRedis('a Redis that forgets', () => {
     for (const proxy of [late, one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(2);
   });
 
-  test('a write that is lost with the master and its writer stays forgotten everywhere', async () => {
+  test('a write whose master and writer are lost stays invalidated everywhere', async () => {
     const guarded = await startGuardedRedis();
     onTestFinished(() => guarded.stop());
     await guarded.isSafe();
@@ -124,7 +124,7 @@ describeWithRedis('a line to Redis that is slow', () => {
     expect(numberIn(await reader.ask(PATH))).toBe(2);
   });
 
-  test('a writer that loses Redis after it has told it waits all the same', async () => {
+  test('a writer that loses Redis after its message waits all the same', async () => {
     const redis = await startOwnRedis();
     const { reader, slowDown } = await startSlowReader(redis);
     const line = await startSlowLine(redis.port, 0);

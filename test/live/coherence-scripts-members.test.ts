@@ -14,7 +14,7 @@ type One = ReturnType<ScriptClient['members']>;
 type Three = [One, One, One];
 
 describeScripts('the scripts of bans and members', (world) => {
-  test('bans are listed in order, and trimmed to so many: the last that went is the floor', async () => {
+  test('bans are listed in order, up to a maximum: the last one dropped is the floor', async () => {
     const numbers: number[] = [];
     for (let at = 0; at <= MAX_BANS; at++)
       numbers.push(await world.scripts.publish(ban(`21.T1/${at} `, at % 2 === 1)));
@@ -75,7 +75,7 @@ describeScripts('the scripts of bans and members', (world) => {
     expect(await world.client.zscore(`${PREFIX}members`, 'one')).toBeNull();
   });
 
-  test('a membership lasts so long by the clock of Redis', async () => {
+  test('a membership ends by the clock of Redis', async () => {
     await world.scripts.members('one').renew();
     const [seconds, micros] = (await world.client.time()) as unknown as [string, string];
     const ends = Number(await world.client.zscore(`${PREFIX}members`, 'one'));
@@ -111,7 +111,7 @@ describeScripts('the scripts of bans and members', (world) => {
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
-  test('who ended long ago is removed, but only when the one that renews says so', async () => {
+  test('a member that lapsed long ago is removed, only by a renewal that requests it', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     const [seconds] = (await world.client.time()) as unknown as [string];
@@ -129,7 +129,7 @@ describeScripts('the scripts of bans and members', (world) => {
     expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['just now'], removed: [] });
   });
 
-  test('a list of another server run is begun anew: it may lack members', async () => {
+  test('a member list of another server run is started anew: it may lack members', async () => {
     const one = world.scripts.members('one');
     await one.renew();
     await world.client.zadd(`${PREFIX}members`, 1, 'brought back');

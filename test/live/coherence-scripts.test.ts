@@ -45,7 +45,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
   });
 
-  test('a load is stored when only a neighbour in its group was changed', async () => {
+  test('a load is stored when only another key of its group was changed', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.scripts.publish(forget(neighbours(1)[0]));
     expect(await world.scripts.store.set(KEY, entryOf('x'), ticket)).toBe(true);
@@ -122,7 +122,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.publish(forget())).toBeGreaterThan(first);
   });
 
-  test('a state that Redis has lost is begun anew by the next question, and its group is shared again', async () => {
+  test('a state that Redis has lost is created by the next read, and its group is shared again', async () => {
     const ticket = await world.scripts.ticket(KEY);
     await world.client.del(STATE);
     expect(await world.scripts.ticket(KEY)).toBeUndefined();
@@ -171,7 +171,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.client.pttl(ENTRY)).toBeLessThanOrEqual(FENCE_MS);
   });
 
-  test('a refused write gives the entry its life back, when no other write is in flight', async () => {
+  test('a refused write restores the TTL of the entry, when no other write is in flight', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     await world.scripts.publish(raise('me/0.1'));
     await world.scripts.publish(raise('other/0.1'));

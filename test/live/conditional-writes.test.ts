@@ -172,7 +172,7 @@ test('a write without a condition is sent without a look at the record', async (
   expect(demo.askedFor(HANDLE)).toBe(1);
 });
 
-test('a Handle server that cannot say is no condition that holds', async () => {
+test('a condition fails when the Handle server cannot answer', async () => {
   demo.fail('error', { times: 1 });
   const answer = await write({ 'If-Match': '*' });
   expect(answer.status).toBeGreaterThanOrEqual(500);

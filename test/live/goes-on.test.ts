@@ -1,4 +1,4 @@
-// Whatever the Handle server or Redis says, and whatever fails in a request: the process goes on.
+// No response of the Handle server or of Redis and no failing request ends the process.
 import { type RequestListener } from 'node:http';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
@@ -14,14 +14,14 @@ import { listenHttp } from './upstream-loopback.js';
 
 const GOOD = '21.T11998/good';
 
-/** An array in an array, so many levels deep. */
+/** Nested arrays of a given depth. */
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
-/** A record whose JSON is so many levels deep: four are those around the value. */
+/** A record whose JSON has a given depth: four levels are those around the value. */
 const recordOf = (handle: string, levels: number): string =>
   `{"responseCode":1,"handle":"${handle}","values":[{"index":1,"type":"URL","data":{"format":"x","value":${nested(levels - 4)}},"ttl":86400}]}`;
 
-/** The end of a handle's name says how it is answered: `…/5000` is a record as deep as that. */
+/** The suffix of the handle chooses the response: `…/5000` is a record of that depth. */
 const answer: RequestListener = ({ url = '' }, response) => {
   const handle = decodeURIComponent(/\/api\/handles\/([^?]*)/.exec(url)?.[1] ?? '');
   const [, kind, levels] = /\/(refusal-)?(\d+)$/.exec(handle) ?? [];
@@ -62,7 +62,7 @@ const routesOf = (handle: string): string[] => [
 ];
 
 describe('a record nested deeper than 1,000 levels', () => {
-  test.each([1001, 5000, 1_000_000])('%i levels: a bad answer on every route', async (levels) => {
+  test.each([1001, 5000, 1_000_000])('%i levels: an invalid response on every route', async (levels) => {
     const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
     for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
       const { status, text } = await ask(proxy.url, path);
@@ -78,7 +78,7 @@ test('a record of 1,000 levels is answered on every route', async () => {
   await expectGoodAnswer(proxy);
 });
 
-test('a refusal with a message too deep to be sent to another worker ends no worker', async () => {
+test('an error response too deep to be sent to another worker ends no worker', async () => {
   const proxy = await start({ SERVER_WORKERS: '2' });
   const workers = await workersOf(proxy);
   for (const levels of [1000, 1001, 100_000]) {
@@ -133,7 +133,7 @@ describeWithRedis('an entry in Redis that no release of ours would write', () =>
   });
 });
 
-/** Loaded into the program: what reads a query, writes a status page or counts in Redis fails when it is told to. */
+/** Loaded into the program: reading a query, the status page and counters in Redis fail on demand. */
 const PRELOADED = `
   const { URLSearchParams: Real } = globalThis;
   globalThis.URLSearchParams = class extends Real {

@@ -1,4 +1,4 @@
-// One of two instances on one Redis stands still (SIGSTOP) while the other writes: what it missed it hears before it answers.
+// One of two instances on one Redis is frozen (SIGSTOP) while the other writes: it receives missed messages before it answers.
 import { beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
@@ -11,7 +11,7 @@ const demo = await startDemoServer();
 const paths = Array.from({ length: 20 }, (_, at) => `/api/handles/21.T11998/missed-${at}`);
 const questionOf = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-describeWithRedis('an instance that stands still', () => {
+describeWithRedis('a frozen instance', () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();
@@ -37,7 +37,7 @@ describeWithRedis('an instance that stands still', () => {
     return { put, askAll, thaw };
   }
 
-  test('is waited for until it trusts its memory no more, and shows nothing old when it goes on', async () => {
+  test('is waited for until its lease has ended, and serves nothing old when it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     for (const { status } of await put(2)) expect(status).toBe(200);
     const answers = askAll();
@@ -45,7 +45,7 @@ describeWithRedis('an instance that stands still', () => {
     for (const { body } of await answers) expect(body).toContain('example.org/2"');
   });
 
-  test('has heard of the writes that waited for it when it goes on', async () => {
+  test('has received the writes that waited for it when it resumes', async () => {
     const { put, askAll, thaw } = await startBoth();
     const frozenAt = performance.now();
     const written = put(2).then(() => performance.now());
@@ -55,7 +55,7 @@ describeWithRedis('an instance that stands still', () => {
     const thawedAt = performance.now();
     thaw();
     const acknowledgedAt = await written;
-    // Or so much later that it may have trusted its memory no more.
+    // Or so late that its lease may have ended.
     expect(acknowledgedAt > thawedAt || acknowledgedAt > frozenAt + LEASE_MS / 4).toBe(true);
     for (const { body } of await askAll()) expect(body).toContain('example.org/2"');
   });

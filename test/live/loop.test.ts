@@ -1,4 +1,4 @@
-// A proxy whose upstream is itself says so instead of asking itself for ever (RFC 9110 §7.6.3).
+// A proxy whose upstream is itself answers with an error instead of looping (RFC 9110 §7.6.3).
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';

@@ -28,7 +28,7 @@ async function configFile(yaml: string): Promise<string> {
 }
 
 describe('a configuration that cannot be used', () => {
-  test('without UPSTREAM_URL the program says what to set and ends with 2', async () => {
+  test('without UPSTREAM_URL the program names the key and exits with code 2', async () => {
     const { exited, stdout, stderr } = startMain({});
     expect(await exited).toEqual({ code: 2, signal: null });
     expect(stderr()).toMatch(/^Set UPSTREAM_URL to the address of your Handle server, such as https:\S+\n$/);
@@ -68,7 +68,7 @@ describe('a configuration that cannot be used', () => {
     expect(stderr(), 'an operator needs no stack trace').not.toContain('    at ');
   });
 
-  test('a port that is taken ends the program, with the port in what it says', async () => {
+  test('a port in use ends the program, with the port in the message', async () => {
     const first = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const { port } = new URL(first.url);
     const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, PORT: port });
@@ -81,7 +81,7 @@ describe('the log', () => {
   const requests = (proxy: BuiltProxy): Record<string, unknown>[] =>
     proxy.logs().filter(({ msg }) => msg === 'request');
 
-  test('has one JSON line for each request, which says what became of it', async () => {
+  test('has one JSON line for each request, with its outcome', async () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     await ask(proxy.url, PATH);
     await ask(proxy.url, PATH);

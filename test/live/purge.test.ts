@@ -20,7 +20,7 @@ function change(text: string): void {
   for (const handle of HANDLES) demo.put(handle, [textValue(1, 'URL', `https://example.org/${text}`)]);
 }
 
-/** What the proxy says of each: `old`, `new` or whatever is written last in the address. */
+/** The last word of each redirect: `old` or `new`. */
 const seen = (proxy: Proxy): Promise<string[]> =>
   Promise.all(
     HANDLES.map(async (handle) => {
@@ -90,7 +90,7 @@ describeWithRedis('with two instances on one Redis', () => {
     ['one handle', { handle: A, soft: true }],
     ['a prefix', { prefix: A, soft: true }],
     ['everything', { all: true, soft: true }],
-  ])('%s, softly, stands in when the upstream fails, and only then', async (_what, body) => {
+  ])('%s, softly, is served stale only when the upstream fails', async (_what, body) => {
     expect((await purge(one, body).expect(200)).body).toMatchObject({ soft: true });
     const isStale = async (proxy: Proxy): Promise<boolean> => {
       const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
@@ -145,7 +145,7 @@ describeWithRedis('with two instances on one Redis', () => {
       .toContain('"state":"away"');
     const answer = await purge(one, { prefix: '21.T11998/purge-' }).expect(200);
     expect(answer.body).toMatchObject({ shared: false });
-    // What was not purged is of no matter here: cut off for redis.lostMaxAge, an instance asks for it anew.
+    // Other entries do not matter here: cut off for redis.lostMaxAge, an instance loads them again.
     const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
     expect(await purged(one)).toEqual(['new', 'new']);
     redis.thaw();

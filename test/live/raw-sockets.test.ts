@@ -60,7 +60,7 @@ describe('a method', () => {
     for (const { status } of answers) expect(status).toBeGreaterThanOrEqual(400);
   });
 
-  test('an upgrade that is asked for is passed over, and the request is answered', async () => {
+  test('an Upgrade header is ignored, and the request is answered', async () => {
     const bytes = `GET ${PATH} HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`;
     const { answers } = await exchange(await start(), bytes, one);
     expect(answers[0]!.status).toBe(200);
@@ -189,7 +189,7 @@ describe('a request in an unusual form', () => {
     const url = await start();
     demo.delay(50);
     onTestFinished(demo.heal);
-    // The first has to wait for the upstream; what comes after it was asked for often and is there at once.
+    // The first has to wait for the upstream; those after it are hits.
     for (let times = 0; times < 3; times++) await exchange(url, get('located'), one);
     const { answers } = await exchange(url, names.map((name) => get(name)).join(''), {
       answers: names.length,

@@ -71,7 +71,7 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     }
   });
 
-  test('have heard of a write when it is acknowledged, though each listens to another node', async () => {
+  test('have received a write when it is acknowledged, though each is subscribed to another node', async () => {
     const [one, other] = [await start(), await start()];
     await readAll(other);
     await readAll(other);

@@ -46,7 +46,7 @@ describeWithRedis('deployments on one Redis', () => {
     expect(numberIn(await second.ask(PATH))).toBe(2);
     expect(numberIn(await first.ask(PATH))).toBe(1);
     await purge(first);
-    // The first hears of its own purge as the second would have.
+    // The first receives its own purge as the second would.
     expect(await cacheStatusOf(first)).toContain('fwd=miss');
     expect(await cacheStatusOf(second)).toContain('; hit');
     expect([one.askedFor(HANDLE), other.askedFor(HANDLE)]).toEqual([2, 1]);
@@ -68,7 +68,7 @@ describeWithRedis('deployments on one Redis', () => {
     },
   );
 
-  test('before one Handle server in different databases do not hear of each other', async () => {
+  test('before one Handle server in different databases receive no messages of each other', async () => {
     const [first, second] = [await startAt(one.url), await startAt(one.url, {}, `${redis.url}/2`)];
     for (const proxy of [first, second]) await proxy.ask(PATH);
     await purge(first);
@@ -90,7 +90,7 @@ describeWithRedis('deployments on one Redis', () => {
     const startBuilt = (upstreamUrl: string) =>
       startConnectedProxy({ REDIS_URL: redis.url, UPSTREAM_URL: upstreamUrl, ...env });
 
-    test('the later one says so, and its instances share among themselves', async () => {
+    test('the later one logs it, and its instances share among themselves', async () => {
       const first = await startBuilt(one.url);
       await ask(first.url, PATH);
       await isStored(1);
@@ -123,7 +123,7 @@ describeWithRedis('deployments on one Redis', () => {
       expect(numberIn(await (await startAt(other.url, env)).ask(PATH))).toBe(2);
     });
 
-    test('the first keeps what is its own when Redis forgets everything', async () => {
+    test('the first keeps its own entries when Redis loses everything', async () => {
       const first = await startAt(one.url, env);
       await client.flushall();
       await expect.poll(() => client.get('mistake:upstream')).toBe(one.url);

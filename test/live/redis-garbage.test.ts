@@ -1,4 +1,4 @@
-// What somebody else left in Redis, or says there, is no record and does no harm.
+// Foreign keys and messages in Redis are no record and do no harm.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { groupNames } from '../../src/cache/redis/namespace.js';

@@ -1,4 +1,4 @@
-// A Redis that stops for a moment does not let a write be acknowledged before all have heard of it.
+// A Redis that stops for a moment delays a write until all instances have received it.
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { LEASE_WAIT_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import { startDemoServer } from '../support/demo.js';
@@ -20,7 +20,7 @@ describeWithRedis('a Redis that stops for a moment', () => {
   const start = (): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: LITTLE_PATIENCE });
 
-  test('takes from nobody what may stand in for a Handle server that fails too', async () => {
+  test('keeps stale entries for a Handle server that fails too', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     expect((await putNumbered(one.url, PATH, 1)).status).toBe(201);
     for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
@@ -36,7 +36,7 @@ describeWithRedis('a Redis that stops for a moment', () => {
     for (const proxy of [one, other]) expect(numberIn(await proxy.ask(PATH))).toBe(1);
   });
 
-  test('keeps a write waiting until it goes on and every instance has heard of it', async () => {
+  test('keeps a write waiting until it resumes and every instance has received it', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     demo.reset();
     demo.put(HANDLE, numbered(1));

@@ -108,7 +108,7 @@ describeWithRedis('the link of an instance to Redis', () => {
     const [one, other] = [await openWithLease(redis.url), await openWithLease(redis.url)];
     const { store, memory } = one;
     await store.set(KEY, entryOf('old'), (await store.get(KEY)).ticket);
-    // Its own changes do not reach it as messages: the number alone tells that one was missed.
+    // It does not receive its own changes: only the number shows that one was missed.
     const numberBefore = one.delivered.length;
     await one.commands?.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.store.forget(KEY);

@@ -67,12 +67,12 @@ describeWithRedis('a lock over instances on one Redis', () => {
       .toBe(1);
     open.pass();
     await turn;
-    // What it said lives for a second and is said again: one other may come between.
+    // Its entry lives for a second and is renewed: one other may come between.
     expect(order.indexOf('patient')).toBeLessThanOrEqual(2);
     await Promise.all(queue);
   });
 
-  describe('tells since when nobody else has held the key', () => {
+  describe('reports since when no other client has held the key', () => {
     const freeSince = (lock: KeyLock): Promise<number> =>
       lock('KEY', (held) => Promise.resolve(held.freeSince));
 

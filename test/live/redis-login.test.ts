@@ -1,4 +1,4 @@
-// A Redis behind a password or TLS: who is let in shares, who is not says why and goes on without.
+// A Redis behind a password or TLS: instances with access share, others log the reason and continue without.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -45,7 +45,7 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
   expect(proxy.output(), 'no word of a library, and no stack').not.toMatch(/\[WARN]|Unhandled|\n {4}at /);
 }
 
-describeWithRedis('a Redis that lets in', () => {
+describeWithRedis('a Redis with access control', () => {
   let folder: string;
   const fileOf = async (name: string, text: string): Promise<string> => {
     const path = join(folder, name);
@@ -62,7 +62,7 @@ describeWithRedis('a Redis that lets in', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  describe('who knows its password', () => {
+  describe('a client with its password', () => {
     test('takes the right one', async () => {
       const { port } = await serve(['--requirepass', SECRET]);
       await sharesWithNext({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` });
@@ -89,13 +89,13 @@ describeWithRedis('a Redis that lets in', () => {
     test.each([
       ['a wrong one', `x:${SECRET}@`, /WRONGPASS/],
       ['none', '', /NOAUTH/],
-    ])('refuses %s, and the log says so', async (_what, login, reason) => {
+    ])('refuses %s, and it is logged', async (_what, login, reason) => {
       const { port } = await serve(['--requirepass', 'another-password']);
       await goesOnWithout({ REDIS_URL: `redis://${login}127.0.0.1:${port}` }, reason);
     });
   });
 
-  describe('who speaks TLS and trusts its authority', () => {
+  describe('a client with TLS and the CA of the server', () => {
     const startTls = async (): Promise<{ port: number; caFile: string }> => {
       const port = await freePort();
       const { key, cert } = await createCertificate();
@@ -108,12 +108,12 @@ describeWithRedis('a Redis that lets in', () => {
       return { port, caFile };
     };
 
-    test('takes who names it in redis.caFile', async () => {
+    test('is used with its CA in redis.caFile', async () => {
       const { port, caFile } = await startTls();
       await sharesWithNext({ REDIS_URL: `rediss://127.0.0.1:${port}`, REDIS_CA_FILE: caFile });
     });
 
-    test('is not spoken to without, or with another one, and the log says so', async () => {
+    test('is not used without the CA, or with another one, and it is logged', async () => {
       const { port } = await startTls();
       await goesOnWithout({ REDIS_URL: `rediss://:${SECRET}@127.0.0.1:${port}` }, /self-signed certificate/);
       const { cert } = await createCertificate();
@@ -123,7 +123,7 @@ describeWithRedis('a Redis that lets in', () => {
   });
 });
 
-test('a Redis that is not there at the start is told in the log', async () => {
+test('a Redis that is unreachable at the start is logged', async () => {
   const port = await freePort();
   await goesOnWithout({ REDIS_URL: `redis://:${SECRET}@127.0.0.1:${port}` }, /ECONNREFUSED/);
 });
@@ -135,7 +135,7 @@ test.each([
     "-ERR unknown command 'AUTH', with args beginning with: 'SECRET'\r\n",
     /unknown command/,
   ],
-])('a server that answers with %s is of no use, and the log says so', async (_what, answer, reason) => {
+])('a server that answers with %s is not used, and it is logged', async (_what, answer, reason) => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.on('data', () => socket.write(answer.replace('SECRET', SECRET)));

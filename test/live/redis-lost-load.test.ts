@@ -1,4 +1,4 @@
-// What an instance loads while Redis is away is asked for again when Redis is back: on the built program.
+// A record loaded while Redis is down is loaded again when Redis is back: on the built program.
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';

@@ -33,7 +33,7 @@ describeWithRedis('proxies on a master that a Sentinel watches over', () => {
         master.freeze();
       },
     ],
-  ])('go on when it %s, find the next one, and tell it what was written', async (_what, lose) => {
+  ])('go on when it %s, find the next one, and report their writes to it', async (_what, lose) => {
     const [one, other] = [await start(), await start()];
     await readAll(one);
     await readAll(other);
@@ -48,7 +48,7 @@ describeWithRedis('proxies on a master that a Sentinel watches over', () => {
     await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
     await expect.poll(async () => (await readAll(other)).map(numberIn)).toEqual(handles.map(() => 5));
     expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 5));
-    // By way of the next one they hear of each other too.
+    // Over the next one they receive each other's messages too.
     const [handle = ''] = handles;
     await putNumbered(one.url, pathOf(handle), 8);
     await expect.poll(async () => numberIn(await other.ask(pathOf(handle)))).toBe(8);

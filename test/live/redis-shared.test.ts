@@ -41,19 +41,22 @@ describeWithRedis('proxies on one Redis', () => {
     ['a name with braces, as Redis Cluster reads them', '/api/handles/21.T11998/%7Ba%7D%7Bb', 404],
     ['a handle that does not exist', '/api/handles/21.T11998/nobody', 404],
     ['a record without values', '/api/handles/21.T11998/empty', 200],
-  ])('what one loaded the other answers without asking upstream: %s', async (_what, path, status) => {
-    const [one, other] = await Promise.all([start(), start()]);
-    const loaded = await one.ask(path);
-    await isStored();
-    const shared = await other.ask(path);
-    expect([loaded.status, shared.status]).toEqual([status, status]);
-    expect(shared.text).toBe(loaded.text);
-    expect(shared.headers['cache-status']).toContain('hit');
-    expect(shared.headers['cache-status']).toContain('detail=redis');
-    expect(demo.asked).toBe(1);
-  });
+  ])(
+    'one instance answers what the other has loaded, without an upstream request: %s',
+    async (_what, path, status) => {
+      const [one, other] = await Promise.all([start(), start()]);
+      const loaded = await one.ask(path);
+      await isStored();
+      const shared = await other.ask(path);
+      expect([loaded.status, shared.status]).toEqual([status, status]);
+      expect(shared.text).toBe(loaded.text);
+      expect(shared.headers['cache-status']).toContain('hit');
+      expect(shared.headers['cache-status']).toContain('detail=redis');
+      expect(demo.asked).toBe(1);
+    },
+  );
 
-  test('what one asked for with auth=true replaces what the others keep', async () => {
+  test('an authoritative load of one replaces the entries of the others', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     await Promise.all([one.ask(PATH), other.ask(PATH)]);
     demo.put(HANDLE, recordOf('second'));

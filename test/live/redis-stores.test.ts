@@ -22,7 +22,7 @@ function withEmptyMemory({ redisStore, hub }: OpenInstance): TieredStore {
   return new TieredStore({ memory, coherence: hub, redis: redisStore, fenceLifeMs: FENCE_LIFE_MS, now });
 }
 
-/** Each question is asked with an empty memory: all that is known of a key is in Redis. */
+/** Each read starts with empty memory: the only entry of a key is in Redis. */
 function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket: TieredTicket }> {
   const { store, close } = instance;
   return {
@@ -103,7 +103,7 @@ describeWithRedis('the store on a real Redis', () => {
     storeContract(async () => acrossInstances(await open(), await open()));
   });
 
-  test('an instance does not store what it loaded before another instance forgot the key', async () => {
+  test('an instance does not store a load from before an invalidation by another instance', async () => {
     const [one, other] = await openBoth();
     const key = '21.T1/SHARED';
     const { ticket } = await one.store.get(key);
@@ -142,7 +142,7 @@ describeWithRedis('the store on a real Redis', () => {
     await expect.poll(readUnderFence).toEqual({ entry: old, copy: undefined, copyAfter: old });
   });
 
-  test('a fresh entry lives for 3 s under the fence of a writer that died, and lives on after a refused write', async () => {
+  test('an entry keeps 3 s of TTL under the fence of a writer that died, and its whole TTL after a refused write', async () => {
     const [one] = await openBoth();
     const key = '21.T1/REFUSED-2';
     const lifeLeftMs = async (): Promise<number> =>

@@ -31,7 +31,7 @@ interface Read {
   ms: number;
 }
 
-/** Reads without a pause, in turn a record that is in memory and one that was never asked for. */
+/** Reads without a pause, alternately a record in memory and a new one. */
 function keepReading(proxy: Proxy): { reads: Read[]; stop: () => Promise<void> } {
   const reads: Read[] = [];
   const stalledMs = startStallClock();
@@ -76,7 +76,7 @@ describeWithRedis('a Redis in trouble', () => {
 
   const start = (env: Record<string, string> = {}): Promise<Proxy> =>
     startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: { ...LITTLE_PATIENCE, ...env } });
-  /** Asks, and waits until the answer is in Redis too. */
+  /** Reads, and waits until the entry is in Redis too. */
   const load = async (proxy: Proxy): Promise<void> => {
     await proxy.ask(PATH);
     await expect.poll(() => client.keys('*:entry:*/PAGE')).toHaveLength(1);
@@ -175,7 +175,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect(demo.asked).toBe(2);
   });
 
-  test('lets an old record stand in when the upstream is away too', async () => {
+  test('serves a stale record when the upstream is down too', async () => {
     const proxy = await start({ REDIS_LOST_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
@@ -192,7 +192,7 @@ describeWithRedis('a Redis in trouble', () => {
       .toContain('detail=error');
   });
 
-  test('makes memory ask again once it is back from being stopped: another server may know less', async () => {
+  test('makes memory stale once it is back from a stop: another server may know less', async () => {
     const proxy = await start();
     await load(proxy);
     await redis.stop();
@@ -204,7 +204,7 @@ describeWithRedis('a Redis in trouble', () => {
     expect(demo.asked).toBe(2);
   });
 
-  test('makes nobody ask again once it is back from being frozen', async () => {
+  test('causes no loads once it is back from a freeze', async () => {
     const proxy = await start();
     await load(proxy);
     redis.freeze();

@@ -17,7 +17,7 @@ async function start(workers: number, yaml: string) {
   onTestFinished(() => rm(folder, { recursive: true }));
   const CONFIG = join(folder, 'proxy.yaml');
   await writeFile(CONFIG, yaml);
-  // What a variable says, the file cannot change.
+  // A variable takes precedence over the file.
   const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS: String(workers), LOG_LEVEL: '', CONFIG };
   const proxy = await startBuiltProxy(env);
   const rewrite = async (text: string): Promise<void> => {
@@ -30,14 +30,14 @@ async function start(workers: number, yaml: string) {
 const linesOf = (proxy: BuiltProxy, msg: string): Record<string, unknown>[] =>
   proxy.logs().filter((line) => line['msg'] === msg);
 
-/** What all workers say: new connections are taken now by one, now by another. */
+/** The responses of all workers: new connections go to changing workers. */
 async function answersOf(proxy: BuiltProxy, header: string): Promise<Set<unknown>> {
   const answers = await Promise.all(Array.from({ length: 30 }, () => ask(proxy.url, PATH)));
   return new Set(answers.map(({ status, headers }) => (status === 200 ? headers[header] : status)));
 }
 
 describe.each([1, 2])('with %d workers', (workers) => {
-  test('what may change is changed in all of them, and the log says what', async () => {
+  test('reloadable keys change in all of them, and the log names them', async () => {
     const { proxy, rewrite } = await start(workers, 'http: { clientMaxAge: 7s }');
     expect(await answersOf(proxy, 'cache-control')).toEqual(new Set(['public, max-age=7']));
     await rewrite('http: { clientMaxAge: 5s }\ndeletion: { values: true }\nlog: { level: warn }');
@@ -71,7 +71,7 @@ describe.each([1, 2])('with %d workers', (workers) => {
     expect(proxy.output()).not.toContain('not-to-be-seen');
   });
 
-  test('a file that cannot be used changes nothing, and the log says what is wrong with it', async () => {
+  test('an invalid file changes nothing, and its error is logged', async () => {
     const { proxy, rewrite } = await start(workers, 'http: { clientMaxAge: 7s }');
     await rewrite('http: { clientMaxAge: 5s }\ncache: { found: { maxTTL: 1h } }');
     const broken = 'reload failed, keeping the current configuration';
@@ -82,7 +82,7 @@ describe.each([1, 2])('with %d workers', (workers) => {
     await expect.poll(() => answersOf(proxy, 'cache-control')).toEqual(new Set(['public, max-age=5']));
   });
 
-  test('a request under way is answered as if nothing had happened', async () => {
+  test('a request in flight is answered as if nothing had happened', async () => {
     const { proxy, rewrite } = await start(workers, 'http: { clientMaxAge: 7s }');
     demo.hold.begin('GET');
     onTestFinished(() => {

@@ -1,4 +1,4 @@
-// The built program at its end while clients keep asking: what was asked is answered, by all workers.
+// Shutdown of the built program under load: every request read is answered, by all workers.
 import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -23,7 +23,7 @@ test.each(['1', '2'])('SIGTERM under load loses no request, with %s workers', as
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
   demo.delay(60);
   let unknown = 0;
-  // Hits, and handles nobody asked for before, whose answers are under way when the signal comes.
+  // Hits, and new handles whose loads are in flight when the signal comes.
   const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
   const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
     next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
@@ -37,7 +37,7 @@ test.each(['1', '2'])('SIGTERM under load loses no request, with %s workers', as
   expect(new Set(clients.flatMap(({ statuses }) => statuses()))).toEqual(new Set([200, 404]));
 });
 
-test('a request on a connection that was idle is answered, and told that no other follows', async () => {
+test('a request on an idle connection is answered, with Connection: close', async () => {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const socket = await openSocket(proxy.url);
   const question = `GET ${PATH} HTTP/1.1\r\nHost: proxy\r\n\r\n`;
@@ -49,7 +49,7 @@ test('a request on a connection that was idle is answered, and told that no othe
   await closed;
 });
 
-test('an answer that was under way when the signal came says that no other follows', async () => {
+test('a response in flight at the signal has Connection: close', async () => {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const socket = await openSocket(proxy.url);
   demo.hold.begin('GET');

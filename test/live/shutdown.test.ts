@@ -39,7 +39,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 );
 
 test.each(['1', '2'])(
-  'while requests under way come to their end /readyz says no and /metrics goes on, with %s workers',
+  'while requests in flight end, /readyz fails and /metrics goes on, with %s workers',
   async (SERVER_WORKERS) => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
     demo.hold.begin('GET');

@@ -1,4 +1,4 @@
-// Requests whose end can be read in two ways: a second request could hide in them from whoever stands in front.
+// Requests whose end is ambiguous: a second request could hide in them from a proxy in front.
 import { expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -19,7 +19,7 @@ test.each([
   ['a chunked that is not the last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${hidden}`],
   ['a chunked with a disguise', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
   ['a bad chunk size', `${chunked}\r\nzz\r\n\r\n${hidden}`],
-])('%s: 400, closed, and what stands behind is never answered', async (_what, rest) => {
+])('%s: 400, closed, and the bytes behind are never answered', async (_what, rest) => {
   const { url } = await startProxy({ UPSTREAM_URL: demo.url });
   for (const method of ['GET', 'PUT']) {
     demo.reset();

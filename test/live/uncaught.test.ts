@@ -8,7 +8,7 @@ import { workersOf } from '../support/workers.js';
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';
 
-/** Loaded into every process of the program: throws as the signal asks. */
+/** Loaded into every process of the program: throws on a signal. */
 const PRELOADED = `
   process.on('SIGALRM', () => { throw new Error('thrown on purpose'); });
   process.on('SIGIO', () => { Promise.reject(new Error('rejected on purpose')); });

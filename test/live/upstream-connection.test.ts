@@ -49,15 +49,15 @@ test('a body that is cut is tried once more and never taken for whole', async ()
   expect(server.connections()).toBe(2);
 });
 
-test('headers that do not come in time are a timeout, asked for once', async () => {
+test('headers that do not come in time are a timeout, requested once', async () => {
   const server = await listenRaw(() => undefined);
   const { resolve } = openClient(server, { timeoutMs: 60 });
   await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT', status: 504 });
-  // On a busy machine the server hears of it later.
+  // On a busy machine the server notices it later.
   await expect.poll(server.connections).toBe(1);
 });
 
-test('a body that does not end in time is a timeout, asked for once, and its connection is closed', async () => {
+test('a body that does not end in time is a timeout, requested once, and its connection is closed', async () => {
   let closed: Promise<unknown> | undefined;
   const server = await listenRaw((socket) => {
     closed = once(socket, 'close');
@@ -70,7 +70,7 @@ test('a body that does not end in time is a timeout, asked for once, and its con
   await closed;
 });
 
-test('a body over the limit is given up early, asked for once, and its connection is closed', async () => {
+test('a body over the limit is cancelled early, requested once, and its connection is closed', async () => {
   let sent = 0;
   let closed: Promise<unknown> | undefined;
   const server = await listenHttp((_request, response) => {
@@ -91,14 +91,14 @@ test('a body over the limit is given up early, asked for once, and its connectio
   expect(server.received()).toBe('GET /api/handles/21.T1/a\n');
 });
 
-test('something that is no HTTP is a bad answer', async () => {
+test('bytes that are no HTTP are an invalid response', async () => {
   const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
   const { resolve } = openClient(server);
   await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
   expect(server.connections()).toBe(1);
 });
 
-test('a switch to another protocol, which nobody asked for, is a bad answer at once', async () => {
+test('an unrequested switch of protocol is an invalid response at once', async () => {
   const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n';
   const closed: Promise<unknown>[] = [];
   const server = await listenRaw((socket) => {

@@ -1,4 +1,4 @@
-// Servers on loopback that misbehave as the test wishes, and an upstream client that asks them.
+// Servers on loopback with scripted faults, and an upstream client for them.
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -91,7 +91,7 @@ export interface LiveClient {
 }
 
 /**
- * An upstream client that asks for the same handle each time. A connection can be taken up again a moment after its
+ * An upstream client that requests the same handle each time. A connection can be taken up again a moment after its
  * last answer; with several there would be another one meanwhile.
  */
 export function openClient(

@@ -1,4 +1,4 @@
-// Responses with unexpected bytes: compressed ones, several at once, and bytes that no request asked for.
+// Responses with unexpected bytes: compressed ones, several at once, and unsolicited ones.
 import { once } from 'node:events';
 import type net from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';

@@ -1,4 +1,4 @@
-// Whom the connections trust: the public authorities, one authority of the operator's, or one pinned certificate.
+// Trust of upstream connections: the public CAs, one CA of the operator's, or one pinned certificate.
 import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, expect, test } from 'vitest';
@@ -47,7 +47,7 @@ const refusedAs = (code: string): unknown[] => [
   code,
 ];
 
-test('a self-signed certificate is refused, and the error says which keys help', async () => {
+test('a self-signed certificate is refused, and the error names the keys to set', async () => {
   const server = await listenTls(certificate);
   const [read, written] = await readAndWrite(server, {});
   expect([read, written]).toEqual(refusedAs('DEPTH_ZERO_SELF_SIGNED_CERT'));
@@ -136,7 +136,7 @@ test('a pinned connection is kept for the next write', async () => {
   expect(server.connections()).toBe(1);
 });
 
-test('https to a server that speaks http is unreachable, and the error says what to check', async () => {
+test('https to a server that speaks http is unreachable, and the error names the key to check', async () => {
   const server = await listenHttp((_request, response) => response.end());
   const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
   await expect(resolve()).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-// Bytes on a connection to the Handle server that no request asked for close it, and no caller gets them.
+// Unsolicited bytes of the Handle server close the connection, and no caller gets them.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import http from 'node:http';
@@ -45,7 +45,7 @@ async function startTalker(isTls: boolean, ...answers: string[]): Promise<Talker
   return { options: { url, connections: 1, ...(isTls && { fingerprint }) }, sockets };
 }
 
-/** Asks once and gives the whole body. */
+/** Sends one request and gives the whole body. */
 type Ask = () => Promise<string>;
 
 interface Way {

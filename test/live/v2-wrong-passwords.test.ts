@@ -14,7 +14,7 @@ test.each([
   ['1', 400],
   ['2', 100],
 ])('only the owner writes, on %s worker(s) among %i clients', async (workers, clients) => {
-  // On a busy machine too, every read gets an upstream slot.
+  // On a busy machine too, every read gets a place in the concurrency limit.
   const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, UPSTREAM_QUEUE_TIMEOUT: '20s' };
   const v2 = askV2((await startBuiltProxy(env)).url);
   expect([201, 204]).toContain((await v2(NAME, { method: 'PUT', body: [urlTo('first')] })).status);

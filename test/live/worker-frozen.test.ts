@@ -1,4 +1,4 @@
-// One of two workers stands still (SIGSTOP): nobody waits long for it, and what it missed it hears before it answers.
+// One of two workers is frozen (SIGSTOP): no request waits long for it, and it applies missed messages before it answers.
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -12,7 +12,7 @@ const demo = await startDemoServer();
 const start = (env: Record<string, string> = {}): Promise<BuiltProxy> =>
   startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2', ...env });
 
-/** Goes on when the test ends: a process that stands still does not hear that it is to end. */
+/** Resumed when the test ends: a frozen process receives no SIGTERM. */
 function freeze(pid: number): { thaw: () => void } {
   process.kill(pid, 'SIGSTOP');
   let isFrozen = true;
@@ -25,7 +25,7 @@ function freeze(pid: number): { thaw: () => void } {
 }
 
 test('readers and writers of handles it answers for wait little more than for the upstream', async () => {
-  // Longer than a test may take: whoever waits for an answer of the worker that stands still fails it.
+  // Longer than a test may take: a request that waits for the frozen worker fails it.
   const proxy = await start({ UPSTREAM_TIMEOUT: '1m' });
   const [frozen = 0] = await workersOf(proxy);
   freeze(frozen);
@@ -40,7 +40,7 @@ test('readers and writers of handles it answers for wait little more than for th
   }
 });
 
-test('what was written meanwhile it shows to whoever asked it meanwhile', async () => {
+test('requests it got meanwhile see the writes made meanwhile', async () => {
   const proxy = await start();
   const path = '/api/handles/21.T11998/missed';
   const question = `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
@@ -54,7 +54,7 @@ test('what was written meanwhile it shows to whoever asked it meanwhile', async 
   const { thaw } = freeze(frozen);
   expect((await putNumbered(proxy.url, path, 2)).status).toBe(200);
   const answers = askAll();
-  // Over a connection of its own: whoever stands still is not the one that answers.
+  // Over a new connection: the frozen worker is not the one that answers.
   await ask(proxy.url, path);
   thaw();
   for (const { body } of await answers) expect(body).toContain('example.org/2"');

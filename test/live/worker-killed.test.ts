@@ -13,7 +13,7 @@ const CLIENTS_AT_A_TIME = 20;
 const progress = (clients: SteadyClient[]): number =>
   Math.min(...clients.map(({ statuses }) => statuses().length));
 
-/** The workers that have clients: each of those asks for the page. */
+/** The workers that have clients, each of which requests the page. */
 async function busyWorkers(proxy: BuiltProxy): Promise<Set<number>> {
   const { text } = await ask(proxy.adminUrl, '/cache?handle=21.T11998/page');
   const { copies } = JSON.parse(text) as { copies: { pid: number }[] };
@@ -29,7 +29,7 @@ test('kill -9 of a worker under load is not noticed by the clients of the other'
   });
   demo.delay(20);
   let unknown = 0;
-  // Half of the handles nobody asked for before are asked for by the worker that is killed.
+  // Half of the new handles are loaded by the worker that is killed.
   const next = (): string => (unknown++ % 2 === 0 ? PATH : `/api/handles/21.T11998/unknown-${unknown}`);
   const clients: SteadyClient[] = [];
   // The kernel may give all connections of a moment to one worker.

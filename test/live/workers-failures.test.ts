@@ -1,4 +1,4 @@
-// A load that fails is one load for all workers: whoever waits for another worker's gets its failure.
+// A failing load is one load for all workers: each that waits for it gets its failure.
 import { afterEach, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
@@ -10,7 +10,7 @@ afterEach(() => {
   demo.heal();
 });
 
-// Half of them belong to the other worker, whichever is asked.
+// Half of them belong to the other worker, whichever is called.
 const HANDLES = Array.from({ length: 16 }, (_, at) => `21.T11998/failing-${at}`);
 
 test.each([

@@ -1,4 +1,4 @@
-// Workers that are busy with themselves: the operator's listener is in another process, and says so all the same.
+// Workers with a blocked event loop: the admin listener is in another process and reports it.
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const PRELOADED = `
   process.on('SIGALRM', () => { while (existsSync(${JSON.stringify(BUSY)})); });
 `;
 
-test('/readyz says no while every worker is late, and yes afterwards', async () => {
+test('/readyz is 503 while every worker is late, and 200 afterwards', async () => {
   const proxy = await startBuiltProxy({
     UPSTREAM_URL: demo.url,
     SERVER_WORKERS: '2',

@@ -15,7 +15,7 @@ beforeEach(() => {
 
 const start = (): Promise<BuiltProxy> => startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: '2' });
 
-/** Asks often enough, on new connections, that every worker gets its turn. */
+/** Sends enough requests, on new connections, to reach every worker. */
 const askAll = async (proxy: BuiltProxy): Promise<string[]> => {
   const answers = await Promise.all(Array.from({ length: 40 }, () => ask(proxy.url, PATH)));
   return answers.map(({ text }) => text);
@@ -65,7 +65,7 @@ test('the operator sees the sum of all workers', async () => {
     [...(await ask(proxy.adminUrl, '/metrics')).text.matchAll(/^handle_proxy_requests_total\{.*\} (\d+)$/gm)]
       .map(([, count]) => Number(count))
       .reduce((sum, count) => sum + count, 0);
-  // A worker that is late is counted with what it said before.
+  // A worker that is late is counted with its last report.
   await expect.poll(requests).toBe(40);
   expect(await workersOf(proxy)).toHaveLength(2);
 });

@@ -21,7 +21,7 @@ test.each([
   ['the connection is reset', 'reset', 502, {}],
   ['no answer comes in time', 'hang', 504, { UPSTREAM_WRITE_TIMEOUT: '100ms' }],
 ] as const)(
-  'when %s the record is asked for anew, and is the written one',
+  'when %s the record is loaded again, and is the written one',
   async (_what, fault, status, env) => {
     const proxy = await startAndRead(env);
     demo.fail(fault, { times: 1 });

@@ -15,7 +15,7 @@ interface Received {
   body: string;
 }
 
-/** An upstream that says yes to everything, and what it received. */
+/** An upstream that accepts everything, and the requests it received. */
 async function startUpstream(): Promise<{ url: string; received: Received[] }> {
   const received: Received[] = [];
   const server = createServer((req, res) => {

@@ -1,4 +1,4 @@
-// More writes at a time than there are connections to the upstream: the rest wait in line.
+// More concurrent writes than upstream connections: the others are queued.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';

@@ -41,7 +41,7 @@ describe('the document', () => {
     expect(Object.keys(DOCUMENT.components.schemas).sort()).toEqual([...new Set(names)].sort());
   });
 
-  it('tells nothing of an interface that is turned off', () => {
+  it('leaves out an interface that is turned off', () => {
     const { paths, tags } = openApiDocument({
       version: '1.0.0',
       title: 'x',
@@ -53,7 +53,7 @@ describe('the document', () => {
     expect(paths['/healthz']?.servers?.[0]?.url).toBe('http://[::1]:9090');
   });
 
-  it('says of a v2 body what the code checks', () => {
+  it('describes a v2 body as the code checks it', () => {
     expect(DOCUMENT.components.schemas['V2BodyValue']).toMatchObject({
       type: 'object',
       required: ['type'],
@@ -129,7 +129,7 @@ describe('the public listener', () => {
     ['?try=v2Read&path.prefix=21.T1&path.suffix=a/b', '/api/v2/handles/21.T1/a%2Fb'],
     ['?try=redirectHandle&path.handle=//evil.example/x', '/%2F%2Fevil.example%2Fx'],
     ['?try=redirectHandle&path.handle=https://evil.example', '/https%3A%2F%2Fevil.example'],
-  ])('leads the form %s to the call', async (form, target) => {
+  ])('maps the form %s to the call', async (form, target) => {
     const { status, headers } = await (await startProxy()).ask(`/openapi${form}`);
     expect({ status, location: headers.location }).toEqual({ status: 303, location: target });
   });

@@ -1,4 +1,4 @@
-// Every recorded call that the document tells of is as the document says, request and answer.
+// Every recorded call that the document covers matches it, request and response.
 import { describe, expect, it } from 'vitest';
 import { complaintsAbout, complaintsAboutRequest, operationOf } from '../support/openapi.js';
 import { replayThroughProxy } from '../support/recorded-proxy.js';
@@ -11,7 +11,7 @@ const told = handleServerRecordings.filter(
   ({ request }) => request.path.startsWith('/api/handles') && operationOf(request.method, request.path),
 );
 
-/** A Handle server also takes what is nearly JSON; no schema can say so. */
+/** A Handle server also accepts lenient JSON, which no schema can describe. */
 function isStrict(sent = ''): boolean {
   try {
     JSON.parse(sent);
@@ -21,22 +21,19 @@ function isStrict(sent = ''): boolean {
   }
 }
 
-describe('of the recorded calls', () => {
-  it('most are told of', () => {
+describe('the recorded calls', () => {
+  it('are mostly covered', () => {
     expect(told.length).toBeGreaterThan(250);
   });
 
-  it.each(told)(
-    '$name is answered as the document says',
-    ({ name, request: { method, path, body: sent } }) => {
-      const answer = answers.get(name);
-      // Pages of the web server were recorded without their text.
-      if (answer?.body == null) return;
-      const isScript = /[?&]callback=/.test(path) && !answer.body.startsWith('{');
-      const contentType = isScript ? 'application/javascript' : 'application/json';
-      const exchange = { method, target: path, sent, status: answer.status, contentType, body: answer.body };
-      expect(complaintsAbout(exchange)).toEqual([]);
-      if (answer.status < 300 && isStrict(sent)) expect(complaintsAboutRequest(exchange)).toEqual([]);
-    },
-  );
+  it.each(told)('are answered as documented: $name', ({ name, request: { method, path, body: sent } }) => {
+    const answer = answers.get(name);
+    // Pages of the web server were recorded without their text.
+    if (answer?.body == null) return;
+    const isScript = /[?&]callback=/.test(path) && !answer.body.startsWith('{');
+    const contentType = isScript ? 'application/javascript' : 'application/json';
+    const exchange = { method, target: path, sent, status: answer.status, contentType, body: answer.body };
+    expect(complaintsAbout(exchange)).toEqual([]);
+    if (answer.status < 300 && isStrict(sent)) expect(complaintsAboutRequest(exchange)).toEqual([]);
+  });
 });

@@ -1,4 +1,4 @@
-// Calls of ePIC v2, of the redirects and of the operator are as the document says, request and answer.
+// Calls of ePIC v2, of redirects and of the admin API match the document, request and response.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -117,7 +117,7 @@ test.each<[target: string, status: number, question?: Question & { body?: string
   ['/purge', 200, { method: 'POST', headers: JSON_BODY, body: '{"all":true}' }],
   ['/purge', 400, { method: 'POST', headers: JSON_BODY, body: '{"all":false}' }],
   ['/log-level', 200, { method: 'PUT', headers: JSON_BODY, body: '{"level":"silent"}' }],
-])('the operator asks for %s and gets %d', async (path, status, question) => {
+])('admin call %s is answered %d', async (path, status, question) => {
   const { app, url } = await before();
   await ask(url, '/api/handles/21.T11998/page');
   const server = createServer(app.admin).listen(0, '127.0.0.1');

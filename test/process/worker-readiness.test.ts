@@ -14,7 +14,7 @@ test('the machine is ready as long as one worker is', () => {
   expect(readiness.isReady(20)).toBe(false);
 });
 
-test('a worker that says nothing for five seconds is not ready', () => {
+test('a worker without a report for five seconds is not ready', () => {
   const readiness = new PoolReadiness();
   readiness.report(1, true, 1000);
   expect(readiness.isReady(5999)).toBe(true);

@@ -56,7 +56,7 @@ describe('an entry as bytes', () => {
       const at = place % bytes.length;
       const before = bytes.readUInt8(at);
       bytes.writeUInt8(before ^ change, at);
-      // That is how an entry is marked as one that may only stand in, which is no harm.
+      // That marks an entry as stale-only, which does no harm.
       fc.pre(at !== 4 || (before ^ change) !== before + 3);
       expect(decodeEntry(key, bytes)).toBeUndefined();
     },

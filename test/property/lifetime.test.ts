@@ -83,7 +83,7 @@ describe('an entry loaded before trustedSince', () => {
     },
   );
 
-  test.prop([later])('is stale while the process is not to be trusted at all', (age) => {
+  test.prop([later])('is stale while there is no lease', (age) => {
     expect(judge(makeEntry(found([3600]), ASKED_AT, bounds), ASKED_AT + age, Infinity)).toBe('stale');
   });
 });

@@ -1,4 +1,4 @@
-// Memory keeps its entries as bytes in blocks; whoever asks it cannot tell it from a Map of entries.
+// Memory keeps its entries as bytes in blocks, and behaves as a Map of entries.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Entry, asStale } from '../../src/cache/entry.js';
@@ -100,7 +100,7 @@ describe('the memory store', () => {
     );
   });
 
-  test('lets go of what was used longest ago, as a Map in the order of use', () => {
+  test('evicts the least recently used, as a Map in the order of use', () => {
     const acts = fc.array(fc.oneof(put, put, use, soften), { maxLength: 80 });
     fc.assert(
       fc.property(acts, (chosen) => {

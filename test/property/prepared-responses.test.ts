@@ -42,7 +42,7 @@ function raw(
 describe('prepared responses', () => {
   const title = 'have the same bytes as new ones: $name';
   test.each([records, redirects])(title, async ({ corner, answerOf }) => {
-    // Both draw the same lot; test/redirect/weighted.test.ts shows that each request draws its own.
+    // Both get the same random number; test/redirect/weighted.test.ts shows that each request draws its own.
     vi.spyOn(Math, 'random').mockReturnValue(0.7);
     let compared = 0;
     let version = 0;

@@ -152,7 +152,7 @@ describe('a list of locations', () => {
   );
 
   test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 }), fc.array(values, { maxLength: 4 })])(
-    'that is shown is XML which says the same',
+    'that is shown is XML with the same meaning',
     (places, others) => {
       const plain = others.filter(({ type }) => type !== '10320/loc');
       const shown = writeLocations([located(write(places)), ...plain], {

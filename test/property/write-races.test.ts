@@ -27,7 +27,7 @@ test('a read that begins after an acknowledgement shows that write or a later on
   await fc.assert(holdsOn(createRaceTrack()), { numRuns: Number(process.env['FUZZ_RUNS'] ?? 3000) });
 });
 
-/** Fences that do nothing, and forget the key once a write has such an outcome. */
+/** Fences that only delete the key once a write has one of these outcomes. */
 const forgetting =
   (...outcomes: (keyof Fence)[]) =>
   (memory: MemoryStore, key: string): Promise<Fence> => {
@@ -54,11 +54,11 @@ const withFences =
     fence: (key) => makeFence(memory, key),
   });
 
-describe('the same cannot be said', () => {
+describe('a broken store is found', () => {
   test.each<[what: string, makeStore: MakeStore<number>, acts?: fc.Arbitrary<Act[]>]>([
     ['without fences', withFences(forgetting())],
     [
-      'with a cache that forgets after the write, but stores what was loaded before',
+      'with a cache that deletes after the write, but stores loads from before',
       (tiers) => {
         const { memory } = tiers;
         return {
@@ -69,7 +69,7 @@ describe('the same cannot be said', () => {
       },
     ],
     [
-      'when a write without an answer is forgotten at once, and no fence stays',
+      'without a fence that stays after a write without a response',
       withFences(forgetting('changed', 'unknown')),
       // Only these three matter here; among all others the order that shows it is a rare one.
       fc.array(fc.constantFrom<Act[]>('late', 'read', 'pass'), { minLength: 4, maxLength: 8 }),

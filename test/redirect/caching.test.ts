@@ -1,4 +1,4 @@
-// What caches behind us are told about redirects and pages, and that hits are as true as they are fast.
+// Caching headers of redirects and pages, and hits after changes.
 import { expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -14,7 +14,7 @@ const records = {
 };
 
 test.each(['true', 'false'])(
-  'a redirect tells the life that is left, with prepared responses %s',
+  'a redirect has Age and max-age of its record, with cached responses %s',
   async (enabled) => {
     const leads = await startLeads(records, {
       HTTP_HOT_PATH_ENABLED: enabled,

@@ -103,7 +103,7 @@ test('a page shows hostile values as text', async () => {
       { index: 7, type: 'HS_ALIAS', data: { format: 'string', value: '' } },
       { index: 8, type: 'EMAIL', data: { format: 'string', value: 'a@b?bcc=c@d' } },
       { index: 9, type: 'F', data: { format: 'string', value: '\0\ud800\u202e' }, permissions: '1110' },
-      // Nobody can tell whether it is public.
+      // Whether it is public is unknown.
       { index: 10, type: 'G', data: { format: 'string', value: 'private' }, permissions: '<u1>' },
     ],
   });

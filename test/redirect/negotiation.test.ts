@@ -103,7 +103,7 @@ test('an unknown handle and a wrong API path are 404 as JSON with different resp
     ['/hdl:21.T11998/nobody', 100],
     ['/21.T11998/alias', 100],
     ['/21.T11998', 100],
-    // A prefix begins with a digit or has a dot: these begin with a word of somebody's API.
+    // A prefix begins with a digit or has a dot: these paths begin with a word of another API.
     ['/foo/foo/foo/21.T11998/USER01', 4],
     ['/v2/handles/21.T11998/USER01', 4],
     ['/foo', 4],
@@ -151,7 +151,7 @@ test('an unreachable Handle server is a 502 that is not stored', async () => {
   });
 });
 
-test('shows a refusal of the Handle server', async () => {
+test('shows an error of the Handle server', async () => {
   const leads = await startLeads(records);
   leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/abc' } });
   const foreign = await leads.get('abc');

@@ -1,4 +1,4 @@
-// What can be asked behind `?`, as HDLProxy has it.
+// Query parameters, as HDLProxy has them.
 import { expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';

@@ -1,4 +1,4 @@
-// The proxy before the demo server leads where HDLProxy led before a real Handle server.
+// The proxy before the demo server redirects as HDLProxy did before a real Handle server.
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
@@ -9,7 +9,7 @@ import { startProxy } from '../support/proxy.js';
 const fixture = new URL('../fixtures/hdl-proxy.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
 
-/** HDLProxy had a second, over which it asked nobody, between these two. */
+/** Time before a recording (ms), where more than the usual passed at HDLProxy. */
 const WAITS: Readonly<Record<string, number>> = { 'cache: p-ttl2 after its ttl': 4000 };
 
 /** Changes at the server went there directly; what is left beside them are pages and redirects. */
@@ -51,7 +51,7 @@ const ledByNames = (names: string[], read: (name: string) => Led): Record<string
   Object.fromEntries(names.map((name) => [name, read(name)]));
 const recorded = new Map(redirects.map((recording) => [recording.name, recordedLed(recording)]));
 
-test('the proxy leads where HDLProxy led, but for what is waived', async () => {
+test('the proxy redirects as HDLProxy did, except for the waivers', async () => {
   const answers = await replayAll();
   const waived = [...Object.keys(redirectWaivers), ...Object.keys(drawnByLot)];
   const held = redirects.map(({ name }) => name).filter((name) => !waived.includes(name));

@@ -30,7 +30,7 @@ const defaults = configFrom({});
 /** A token long enough to be accepted. */
 const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
 
-/** What is left of a second for the process to say goodbye. */
+/** The part of a second in which the process can log its end. */
 const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeout / 1000 + 1;
 
 /** Bytes both caches may fill; the process itself takes about 150 MiB beside them. */
@@ -116,7 +116,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it.each(['startupProbe', 'livenessProbe', 'readinessProbe'] as const)(
-    'ask as %s what the admin listener answers without a token',
+    'request as %s what the admin listener answers without a token',
     async (probe) => {
       const { path, port } = container[probe].httpGet;
       expect(port).toBe('admin');
@@ -175,7 +175,7 @@ describe('the systemd unit', () => {
 
   itWithProgram('systemd-analyze', 'is one that systemd takes without a word', () => {
     const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
-    // It may have something to say about other units of the machine.
+    // It may report other units of the machine too.
     expect(output).not.toContain('handle-resolver-proxy');
     expect(code).toBe(0);
   });
@@ -196,7 +196,7 @@ describe('the web servers in front', () => {
     expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeout + queueTimeout);
   });
 
-  it.each(['nginx.conf', 'Caddyfile'])('%s asks the port the proxy listens on', (name) => {
+  it.each(['nginx.conf', 'Caddyfile'])('%s uses the port the proxy listens on', (name) => {
     expect(exampleText(name)).toContain(`127.0.0.1:${defaults.server.port}`);
   });
 });

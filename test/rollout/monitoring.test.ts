@@ -72,7 +72,7 @@ describe.each([
 });
 
 describe('the alerts', () => {
-  it('each say how urgent they are, what is the matter and what to do', () => {
+  it('each have a severity, a summary and an action', () => {
     for (const { labels, annotations } of rules) {
       expect(['page', 'ticket']).toContain(labels.severity);
       expect(annotations?.summary).not.toBe('');
@@ -120,7 +120,7 @@ describe('the dashboard', () => {
     expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
   });
 
-  it('asks for nothing that is not chosen above it', () => {
+  it('uses only its own variables', () => {
     const chosen = dashboard.templating.list.map(({ name }) => name);
     const used = [...JSON.stringify(dashboard).matchAll(/\$\{?(\w+)/g)].map(([, name]) => name);
     expect([...new Set(used)].filter((name) => name !== '__rate_interval').sort()).toEqual(chosen.sort());

@@ -90,7 +90,7 @@ test('a newcomer sees at every step what the page shows', async () => {
   expect(steps.filter(({ shown }) => shown !== undefined).length).toBeGreaterThan(8);
 });
 
-test('without the fingerprint the proxy says what the page explains', async () => {
+test('without the fingerprint the proxy logs the error that the page explains', async () => {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
   const answer = await fetch(`${proxy.url}/api/handles/21.T11998/abc`);
   expect(answer.status).toBe(502);

@@ -1,4 +1,4 @@
-// The npm package as somebody else installs it: what is in it, the command from it, its types for a program.
+// The npm package as installed by a user: its files, its command, its types for a program.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -141,7 +141,7 @@ describe('the program of src/process/README.md that embeds the proxy', () => {
   const document = readFileSync(join(ROOT, 'src/process/README.md'), 'utf8');
   const [, program = ''] = /^```ts\n([^]*?)^```/m.exec(document) ?? [];
 
-  test('compiles, against types that say what is wrong', () => {
+  test('compiles, against types that refuse wrong calls', () => {
     expect(program).toContain('createApp');
     write('embed.ts', program);
     write(

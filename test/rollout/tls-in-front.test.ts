@@ -27,7 +27,7 @@ interface Seen {
   body: string;
 }
 
-/** Stands in the place of the proxy and remembers what came. `breaks`: ends the connection instead of answering. */
+/** Replaces the proxy and records its requests. `breaks`: closes the connection instead of answering. */
 async function startListener({ breaks = false } = {}): Promise<{ at: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((req, res) => {
@@ -144,7 +144,7 @@ describe.each(['nginx', 'caddy'] as const)('%s in front', (name) => {
       const front = await startFront(name, new URL(proxy.url).host);
       const path = '/api/handles/21.T11998/page';
       await front.ask(path);
-      // Caddy says `Via` from 2.9 on; another proxy may stand before either.
+      // Caddy sends `Via` since 2.9; another proxy may be in front of either.
       const asked = [
         {},
         { Origin: 'https://app.example.org' },

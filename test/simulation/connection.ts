@@ -1,4 +1,4 @@
-// A connection of a process to a simulated Redis: both of its ends, and what is under way between them.
+// A connection of a process to a simulated Redis: both of its ends, and the bytes in flight.
 import type { Network } from './network.js';
 import { Pipe } from './pipe.js';
 import type { Process } from './process.js';
@@ -89,7 +89,7 @@ export class Connection implements Session {
     this.#endAtClient();
   }
 
-  /** Both ends are told that it is broken; what is under way is lost. */
+  /** Both ends notice the break; bytes in flight are lost. */
   reset(): void {
     this.#toServer.empty();
     this.#toClient.empty();

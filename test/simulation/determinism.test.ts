@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { CHANGE } from '../../src/cache/redis/coherence-scripts.js';
 import { Simulation } from './simulation.js';
 
-/** A few processes that run scripts and hear of each other's, while lines are cut and processes stop. */
+/** A few processes that run scripts and receive each other's messages, while connections are cut and processes stop. */
 async function traceOf(
   seed: number,
 ): Promise<{ hash: string; heard: number; events: number; scripts: number }> {

@@ -3,7 +3,7 @@
 export interface Event {
   /** Virtual time in ms. */
   at: number;
-  /** Drawn from the seed: says which of two events at the same time is first. */
+  /** Drawn from the seed: orders events at the same time. */
   tie: number;
   /** Number of the event: for two with the same tie. */
   number: number;

@@ -157,7 +157,7 @@ export class FaultDriver {
     });
   }
 
-  /** No more faults begin; those that have begun end in time. */
+  /** Starts no more faults; active ones end at their time. */
   stop(): void {
     this.#isOver = true;
   }

@@ -1,4 +1,4 @@
-// What has been promised so far: the newest version of each record whose change was acknowledged.
+// The promises: the newest acknowledged version of each record.
 
 export interface Acknowledged {
   handle: string;
@@ -8,7 +8,7 @@ export interface Acknowledged {
   /** Virtual time. */
   at: number;
   /**
-   * `confirmed`: every instance has been told. `alone`: the writer alone was cut off from Redis, so that others may not know
+   * `confirmed`: every instance has acknowledged. `alone`: the writer alone was cut off from Redis, so that others may not know
    * it (`redis.writesWithout: wait`). `cut off`: it was cut off too, but so were all others: they wait for its report.
    */
   by: 'confirmed' | 'alone' | 'cut off';
@@ -16,7 +16,7 @@ export interface Acknowledged {
 
 type Versions = Map<string, { version: number; at: number }[]>;
 
-/** Older moments than this are not asked about. */
+/** Older moments than this are not looked up. */
 const KEPT_MS = 60_000;
 
 export class History {

@@ -82,7 +82,7 @@ export class Invariants {
     return left === undefined || left.staleAt <= keyspace.now ? undefined : versionOf(left);
   }
 
-  /** Undefined: whoever reads them next finds every entry banned. */
+  /** Undefined: the next reader finds every entry banned. */
   #bans(run: string): Bans | undefined {
     const bans = new Bans();
     const state = this.#world.redis.keyspace.read(stateName(PREFIX, 'bans'), 'hash');

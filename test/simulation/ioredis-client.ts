@@ -121,7 +121,7 @@ export class IoredisClient extends EventEmitter {
     return convert(reply);
   }
 
-  /** What is asked for while a pipeline is on its way waits for its last reply. */
+  /** Commands sent while a pipeline is in flight wait for its last reply. */
   #pipelined(command: string[]): Promise<Reply> {
     return new Promise((settle) => {
       this.#waiting.push({ command, settle });

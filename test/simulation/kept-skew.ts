@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import type { Times } from '../../src/cache/entry.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
-import { replace, together } from './taken-out.js';
+import { replace, together } from './mutation-tools.js';
 
 const KEY_LENGTH_AT = 33;
 const KEY_AT = 69;

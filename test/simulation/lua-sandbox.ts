@@ -1,4 +1,4 @@
-// What a script sees of Lua and of Redis; written in Lua, run once. Whatever else it asks for is an error, as are
+// The part of Lua and of Redis that a script can use; written in Lua, run once. Any other name is an error, as are
 // globals of its own. Left out of what Redis 7 has: math.random, os.clock, cmsgpack, loadstring.
 
 export const SANDBOX = `

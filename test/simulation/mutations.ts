@@ -1,4 +1,4 @@
-// Parts of the protocol, each taken out in turn: the simulator has to find what the part is there for.
+// Mutations: each disables one part of the protocol, and the simulator has to find the violation.
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, RENEW } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisLink } from '../../src/cache/link/link.js';
@@ -11,29 +11,29 @@ import type { FaultName } from './fault-driver.js';
 import type { WorldOptions } from './world.js';
 import { keepSkew } from './kept-skew.js';
 import {
-  awaitForEver,
+  awaitWithoutTimeout,
   awaitNoLapsed,
-  awaitNobodyAtFirst,
-  believeGaps,
+  awaitNoneAtFirst,
+  ignoreGaps,
   passOverRenewed,
   readNumbersFirst,
   replace,
   together,
-  trustBeforeFirstLease,
+  assumeFirstLease,
   withLease,
   withScripts,
-} from './taken-out.js';
+} from './mutation-tools.js';
 
 export interface Mutation {
-  /** The row of the table of faults that the part answers, where it is one of them. */
+  /** The row of the table of faults that the part handles, where there is one. */
   row?: number;
-  /** Takes the part out. Gives what puts it back. */
+  /** Disables the part. Returns its restore. */
   apply: () => () => void;
-  /** The faults that it takes; all where nothing is given. */
+  /** The faults that are needed; all by default. */
   faults?: readonly FaultName[];
-  /** It takes many seeds: more than a test has time for. */
+  /** Needs more seeds than a test has time for. */
   isRare?: true;
-  /** The deployment that it takes. */
+  /** The deployment that is needed. */
   world?: Partial<WorldOptions>;
 }
 
@@ -45,8 +45,12 @@ const ALL_LOSE_REDIS = {
 
 export const MUTATIONS: Record<string, Mutation> = {
   'members that renew count as having received': { row: 1, apply: passOverRenewed },
-  'gaps are believed': { row: 1, apply: together(passOverRenewed, believeGaps), faults: ['message lost'] },
-  'the barrier has no end': { row: 2, apply: awaitForEver },
+  'gaps in the numbers are ignored': {
+    row: 1,
+    apply: together(passOverRenewed, ignoreGaps),
+    faults: ['message lost'],
+  },
+  'the barrier has no timeout': { row: 2, apply: awaitWithoutTimeout },
   'the run of the server is not checked': {
     row: 3,
     apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
@@ -60,13 +64,13 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 5,
     apply: () => replace(RedisLink, 'waitForReturn', () => () => Promise.resolve(false)),
   },
-  'a process trusts Redis before its first lease': {
+  'a process serves entries as fresh before its first lease': {
     row: 6,
-    apply: trustBeforeFirstLease,
+    apply: assumeFirstLease,
     faults: ['process killed', 'cut from Redis'],
   },
-  'the first writes wait for nobody': { row: 7, apply: awaitNobodyAtFirst },
-  'a clock that is ahead is believed': {
+  'the first writes do not wait': { row: 7, apply: awaitNoneAtFirst },
+  'the time of a clock that is ahead counts': {
     isRare: true,
     row: 8,
     apply: keepSkew,
@@ -78,7 +82,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: withLease((now, end) => now >= end),
     faults: ['machine suspended'],
   },
-  'an authoritative answer waits for nobody': {
+  'an authoritative load does not wait': {
     row: 10,
     apply: () =>
       replace(
@@ -91,16 +95,16 @@ export const MUTATIONS: Record<string, Mutation> = {
           },
       ),
   },
-  'the primary waits for no worker': {
+  'the primary does not wait for workers': {
     row: 11,
     apply: () => replace(WorkerLeases, 'renew', () => () => undefined),
   },
   'the lease never ends': { apply: withLease(() => false) },
-  'the barrier waits for nobody': {
+  'the barrier does not wait': {
     apply: () =>
       replace(Members, 'others', () => () => Promise.resolve({ ends: new Map(), incompleteForMs: 0 })),
   },
-  'the age of the list is not looked at': {
+  'the age of the member list is not checked': {
     apply: () =>
       replace(
         Members,
@@ -130,7 +134,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: withScripts((source, args) => [source, source === RENEW ? args.with(-1, 1e12) : args]),
     ...ALL_LOSE_REDIS,
   },
-  'numbers are read before joining': { isRare: true, apply: readNumbersFirst },
+  'group numbers are read before joining': { isRare: true, apply: readNumbersFirst },
   'fences of lapsed members are left': {
     isRare: true,
     apply: () => replace(Receiver, 'softenFencedKeys', () => () => Promise.resolve([])),
@@ -144,7 +148,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 };
 
-/** Row 12: breaks no promise, but asks the upstream for everything again. */
+/** Row 12: breaks no promise, but loads everything again. */
 export const LATE_COMMAND_DISTRUSTS_ALL: Mutation = {
   row: 12,
   apply: () =>

@@ -129,7 +129,7 @@ describe('a connection to a simulated Redis', () => {
     expect(closed).toEqual(['messages']);
   });
 
-  test('tells both sides that it was reset', async () => {
+  test('reports a reset to both sides', async () => {
     const pending = commands.command('GET', 'k');
     for (const connection of world.network.connections()) connection.reset();
     await expect(world.scheduler.settle(pending)).rejects.toThrow('closed');
@@ -138,7 +138,7 @@ describe('a connection to a simulated Redis', () => {
     expect(world.network.connections()).toEqual([]);
   });
 
-  test('tells the server when its process was killed', async () => {
+  test('reports a killed process to the server', async () => {
     process.kill();
     await world.scheduler.runFor(100);
     expect(world.network.connections()).toEqual([]);

@@ -3,7 +3,7 @@ import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Instance } from './instance.js';
 import type { World } from './world.js';
 
-/** For so long an instance that returns waits for the reports of others, by clocks that may run fast. */
+/** Time for which a returning instance waits for the reports of others, by clocks that may run fast. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
 export function noteOutages(world: World): void {

@@ -30,7 +30,7 @@ export class Pipe<T> {
     this.#wait();
   }
 
-  /** What is under way is lost. */
+  /** Loses what is in flight. */
   empty(): void {
     this.#queue.splice(0);
   }

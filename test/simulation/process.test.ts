@@ -66,7 +66,7 @@ describe('a simulated process', () => {
     },
   );
 
-  test('hears nothing more of its timers when it was killed, also after another start', async () => {
+  test('runs no timer after it was killed, also after another start', async () => {
     const { world, process } = await worldWith();
     process.clock.after(10, () => {
       throw new Error('this life is over');

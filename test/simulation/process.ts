@@ -9,7 +9,7 @@ export interface ProcessOptions {
   wallOffsetMs?: number;
   /** How fast both clocks run: 1.05 gains 5 %. */
   clockRate?: number;
-  /** A timer is late by up to so much, ms. */
+  /** Maximum delay of a timer (ms). */
   timerLatenessMs?: number;
   /** It never uses promises: nothing has to be drained after its events. */
   isSynchronous?: boolean;
@@ -163,7 +163,7 @@ export class Process {
     };
     const fire = (): void => {
       if (isCancelled) return;
-      // After a pause in which its clock stood still the timer has to wait for the rest.
+      // After a pause in which its clock stood still the timer has to wait for the remaining time.
       if (dueAt - this.#monotonicMs > 0.001) arm();
       else run();
     };

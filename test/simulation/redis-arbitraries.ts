@@ -169,7 +169,7 @@ const ban = fc.constantFrom('soft 21.T/', 'hard ');
 const flag = fc.constantFrom('0', '1');
 const publishing = [is('channel'), fc.constantFrom('PUBLISH', 'SPUBLISH'), value];
 
-/** So many changes that the older half is dropped. */
+/** Enough changes for the older half to be dropped. */
 const FULL_STATE = [
   'EVAL',
   `for at = 1, 200 do redis.call('HSET', KEYS[1], 'c:' .. at, at) end

@@ -1,4 +1,4 @@
-// What a command of the simulated Redis is, and what it may ask of its server.
+// A command of the simulated Redis, and the part of the server that it uses.
 import type { Keyspace } from './redis-keyspace.js';
 import type { Reply } from './redis-reply.js';
 
@@ -8,7 +8,7 @@ export interface ServerView {
   timeMicros: () => number;
   /** Text of INFO for a section, or for all. */
   info: (section: string) => string;
-  /** Gives how many heard it. */
+  /** Returns the number of receivers. */
   publish: (channel: string, message: string, isSharded: boolean) => number;
   /** Gives the SHA-1 of the script. */
   loadScript: (source: string) => string;
@@ -29,7 +29,7 @@ export interface Command {
   run: (server: ServerView, args: readonly string[]) => Reply;
 }
 
-/** With exactly so many arguments, or with at least so many. */
+/** The exact or the minimum number of arguments. */
 export function command(effect: Effect, count: number | { atLeast: number }, run: Command['run']): Command {
   return typeof count === 'number'
     ? { effect, min: count, max: count, run }

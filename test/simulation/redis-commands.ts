@@ -11,7 +11,7 @@ const count = (keys: readonly string[], isCounted: (key: string) => boolean): nu
 
 type Condition = (before: number | undefined, at: number) => boolean;
 
-/** The options of PEXPIRE say in which case the new end counts. */
+/** The options of PEXPIRE choose when the new expiry applies. */
 const CONDITIONS: Record<string, Condition> = {
   NX: (before) => before === undefined,
   XX: (before) => before !== undefined,
@@ -19,7 +19,7 @@ const CONDITIONS: Record<string, Condition> = {
   LT: (before, at) => before === undefined || at < before,
 };
 
-/** The end is `from` and so many units of time. */
+/** The expiry is `from` plus a number of units. */
 function expire(keyspace: Keyspace, args: readonly string[], from: number, unitMs: number): Reply {
   const [key = '', units = '', option] = args;
   const condition = option === undefined ? () => true : CONDITIONS[option.toUpperCase()];

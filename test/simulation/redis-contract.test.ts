@@ -181,7 +181,7 @@ describeWithRedis('the simulated Redis and a real one', () => {
     expect(await bothAnswer([['SCRIPT', 'LOAD', 'return 1']])).toBe(sha);
   });
 
-  test('refuse a script with fewer keys than it says', async () => {
+  test('refuse a script with fewer keys than its count', async () => {
     expect(await bothAnswer([['EVAL', 'return 1', '2', 'a']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', '-1']])).toBe('error ERR');
     expect(await bothAnswer([['EVAL', 'return 1', 'a']])).toBe('error ERR');

@@ -76,7 +76,7 @@ export class RedisPair {
   }
 }
 
-/** Lives of ten million ms apart are told apart, milliseconds between two servers are not. */
+/** TTLs are compared to ten million ms: two servers differ by milliseconds. */
 export const LIFE_STEP_MS = 1e7;
 const FAR_MS = 1e11;
 

@@ -64,7 +64,7 @@ function formatPositive(value: number, precision: number): string {
   return withoutZeros(`${padded.slice(0, point)}.${padded.slice(point)}`);
 }
 
-/** So many digits. Halfway between two numbers C takes the even one, JavaScript the greater one. */
+/** Rounds to a number of digits. Halfway between two numbers C takes the even one, JavaScript the greater one. */
 function rounded(value: number, precision: number): { digits: string; exponent: number } {
   const [up = '', exponent] = value.toExponential(precision - 1).split('e');
   const [exact = ''] = value.toExponential(precision + 29).split('e');

@@ -1,4 +1,4 @@
-// Who hears which channel of a simulated Redis. Messages go out in the order in which they were published.
+// Channel subscriptions of a simulated Redis. Messages go out in the order of their publication.
 import { ReplyError, type Reply, Status } from './redis-reply.js';
 
 /** The end of a connection at the server. */
@@ -10,7 +10,7 @@ export interface Session {
 
 type Loses = (session: Session, channel: string, text: string) => boolean;
 
-/** What a connection with subscriptions may still ask. */
+/** The commands that a connection with subscriptions may send. */
 const ALLOWED = new Set(['SUBSCRIBE', 'SSUBSCRIBE', 'UNSUBSCRIBE', 'SUNSUBSCRIBE', 'PING']);
 
 export class Subscriptions {
@@ -38,7 +38,7 @@ export class Subscriptions {
     return new Status(name.toLowerCase());
   }
 
-  /** Gives how many were told; a message that is lost on the way counts. */
+  /** Returns the number of receivers; a message that is lost on the way counts. */
   publish(channel: string, text: string, isSharded: boolean): number {
     const listeners = this.#listeners.get((isSharded ? 's' : 'c') + channel) ?? [];
     let count = 0;

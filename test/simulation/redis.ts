@@ -25,7 +25,7 @@ interface Replicated {
   args: readonly string[];
 }
 
-/** A replica is at most so far behind. */
+/** Maximum lag of a replica. */
 const MAX_LAG_MS = 10_000;
 const KEPT_CHANGES = 10_000;
 
@@ -39,7 +39,7 @@ export class RedisServer {
   isFull = false;
   /** It has become a replica: writes are refused. */
   isReadOnly = false;
-  /** Says whether a message is lost on its way to one subscriber. */
+  /** Whether a message is lost on its way to one subscriber. */
   losesMessage: (session: Session, channel: string, text: string) => boolean = () => false;
   readonly #random: Random;
   readonly #vm: LuaVm;
@@ -114,7 +114,7 @@ export class RedisServer {
     this.#hold(dump.copy());
   }
 
-  /** What a replica holds that is so far behind. A failover makes a server of it. */
+  /** The data of a replica with this lag. A failover promotes it. */
   replica(lagMs: number): Keyspace {
     if (lagMs > MAX_LAG_MS) throw new NotSimulated(`a replica that lags by ${lagMs} ms`);
     const replica = this.#replica.copy();
@@ -123,7 +123,7 @@ export class RedisServer {
     return replica;
   }
 
-  /** Deletes as an eviction does: nobody is told. */
+  /** Deletes as an eviction does, without a message. */
   evict(key: string): boolean {
     return this.#keyspace.delete(key);
   }

@@ -25,7 +25,7 @@ export type Counted =
 
 /** The timeout of the upstream, of Redis, and of lines that are slow. */
 const READ_LIMIT_MS = 5000;
-/** More with workers: one of them asks for all, and the primary is waited for. */
+/** More with workers: one of them loads for all, and the primary is waited for. */
 const WORKERS_READ_LIMIT_MS = 9000;
 const WORKERS_WRITE_LIMIT_MS = 100_000;
 /** Raise, upstream, change, twice the wait for acknowledgements, an expulsion, and the same again after a return. */
@@ -98,7 +98,7 @@ export class Requests {
     });
   }
 
-  /** The record is changed past the proxy, and somebody asks the authority for it. */
+  /** The record is changed past the proxy, and read authoritatively. */
   refresh(target: Target): void {
     const { server, handle } = target;
     this.#world.upstream.change(handle);

@@ -13,7 +13,7 @@ import type { Process } from './process.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-/** As wiring/cache.ts has it: a write that was given up may still be carried out for so long. */
+/** As in src/compose/cache.ts: the time in which a write that timed out may still be carried out. */
 const FENCE_SPARE_MS = 15_000;
 const SECOND_MS = 1000;
 

@@ -1,10 +1,10 @@
-// The promise, over worlds that a seed makes: it is kept with every fault, and broken when a part of the protocol is taken out.
+// The promise, in seeded worlds: it holds with every fault, and breaks with every mutation of the protocol.
 import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
 const SEEDS = [1, 2, 3, 4, 5];
-/** A part that is taken out is missed within so many seeds. */
+/** A mutation is found within this number of seeds. */
 const MAX_SEEDS = 20;
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
 

@@ -52,7 +52,7 @@ export class Simulation {
     return new RedisServer({ host, random: this.random, vm: this.#vm }, held);
   }
 
-  /** How a process reaches Redis; another server may be the right one after a failover. */
+  /** How a process reaches Redis; a failover changes the server. */
   dialer(client: Process, findServer: () => RedisServer): RedisDialer {
     return dialer(this.network, client, findServer);
   }

@@ -13,7 +13,7 @@ import type { Random } from './random.js';
 export const READ_TIMEOUT_MS = 3000;
 export const WRITE_TIMEOUT_MS = 5000;
 
-/** Every so many versions the record does not exist. */
+/** The record does not exist in each version divisible by this. */
 const MISSING_EVERY = 5;
 const SHORT_TTL_SECONDS = 3;
 const LONG_TTL_SECONDS = 86_400;

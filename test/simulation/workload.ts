@@ -1,5 +1,5 @@
 // What clients do: reads most of all, some writes, few questions to the authority and purges. After each acknowledgement
-// readers ask every instance at once.
+// readers read from every instance at once.
 import type { Random } from './random.js';
 import type { Target } from './requests.js';
 import type { World } from './world.js';

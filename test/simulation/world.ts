@@ -61,7 +61,7 @@ export class World {
     return this.simulation.scheduler.now;
   }
 
-  /** A replica becomes the master, with what it holds. Who connects from now on is led to it. */
+  /** Promotes a replica to master, with its data. New connections go to it. */
   promote(held: Keyspace): void {
     this.redis = this.#newMaster(held);
   }
@@ -104,7 +104,7 @@ export class World {
   }
 }
 
-/** Each two of them share a group, so that each hears of gaps by the other's messages. */
+/** Pairs share a group, so that each sees gaps by the other's messages. */
 function handlesInPairs(): string[] {
   const handles: string[] = [];
   const others = new Map<number, string>();

@@ -6,7 +6,7 @@ import { WRITE_HEADERS, numberedBody } from '../support/demo-writes.js';
 
 const CLIENTS = 6;
 const RECORDS = 5000;
-/** Ways to ask for a part of a record. */
+/** Queries that select a part of a record. */
 const PARTS = ['', '?index=1', '?type=URL', '?pretty', '?callback=f', '?index=100&type=HS_ADMIN'];
 
 export const NAMES = Array.from({ length: RECORDS }, (_, at) => `21.T11998/kept-${at}`);
@@ -53,7 +53,7 @@ export function startLoad(url: string): Load {
     }
   };
   const running = Promise.all(Array.from({ length: CLIENTS }, (_, at) => client(at)));
-  // Of a failure is told when it is stopped.
+  // A failure is reported when the load is stopped.
   running.catch(() => undefined);
   return {
     counts,
@@ -81,7 +81,7 @@ function sendOn(agent: Agent, url: string, { method = 'GET', headers = {}, body 
   });
 }
 
-/** Asks and hangs up without waiting. */
+/** Sends a request and disconnects. */
 function leaveEarly(url: string, target: string): Promise<void> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

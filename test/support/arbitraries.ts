@@ -1,4 +1,4 @@
-// Random records and questions, as a Handle server could hold them and callers could ask them.
+// Random records of a Handle server, and random queries.
 import fc from 'fast-check';
 import type { HandleValue } from '../../src/handle/value.js';
 

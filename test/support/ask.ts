@@ -1,4 +1,4 @@
-// Asks a server with exactly the bytes a test names: no client in between tidies the path.
+// Sends a request with exactly the bytes of the test: no client normalises the path.
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 export interface Asked {

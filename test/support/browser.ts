@@ -26,7 +26,7 @@ export interface Visit {
 
 export type OpenVisit = (options?: BrowserContextOptions) => Promise<Visit>;
 
-/** A `describe` that needs Chromium. Without one it says so loudly; in CI that is a failure. */
+/** A `describe` that needs Chromium: skipped and listed without one; with `CI` set it fails. */
 export function describeInBrowser(name: string, suite: (open: OpenVisit) => void): void {
   if (existsSync(EXECUTABLE)) {
     describe(name, () => {

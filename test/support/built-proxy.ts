@@ -45,7 +45,7 @@ export function follow<T extends ChildProcessWithOutput>(child: T): Program & { 
   return { child, exited, stdout: () => texts.stdout, stderr: () => texts.stderr };
 }
 
-/** Starts the service with free ports, unless the variables say otherwise; does not wait for it. */
+/** Starts the program, on free ports unless variables set them; does not wait for it. */
 export function startMain(env: Record<string, string>): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, SERVER_WORKERS: '1', ...env });
@@ -69,7 +69,7 @@ export interface BuiltProxy {
 /** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
 export const START_TIMEOUT_MS = 120_000;
 
-/** The service once /readyz says so. Logs at `info`, because the log tells which ports it took. */
+/** The program once /readyz is 200. Logs at `info`: the log has the ports it took. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const { child, exited, stdout, stderr } = startMain({ LOG_LEVEL: 'info', ...env });
   const logs = (): Record<string, unknown>[] =>

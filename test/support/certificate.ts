@@ -9,7 +9,7 @@ export interface Certificate {
   fingerprint: string;
 }
 
-/** A self-signed certificate, for 127.0.0.1 unless told otherwise. */
+/** A self-signed certificate, for 127.0.0.1 by default. */
 export async function createCertificate({
   ip = '127.0.0.1',
   notAfterDate = new Date(Date.now() + 3_600_000),

@@ -1,4 +1,4 @@
-// Writes that the demo server accepts, and what such a record says to a reader.
+// Writes that the demo server accepts, and the version in a read record.
 import { adminValue, textValue } from '../handle-server/seed.js';
 import { type Asked, ask } from './ask.js';
 import { basic } from './demo.js';
@@ -8,7 +8,7 @@ export const WRITE_HEADERS = {
   'Content-Type': 'application/json',
 };
 
-/** A record that says which writing made it. */
+/** A record with the number of its write. */
 export const numbered = (count: number): unknown[] => [
   textValue(1, 'URL', `https://example.org/${count}`),
   adminValue(),

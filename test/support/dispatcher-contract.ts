@@ -147,7 +147,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test.each([
       ['an unknown certificate', {}, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
       ['another fingerprint', { fingerprint: 'ab'.repeat(32) }, 'ERR_TLS_PIN_MISMATCH'],
-    ])('%s is refused before anything is sent', async (_what, trust, code) => {
+    ])('%s is rejected before anything is sent', async (_what, trust, code) => {
       const server = await listenTls(certificate);
       await expect(open(server, trust)()).rejects.toMatchObject(failsWith('UPSTREAM_UNREACHABLE', code));
       expect(server.received()).toBe('');

@@ -26,7 +26,7 @@ export interface OpenInstance extends Instance {
   /** Where Redis is used. */
   redisStore?: RedisStore;
   commands?: RedisCommands;
-  /** What this process was told, in order. */
+  /** The messages to this process, in order. */
   delivered: Message[];
 }
 

@@ -1,4 +1,4 @@
-// A proxy before a Handle server that holds the records a test is about, and where its handles lead.
+// A proxy before a Handle server with the records of a test, and the redirects of their handles.
 import type { Asked, Question } from './ask.js';
 import { type Proxy, startProxy } from './proxy.js';
 import { type MockUpstream, mockUpstream, notFound, recordOf } from './upstream.js';
@@ -25,7 +25,7 @@ export interface Leads extends Proxy {
   to: (path: string, question?: Question) => Promise<[status: number, location: string | undefined]>;
   /** The whole answer. */
   get: (path: string, headers?: Record<string, string>, question?: Question) => Promise<Asked>;
-  /** Puts other records there; the proxy is not told. */
+  /** Replaces records upstream, unnoticed by the proxy. */
   put: (more: Record<string, unknown[]>) => void;
 }
 

@@ -23,7 +23,7 @@ export interface MachineWorker extends Cache {
 export interface Machine {
   clock: ManualClock;
   start: () => MachineWorker;
-  /** Every worker asks for its lease. */
+  /** Every worker requests its lease. */
   renew: () => void;
   relay: Relay;
 }

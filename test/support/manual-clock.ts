@@ -1,4 +1,4 @@
-// A clock that the test drives: timers run when it is told that time has passed.
+// A clock that the test drives: timers run when it is advanced.
 import type { Clock } from '../../src/cache/clock.js';
 
 interface Timer {
@@ -7,7 +7,7 @@ interface Timer {
 }
 
 export interface ManualClock extends Clock {
-  /** What needs no time goes on; then both clocks by so many ms, the timers that are due in order, and what waits for them. */
+  /** Settles pending promises, advances both clocks by `ms`, and runs the timers that are due, in order. */
   pass: (ms: number) => Promise<void>;
   /** The wall clock alone is set. */
   setBy: (ms: number) => void;

@@ -37,7 +37,7 @@ const TEMPLATES = Object.keys(DOCUMENT.paths)
       one.path.split('{').length - other.path.split('{').length || other.path.length - one.path.length,
   );
 
-/** The call of the document that a request makes; undefined for one it does not tell of. */
+/** The operation of the document for a request; undefined for one it does not describe. */
 export function operationOf(method: string, target: string): Operation | undefined {
   const path = target.split('?', 1)[0] ?? '';
   const isApi = path.startsWith('/api/');

@@ -7,7 +7,7 @@ import type { Proxy } from './proxy.js';
 import { startSeparated } from './sharing-proxies.js';
 
 export interface Operated extends Proxy {
-  /** The variables that tell a command where the proxy is. */
+  /** The variables with the address of the proxy for a command. */
   place: { PROXY_URL: string; ADMIN_URL: string };
 }
 

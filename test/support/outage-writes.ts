@@ -20,7 +20,7 @@ const AWAY_MS = 1000 * Number(process.env['OUTAGE_SECONDS'] ?? '4');
 const BEFORE_MS = 500;
 const AFTER_MS = 2500;
 const BUSY = Array.from({ length: 40 }, (_, at) => `21.T11998/busy-${at}`);
-/** Asked for at one proxy before the outage, written there meanwhile, asked for everywhere afterwards. */
+/** Read at one proxy before the outage, written there meanwhile, read everywhere afterwards. */
 const QUIET = Array.from({ length: 10 }, (_, at) => `21.T11998/quiet-${at}`);
 
 export interface Outage {
@@ -73,7 +73,7 @@ async function startOne(redis: RedisServer, upstreamUrl: string, after = 0): Pro
 }
 
 interface Load {
-  /** What is asked for beside the busy handles. */
+  /** Handles that are read beside the busy ones. */
   alsoRead: string[];
   read: (url: string, handle: string) => Promise<number>;
   write: (url: string, handle: string) => Promise<void>;

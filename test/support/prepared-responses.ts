@@ -28,7 +28,7 @@ const HEADERS = [
   ['Accept: text/html', 'User-Agent: x'],
 ];
 
-/** Of browsers on other sites, of proxies on the way, and what nobody in his right mind would send. */
+/** Headers of browsers on other sites and of proxies, and invalid ones. */
 const ORIGINS_AND_PROXIES = [
   ['Origin: https://app.example.org'],
   ['Origin: https://app.example.org', 'Accept-Encoding: gzip'],
@@ -161,7 +161,7 @@ export const redirects: World = {
 };
 
 /**
- * Requests about a few targets, so that each is asked often enough to be prepared, with time and changes
+ * Requests for a few targets, so that each is read often enough to be cached, with time and changes
  * at the Handle server between them.
  */
 export const stepsIn = ({ prefixes, suffixes, queries, headers }: Corner) =>

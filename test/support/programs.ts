@@ -20,7 +20,7 @@ export function runProgram(program: string, args: string[], input?: string): Ran
 const isThere = (program: string): boolean =>
   spawnSync('/bin/sh', ['-c', `command -v ${program}`]).status === 0;
 
-/** An `it` that needs a program. Where it is not installed the test says so loudly; in CI that is a failure. */
+/** An `it` that needs a program: skipped and listed without it; with `CI` set it fails. */
 export function itWithProgram(program: string, name: string, test: () => Promise<void> | void): void {
   if (isThere(program)) {
     it(name, test);

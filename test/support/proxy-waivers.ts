@@ -14,7 +14,7 @@ export const waivers: Readonly<Record<string, string>> = {
   'size: 7000-character suffix':
     'a handle has at most 2048 bytes; a server that looks for a longer one finds none',
   'sessions: GET /api/sessions (no session)':
-    'same status; a method that the endpoint does not have is refused here, with a body that says so',
+    'same status; a method that the endpoint does not have is refused here, with the reason in the body',
   'in-server HDLProxy: prefix not homed':
     'an unknown handle is 404 for a browser, whatever server would know better',
 };

@@ -28,7 +28,7 @@ export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
 /** Servers on loopback are real; all others are mocked by nock. */
 const isMocked = ({ upstream }: Config): boolean =>
-  ![...(upstream.mirrors ?? []), upstream.url].some((url) => url?.includes('://127.0.0.1:'));
+  ![...upstream.mirrors, upstream.url].some((url) => url?.includes('://127.0.0.1:'));
 
 /**
  * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of a PEM

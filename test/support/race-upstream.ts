@@ -10,7 +10,7 @@ export type Step = (label: string) => Promise<unknown>;
 export class RaceUpstream {
   record = 0;
   failures = 0;
-  /** What the record was when each of the loads under way began. */
+  /** The record at the start of each load in flight. */
   readonly underWay = new Set<{ record: number }>();
 
   constructor(readonly step: Step) {}

@@ -62,7 +62,7 @@ export async function exchange(
   });
 }
 
-/** Asks one question over an open connection; the connection stays as the server leaves it. */
+/** Sends one request over an open connection; the connection stays as the server leaves it. */
 export function exchangeOn(socket: Socket, bytes: string): Promise<RawAnswer> {
   let received = Buffer.alloc(0);
   return new Promise((resolve, reject) => {

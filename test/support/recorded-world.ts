@@ -5,7 +5,7 @@ import type { DemoOptions } from '../handle-server/server.js';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { type Recording, handleServerRecordings } from './recordings.js';
 
-/** The name of the first recording of a second, as the timestamps in later answers tell. */
+/** The name of the first recording of a second, by the timestamps in later responses. */
 const CLOCK: [fromRecording: string, time: string][] = [
   ['create: {values} with URL+HS_ADMIN', '2026-11-21T09:29:42Z'],
   ['create: suffix with raw UTF-8 bytes', '2026-11-21T09:29:43Z'],
@@ -23,7 +23,7 @@ interface Session {
 
 export interface RecordedWorld {
   options: DemoOptions;
-  /** Sets clock and lots to those of a recording, and signs anew what only a lost key could sign. */
+  /** Sets clock and random numbers to those of a recording, and signs again what needs a lost key. */
   turnTo: (recording: Recording) => Recording;
 }
 
@@ -87,7 +87,7 @@ function sessionIn({ response }: Recording): Session | undefined {
   return sessionId === undefined ? undefined : { sessionId, nonce: nonce! };
 }
 
-/** The private key of USER04 was not recorded: another one stands in for it. */
+/** The private key of USER04 was not recorded: another one replaces it. */
 function resigned(
   recording: Recording,
   signWith: (signed: Buffer) => Buffer,

@@ -28,7 +28,7 @@ export type AnswerWith = (request: RecordedRequest) => string;
 export const jsonReply = (text: string, status = '200 OK'): string =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json;charset=UTF-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 
-/** Says yes to everything by default. To be closed. */
+/** Accepts everything by default. To be closed. */
 export async function startRecordingUpstream(
   answerWith: AnswerWith = () => jsonReply('{"responseCode":1}'),
 ): Promise<RecordingUpstream> {

@@ -54,7 +54,7 @@ export async function replay(recording: Recording, { baseUrl }: { baseUrl: strin
   });
 }
 
-/** What the recording says the answer is. */
+/** The recorded response. */
 export function recordedAnswer({ response }: Recording): Answer {
   const { status, headers, body, bodyBase64 = '' } = response;
   return asAnswer(status, headers, body == null ? Buffer.from(bodyBase64, 'base64') : Buffer.from(body));

@@ -27,7 +27,7 @@ export async function startGuardedRedis(): Promise<Guarded> {
   const folder = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
   const first = await startRedis();
   const servers = [first, await startRedis(['--replicaof', '127.0.0.1', String(first.port)])];
-  // A Sentinel asks every ten seconds: what it is to know has to be so when it first asks.
+  // A Sentinel polls every ten seconds: the set-up has to be complete at its first poll.
   await untilMasterHas(servers[1]!);
   const port = await freePort();
   const sentinel = await launchSentinel(join(folder, 'sentinel.conf'), { port, masterPort: first.port });

@@ -28,7 +28,7 @@ export const LITTLE_PATIENCE = { REDIS_COMMAND_TIMEOUT: '500ms' };
 
 const isInstalled = spawnSync('redis-server', ['--version']).status === 0;
 
-/** A `describe` that needs redis-server. Without one it says so loudly; in CI that is a failure. */
+/** A `describe` that needs redis-server: skipped and listed without one; with `CI` set it fails. */
 export function describeWithRedis(name: string, suite: () => void): void {
   if (isInstalled) {
     describe(name, suite);

@@ -19,7 +19,7 @@ export const SCRIPTS_NOW = NOW + 60_000;
 /** Longer than a busy machine stands still. */
 export const FENCE_MS = 60_000;
 
-/** A run has so many characters. */
+/** Length of a run ID. */
 export const runNamed = (name: string): string => name.padEnd(RUN_LENGTH, '0');
 
 export interface ScriptClient {

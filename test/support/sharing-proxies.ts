@@ -1,4 +1,4 @@
-// Proxies that share a real Redis before one demo server, and what their metrics say of it.
+// Proxies that share a real Redis before one demo server, and their metrics of it.
 import nock from 'nock';
 import request from 'supertest';
 import { expect } from 'vitest';
@@ -9,7 +9,7 @@ import { PATIENCE } from './redis-server.js';
 nock.restore();
 
 export interface Sharing {
-  /** None: `env` says where Redis is. */
+  /** None: `env` has the URL of Redis. */
   redisUrl?: string;
   upstreamUrl: string;
   env?: Record<string, string>;

@@ -1,4 +1,4 @@
-// Tells how long this process could not work at all, so that a busy machine does not count as a slow program.
+// Measures how long this process was stalled, so that a busy machine does not count as a slow program.
 import { onTestFinished } from 'vitest';
 
 const TICK_MS = 2;

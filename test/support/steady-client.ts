@@ -1,4 +1,4 @@
-// A client that keeps one connection open and asks over it again and again, until the server ends it.
+// A client that sends requests over one connection until the server ends it.
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
@@ -8,7 +8,7 @@ export interface SteadyClient {
   statuses: () => number[];
   /** How often a request got no answer, whatever happened to it. */
   lost: () => number;
-  /** Settles when the server has said that the connection ends, or has ended it; no other is opened then. */
+  /** Settles when the server has announced the end of the connection, or ended it; no other is opened then. */
   ended: Promise<void>;
   /** Whether `ended` has settled. */
   hasEnded: () => boolean;
@@ -16,7 +16,7 @@ export interface SteadyClient {
 
 export interface SteadyOptions {
   pauseMs?: number;
-  /** What to ask for next. */
+  /** The next target. */
   next: () => string;
 }
 

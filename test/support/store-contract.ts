@@ -58,7 +58,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(entry);
     });
 
-    test('tells keys apart that look alike', async () => {
+    test('distinguishes similar keys', async () => {
       const key = freshKey();
       await put(`${key}{a}`, entryOf('braces'));
       await put(`${key}%7Ba%7D`, entryOf('escapes'));
@@ -74,7 +74,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toEqual(gone);
     });
 
-    test('lets what was asked for on purpose stand against what was loaded before it', async () => {
+    test('keeps an authoritative load over a load from before', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       const { ticket } = await opened.store.get(key);
@@ -83,7 +83,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });
 
-    test('does not take what was asked for on purpose before a forgetting, or during a write', async () => {
+    test('does not store an authoritative load from before an invalidation, or during a write', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -95,14 +95,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('has nothing after a forgetting', async () => {
+    test('has no entry after an invalidation', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       await opened.store.forget(key);
       expect(await read(key)).toBeUndefined();
     });
 
-    test('does not store what was loaded before a forgetting', async () => {
+    test('does not store a load from before an invalidation', async () => {
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
@@ -110,14 +110,14 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(key)).toBeUndefined();
     });
 
-    test('stores what was loaded after a forgetting', async () => {
+    test('stores a load from after an invalidation', async () => {
       const key = freshKey();
       await opened.store.forget(key);
       expect(await put(key, entryOf('from after'))).toBe(true);
       expect(await read(key)).toEqual(entryOf('from after'));
     });
 
-    test('stores nothing while a write is under way', async () => {
+    test('stores nothing while a write is in flight', async () => {
       const key = freshKey();
       const before = await opened.store.get(key);
       const fence = await opened.store.fence(key);
@@ -199,7 +199,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await put(key, entryOf('perhaps from before'))).toBe(false);
     });
 
-    test('lets a softened entry stand in, and does not store what was loaded before', async () => {
+    test('keeps a softened entry as stale, and does not store loads from before', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
       const { ticket } = await opened.store.get(key);
@@ -236,7 +236,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       expect(await read(one)).toEqual(entryOf('new'));
     });
 
-    test('forgets one key and keeps its neighbour', async () => {
+    test('deletes one key and keeps the next one', async () => {
       const [key, neighbour] = [freshKey(), freshKey()];
       await put(neighbour, entryOf('stays'));
       await opened.store.forget(key);

@@ -1,4 +1,4 @@
-// A Handle server made of nock mocks: answers what a test wants and counts how often it was asked.
+// A Handle server made of nock mocks: gives scripted responses and counts its requests.
 import nock from 'nock';
 
 export const UPSTREAM_URL = 'http://upstream.test:8000';

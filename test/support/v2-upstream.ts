@@ -25,7 +25,7 @@ export interface SentUpstream {
 /** More than the defaults of `upstream.timeout` and `upstream.writeTimeout`. */
 const TIME_LIMIT_MS = 60_000;
 
-/** A time limit passes when the test says so: no test waits for it, and a stall ends no other request. */
+/** A time limit passes on demand: no test waits for it, and a stall ends no other request. */
 function fakeTimeLimits(script: Scripted[]): void {
   if (!script.some(({ hangs }) => hangs)) return;
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

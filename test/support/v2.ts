@@ -37,7 +37,7 @@ export const urlTo = (place: string): { type: string; parsed_data: string } => (
 /** The body of an answer as JSON. */
 export const read = ({ text }: Asked): unknown => JSON.parse(text);
 
-/** What a v2 record says: idx, type and parsed data of each value. */
+/** Index, type and parsed data of each value of a v2 record. */
 export const gist = (answer: Asked): [number, string, unknown][] =>
   (read(answer) as { idx: number; type: string; parsed_data: unknown }[]).map((value) => [
     value.idx,

@@ -13,7 +13,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const FENCE_LIFE_MS = 45_000;
 
-/** What one actor does. `late`: the writer hears of a time-out, and the upstream carries it out afterwards. */
+/** One action. `late`: the writer gets a timeout, and the upstream carries it out afterwards. */
 export const ACTS = [
   'read',
   'failing read',
@@ -36,7 +36,7 @@ export const acts: fc.Arbitrary<Act[]> = fc.array(fc.constantFrom(...ACTS, 'read
   maxLength: 12,
 });
 
-/** A reader that was shown something older than what had been acknowledged when it asked. */
+/** A reader that got a version older than one acknowledged before its request. */
 export interface Outdated {
   shown: number;
   acknowledged: number;
@@ -48,7 +48,7 @@ export interface RaceTrack {
   race: (scheduler: fc.Scheduler, acts: Act[]) => Promise<Outdated[]>;
 }
 
-/** Makes the store; `coherence` tells memory what was changed. */
+/** Creates the store; `coherence` reports changes to memory. */
 export type MakeStore<Ticket> = (tiers: {
   memory: MemoryStore;
   coherence: Coherence;
@@ -147,7 +147,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     const resolution = await resolver.resolve(handle, { authoritative }).catch(() => undefined);
     if (resolution?.kind !== 'entry') return;
     const shown = Number(toText(resolution.entry.values));
-    // A write that was never acknowledged: an older record may stand in while the upstream fails.
+    // A write that was never acknowledged: an older record may be served stale while the upstream fails.
     const least = resolution.stale ? before.acknowledged : Math.max(before.acknowledged, before.settled);
     if (shown < least) outdated.push({ shown, acknowledged: least });
     // After an authoritative answer nobody is shown an older one.
@@ -160,13 +160,13 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     await carryOut(fence);
   }
 
-  /** A write that nobody hears the end of. */
+  /** A write with an unknown outcome. */
   function carry(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
     stillToCome++;
     return write(carryOut);
   }
 
-  /** The record was changed behind the proxy's back, and the operator says so. */
+  /** The record was changed past the proxy, and the operator purges it. */
   async function purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
     const written = ++upstream.record;
     await step('the purge travels');

@@ -7,7 +7,7 @@ export interface Sent {
   /** Path and query as they came. */
   target: string;
   headers: Record<string, string>;
-  /** nock tells bytes that are no UTF-8 in hexadecimal: see `asNockTells`. */
+  /** nock gives bytes that are no UTF-8 in hexadecimal: see `asNockTells`. */
   body: string;
 }
 

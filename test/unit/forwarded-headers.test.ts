@@ -45,7 +45,7 @@ describe('framing', () => {
   });
 
   test.each(['content_length', 'transfer_encoding', 'Content_Length'.toLowerCase()])(
-    '%s is no other way to say it',
+    '%s is no alternative spelling',
     (name) => {
       expect(sent({ method: 'GET', headers: { [name]: '5' } })).toEqual(BARE);
     },
@@ -73,7 +73,7 @@ describe('Connection', () => {
   });
 });
 
-describe('what a client says about where a request comes from', () => {
+describe('X-Forwarded-* and Forwarded of a client', () => {
   const claims = {
     'x-forwarded-for': '198.51.100.1, 198.51.100.2',
     'x-forwarded-proto': 'https',
@@ -85,7 +85,7 @@ describe('what a client says about where a request comes from', () => {
     'client-cert': ':AA==:',
   };
 
-  test('is dropped when it is not trusted', () => {
+  test('is dropped when the client is not trusted', () => {
     expect(sent({ method: 'GET', headers: claims })).toEqual(BARE);
   });
 

@@ -76,7 +76,7 @@ test.each(FAILING)(
   },
 );
 
-test('a response that has begun is cut off', async () => {
+test('a response whose headers are sent is cut off', async () => {
   const { url, reported } = await startGuarded((_req, res) => {
     res.writeHead(200, { 'Content-Length': '10' }).write('half', () => {
       res.emit('half');

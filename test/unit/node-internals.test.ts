@@ -21,7 +21,7 @@ async function listen(listener: RequestListener): Promise<{ server: Server; url:
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-test('Node keeps the response under way at its socket, the first of pipelined ones, until it is sent', async () => {
+test('Node keeps the current response at its socket, the first of pipelined ones, until it is sent', async () => {
   const pending: { socket: Socket; res: Parameters<RequestListener>[1] }[] = [];
   const { url } = await listen(({ socket }, res) => pending.push({ socket, res }));
   const answered = exchange(url, GET + GET, { answers: 2 });

@@ -14,7 +14,7 @@ const valueWith = (permissions: unknown) => ({
   permissions,
 });
 
-/** What the record interface shows of a value: as part of a record, and as part of a refusal. */
+/** Whether the record interface shows a value: in a record, and in an error response. */
 function shownBy(permissions: unknown): boolean[] {
   const value = valueWith(permissions);
   const record = JSON.stringify([value]);

@@ -63,13 +63,13 @@ describe('dates', () => {
   const same = 'Thu, 01 Jan 2026 00:00:00 GMT';
   const before = 'Wed, 31 Dec 2025 23:59:59 GMT';
 
-  it('say whether a read is news, by whole seconds', () => {
+  it('find out whether a read was modified, by whole seconds', () => {
     expect(verdict('GET', { 'if-modified-since': same })).toBe('not-modified');
     expect(verdict('GET', { 'if-modified-since': before })).toBe('pass');
     expect(verdict('PUT', { 'if-modified-since': same })).toBe('pass');
   });
 
-  it('say whether a handle was changed', () => {
+  it('find out whether a handle was changed', () => {
     expect(verdict('PUT', { 'if-unmodified-since': same })).toBe('pass');
     expect(verdict('PUT', { 'if-unmodified-since': before })).toBe('failed');
   });

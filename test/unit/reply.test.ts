@@ -15,7 +15,7 @@ interface Recording {
 const file = new URL('../fixtures/handle-server.json', import.meta.url);
 const recordings = JSON.parse(readFileSync(file, 'utf8')) as Recording[];
 
-/** Those that our own client could have asked for: anonymous, ASCII path, no query. */
+/** Requests that our own client could have sent: anonymous, ASCII path, no query. */
 const ordinary = recordings.filter(
   ({ request }) =>
     request.method === 'GET' &&
@@ -61,14 +61,14 @@ test('the order of members does not matter', () => {
   expect(outcome).toMatchObject({ kind: 'found', ttls: [5] });
 });
 
-test('values not found with an error status is a refusal', () => {
+test('values not found with an error status is an error response', () => {
   expect(read(400, '{"responseCode":200,"handle":"21.T1/a"}')).toMatchObject({
     kind: 'refused',
     status: 400,
   });
 });
 
-test('a response code that is no whole number is a bad answer', () => {
+test('a response code that is no whole number is an invalid response', () => {
   expect(() => read(404, '{"responseCode":"100"}')).toThrow('no response code');
 });
 
@@ -76,6 +76,6 @@ test('an operation the server does not support is a failure', () => {
   expect(() => read(501, '{"responseCode":5}')).toThrow('response code 5 (HTTP 501)');
 });
 
-test('deeply nested rubbish is a bad answer and nothing worse', () => {
+test('deeply nested rubbish is only an invalid response', () => {
   expect(() => read(200, '['.repeat(200_000))).toThrow('JSON nested deeper than 1000 levels');
 });

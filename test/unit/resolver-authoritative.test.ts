@@ -11,7 +11,7 @@ import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 const HANDLE = '21.T1/FENCED';
 const now = (): number => NOW;
 
-/** A write of the handle is in flight, elsewhere. */
+/** A write of the handle is in flight in another instance. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
@@ -50,7 +50,7 @@ test('takes the copies of others, where the same record is kept here', async () 
   expect(changes).toEqual([{ kind: 'replaced', key }]);
 });
 
-test('takes away what is kept here and says something else', async () => {
+test('replaces an entry with a different record', async () => {
   const { memory, changes, resolver, key } = start();
   memory.set(key, entryOf('other'), memory.get(key).ticket);
   memory.raiseFence(key, 'elsewhere/1', NOW + 1000);

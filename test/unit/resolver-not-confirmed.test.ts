@@ -1,4 +1,4 @@
-// A change that cannot be confirmed while Redis is away (redis.writesWithout: refuse) is the matter of who asked for it.
+// An authoritative read that finds a change it cannot confirm while Redis is down (redis.writesWithout: refuse).
 import { expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -44,7 +44,7 @@ test('a reader is answered, and the failure is no uncaught one', async () => {
   expect(uncaught).toEqual([]);
 });
 
-test('whoever asked for it on purpose hears that it is not confirmed', async () => {
+test('the authoritative caller gets an error that it is not confirmed', async () => {
   await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
     code: 'NOT_CONFIRMED',
   });

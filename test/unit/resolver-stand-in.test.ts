@@ -1,4 +1,4 @@
-// What is kept stands in for a failing upstream, whenever it is found out whether it can be trusted.
+// A stale entry is served for a failing upstream, whenever its lease becomes known.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -40,18 +40,21 @@ function start() {
   return { world, resolver, memory };
 }
 
-test.each([0, 1, 2, 3, 4, 5, 6])('trusted again %i steps after the question', async (steps) => {
-  const { world, resolver } = start();
-  await resolver.resolve(HANDLE, { authoritative: false });
-  world.load = () => Promise.reject(new ServiceError('UPSTREAM_FAILED'));
-  world.trustedSince = NOW + 1;
-  const resolving = resolver.resolve(HANDLE, { authoritative: false });
-  for (let step = 0; step < steps; step++) await Promise.resolve();
-  world.trustedSince = 0;
-  expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
-});
+test.each([0, 1, 2, 3, 4, 5, 6])(
+  'it is served when a lease begins %i steps after the request',
+  async (steps) => {
+    const { world, resolver } = start();
+    await resolver.resolve(HANDLE, { authoritative: false });
+    world.load = () => Promise.reject(new ServiceError('UPSTREAM_FAILED'));
+    world.trustedSince = NOW + 1;
+    const resolving = resolver.resolve(HANDLE, { authoritative: false });
+    for (let step = 0; step < steps; step++) await Promise.resolve();
+    world.trustedSince = 0;
+    expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
+  },
+);
 
-test('found by somebody else while the load fails', async () => {
+test('a record that another request has stored is served when the load fails', async () => {
   const { world, resolver, memory } = start();
   let fail: (failure: Error) => void = () => undefined;
   world.load = () => new Promise((_resolve, reject) => (fail = reject));

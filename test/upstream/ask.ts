@@ -15,7 +15,7 @@ interface Sent {
   headers: Record<string, string>;
 }
 
-/** What the mocked server was asked, in order. */
+/** The requests of the mocked server, in order. */
 export interface MockedUpstream {
   sent: Sent[];
   reply(status: number, body?: unknown, headers?: Record<string, string>): void;
@@ -58,7 +58,7 @@ export function createClient(changes: Partial<UpstreamClientOptions> = {}): Upst
   });
 }
 
-/** Asks a new client one ordinary question. */
+/** Sends one ordinary read through a new client. */
 export function resolve(handle: string, changes: Partial<UpstreamClientOptions> = {}): Promise<Outcome> {
   return createClient(changes).resolve({ handle, authoritative: false });
 }

@@ -1,4 +1,4 @@
-// Answers that no Handle server would give are errors, are not asked for twice, and give no value away.
+// Invalid responses are errors, are not requested twice, and reveal no value.
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve } from './ask.js';
@@ -68,7 +68,7 @@ test.each([
     body: '{"responseCode":100,"handle":"21.T1/b"}',
     says: 'another handle',
   },
-])('$what is a bad answer', async ({ status, body, says }) => {
+])('$what is an invalid response', async ({ status, body, says }) => {
   const upstream = mockUpstream();
   upstream.reply(status, body, JSON_TYPE);
   const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as Error & { code: string });
@@ -80,7 +80,7 @@ test.each([
   expect(upstream.sent).toHaveLength(1);
 });
 
-test('an HTML page is a bad answer that quotes the visible text of the page', async () => {
+test('an HTML page is an invalid response; the error quotes its visible text', async () => {
   const upstream = mockUpstream();
   const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
   upstream.reply(502, page, HTML_TYPE);

@@ -16,7 +16,7 @@ afterEach(() => {
 });
 
 describe('a record that is answered with an error', () => {
-  test('does not open the breaker, however often it is asked for', async () => {
+  test('does not open the breaker, however often it is requested', async () => {
     const { client, state } = createWatched();
     for (let time = 0; time < 200; time++) await fail(client, ['21.T1/broken']);
     for (let time = 0; time < 20; time++) await fail(client, ['21.T1/broken'], 502);
@@ -34,7 +34,7 @@ describe('a record that is answered with an error', () => {
 });
 
 describe('a server whose every answer is an error', () => {
-  test('is broken after ten times as many different records, and then hardly asked', async () => {
+  test('opens the breaker after ten times as many different records, and then gets few requests', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     expect(states).toEqual(['open']);
@@ -46,7 +46,7 @@ describe('a server whose every answer is an error', () => {
     expect(state()).toBe('open');
   });
 
-  test('is asked as before with the first good answer', async () => {
+  test('gets requests as before after the first good response', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     await answerWell(client);

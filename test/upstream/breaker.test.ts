@@ -27,7 +27,7 @@ afterEach(() => {
 });
 
 describe('a server that takes no connections', () => {
-  test('is asked nothing after three failures until the rest is over', async () => {
+  test('gets no request after three failures until upstream.retryAfter has passed', async () => {
     const { client, states } = createWatched();
     await refuse(client, 3);
     const upstream = mockUpstream();
@@ -38,7 +38,7 @@ describe('a server that takes no connections', () => {
     expect(states).toEqual(['open']);
   });
 
-  test('and is tried with one request that fails is asked nothing more', async () => {
+  test('gets no more requests when a trial fails', async () => {
     const { client, states } = createWatched();
     await refuse(client, 3);
     pass(OPEN_FOR_MS);
@@ -49,7 +49,7 @@ describe('a server that takes no connections', () => {
     expect(states).toEqual(['open', 'half-open', 'open']);
   });
 
-  test('and answers a trial is asked as before', async () => {
+  test('gets requests as before when a trial is answered', async () => {
     const { client, states, state } = createWatched();
     await refuse(client, 3);
     pass(OPEN_FOR_MS);
@@ -59,7 +59,7 @@ describe('a server that takes no connections', () => {
     expect(state()).toBe('closed');
   });
 
-  test('and answers a trial with an error for that record is asked as before', async () => {
+  test('gets requests as before when a trial is answered with an error for that record', async () => {
     const { client, states } = createWatched();
     await refuse(client, 3);
     pass(OPEN_FOR_MS);
@@ -139,7 +139,7 @@ describe('while the breaker is open', () => {
   });
 });
 
-test('refusals and missing handles are answers, not failures', async () => {
+test('error responses and missing handles are no failures', async () => {
   const { client, state } = createWatched();
   await refuse(client, 2);
   mockUpstream().reply(400, { responseCode: 301 });

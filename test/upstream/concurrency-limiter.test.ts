@@ -66,7 +66,7 @@ test('without a key all turns are one line', async () => {
   expect(limiter.usage()).toEqual({ running: 4, waiting: 0 });
 });
 
-test('requests that fail, are rejected, time out or are ended for others leave every slot and place free', async () => {
+test('requests that fail, are rejected, time out or are preempted free their permit and their place in the queue', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: 20 });
   const fail = (): Promise<never> => Promise.reject(new Error('failed'));
   const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
@@ -75,7 +75,7 @@ test('requests that fail, are rejected, time out or are ended for others leave e
     ended();
     return true;
   });
-  // The first in the queue gets the slot of the request that is ended, three time out, and the others are rejected.
+  // The first in the queue gets the permit of the preempted request, three time out, and the others are rejected.
   const results = await Promise.allSettled(Array.from({ length: 40 }, () => limiter.run(fail)));
   const messages = results.map((result) => String((result as PromiseRejectedResult).reason));
   expect(messages.filter((message) => message.includes('are waiting'))).toHaveLength(36);

@@ -31,7 +31,7 @@ test.each([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'set upstream.caFile or upstream.fingerprint'],
   ['CERT_HAS_EXPIRED', 'expired'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name'],
-])('the certificate error %s is not tried again and says what to do', async (code, says) => {
+])('the certificate error %s is not retried and names the keys to set', async (code, says) => {
   failWith(code);
   await expect(resolve('21.T1/a')).rejects.toMatchObject({
     code: 'UPSTREAM_UNREACHABLE',
@@ -39,7 +39,7 @@ test.each([
   });
 });
 
-test('an answer that takes too long is a timeout and is asked for once', async () => {
+test('a response that takes too long is a timeout and is requested once', async () => {
   nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });
   await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
     code: 'UPSTREAM_TIMEOUT',

@@ -1,4 +1,4 @@
-// What each answer of the Handle server becomes; every answer is taken at the first time of asking.
+// Each response of the Handle server and its outcome, without a retry.
 import { expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import type { Found, Outcome } from '../../src/handle/outcome.js';
@@ -50,7 +50,7 @@ test('a missing handle is not found', async () => {
   expect(upstream.sent).toHaveLength(1);
 });
 
-test('a proxy may say why a handle is not found', async () => {
+test('a not-found response of a proxy keeps its message', async () => {
   const message = 'HandleException (SERVICE_NOT_FOUND) Unable to find service for prefix 21.X';
   mockUpstream().reply(404, { responseCode: 100, message, handle: '21.X/a' });
   expect(await resolve('21.X/a')).toEqual({ kind: 'not-found', message });

@@ -20,14 +20,14 @@ test('only headers of our own are sent', async () => {
   expect(headers).not.toHaveProperty('cookie');
 });
 
-test('the whole record is asked for, without a query', async () => {
+test('the whole record is requested, without a query', async () => {
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
   await createClient().resolve({ handle: '21.T1/a', authoritative: false });
   expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a']);
 });
 
-test('an authoritative answer is asked for with auth=true', async () => {
+test('an authoritative read is sent with auth=true', async () => {
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
   await createClient().resolve({ handle: '21.T1/a', authoritative: true });
@@ -67,7 +67,7 @@ test.each([
   expect(upstream.sent.map((sent) => sent.path)).toEqual([`/api/handles/${path}`]);
 });
 
-test.each(['.', '..'])('the handle %s cannot be sent and is not found without asking', async (handle) => {
+test.each(['.', '..'])('the handle %s cannot be sent and is not found without a request', async (handle) => {
   const upstream = mockUpstream();
   expect(await resolve(handle)).toEqual({ kind: 'not-found' });
   expect(upstream.sent).toHaveLength(0);

@@ -107,7 +107,7 @@ describe('the list of handles', () => {
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],
-  ] satisfies [string, Scripted, number][])('%s is passed on', async (_what, refusal, status) => {
+  ] satisfies [string, Scripted, number][])('%s is reported', async (_what, refusal, status) => {
     const { answer } = await asked(`/${PREFIX}`, [refusal]);
     expect(answer.status).toBe(status);
   });

@@ -14,7 +14,7 @@ import { basic } from '../support/demo.js';
 useNock();
 
 const WRONG = basic('300:21.T11998/USER01', 'wrong');
-/** The upstream slots that one login gets for one handle (an eighth of `upstream.concurrency`). */
+/** The share of one login for one handle (an eighth of `upstream.concurrency`). */
 const OTHERS = 8;
 const PATIENT = { timeout: 170_000 };
 
@@ -88,7 +88,7 @@ describe('one caller with many writes of a handle', () => {
   });
 
   test(
-    'has a bounded number of them wait, and is told at once to come again with one more',
+    'has a bounded number of them queued, and gets 503 with Retry-After for one more',
     PATIENT,
     async () => {
       const open = gate();

@@ -152,7 +152,7 @@ describe('a POST repeated after a 504', () => {
     expect([statuses, new Set(names).size]).toEqual([[504, 401, 201], 1]);
   });
 
-  test('gets another name after a refusal', async () => {
+  test('gets another name after an error response', async () => {
     const { sent } = scriptUpstream({ status: 403, body: { responseCode: 400 } }, created, record);
     const v2 = askV2((await startProxy()).url);
     const post = () => v2('/21.T11998', { method: 'POST', body: [URL_INPUT] });

@@ -1,4 +1,4 @@
-// Every refusal and failure of the Handle server, and its v2 response.
+// Every error response and failure of the Handle server, and its v2 response.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
@@ -23,7 +23,7 @@ async function run(question: V2Question, script: Scripted[]) {
 
 const page = '<!DOCTYPE html><title>Bad Message</title>';
 
-describe('of a read', () => {
+describe('for a read', () => {
   test.each<[string, Scripted[], number, string]>([
     ['not found', [says.missing], 404, 'V2_NOT_FOUND'],
     ['a record without values', [says.empty], 404, 'V2_NOT_FOUND'],
@@ -44,7 +44,7 @@ describe('of a read', () => {
     ['the record of another handle', [says.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
     ['an invalid value', [says.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
     ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
-  ])('%s is passed on', async (_what, script, status, errorCode) => {
+  ])('%s is reported', async (_what, script, status, errorCode) => {
     const { answer, sent, problem } = await run({}, script);
     expect([answer.status, problem.status, problem.code]).toEqual([status, status, errorCode]);
     expect(answer.headers['content-type']).toBe('application/problem+json');
@@ -75,7 +75,7 @@ describe('of a read', () => {
 
 const PUT = { method: 'PUT', body: [URL_INPUT] };
 
-describe('of the write of a PUT', () => {
+describe('for the write of a PUT', () => {
   test.each<[string, Scripted, number, string]>([
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
@@ -90,7 +90,7 @@ describe('of the write of a PUT', () => {
     ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
     ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
     ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
-  ])('%s is passed on, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+  ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
     const { answer, sent, problem } = await run(PUT, [says.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
@@ -103,7 +103,7 @@ describe('of the write of a PUT', () => {
   });
 });
 
-describe('of the read before a write', () => {
+describe('for the read before a write', () => {
   const READ = sends('GET', `/${NAME}?auth=true`, USER01);
   const refusals: [string, Scripted[], number, string][] = [
     ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
@@ -115,7 +115,7 @@ describe('of the read before a write', () => {
   ];
 
   test.each([...refusals, ['a missing handle', [says.missing], 412, 'CONDITION_FAILED'] as const])(
-    '%s is passed on, and nothing is written',
+    '%s is reported, and nothing is written',
     async (_what, script, status, errorCode) => {
       for (const question of [PUT, { method: 'DELETE' }]) {
         const conditional = { ...question, headers: { 'If-Match': '*' } };
@@ -127,7 +127,7 @@ describe('of the read before a write', () => {
   );
 });
 
-describe('of the write of a POST', () => {
+describe('for the write of a POST', () => {
   test.each<[string, Scripted, number, string]>([
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
@@ -137,7 +137,7 @@ describe('of the write of a POST', () => {
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
     ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
-  ])('%s is passed on, and no other name is tried', async (_what, refusal, status, errorCode) => {
+  ])('%s is reported, and no other name is tried', async (_what, refusal, status, errorCode) => {
     const { sent } = scriptUpstream(refusal);
     const { url } = await startProxy();
     const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -149,7 +149,7 @@ describe('of the write of a POST', () => {
     ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
     ['read-only', code(503, 7), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
-  ])('%s is passed on after one read of the minted handle', async (_what, failure, status, errorCode) => {
+  ])('%s is reported after one read of the minted handle', async (_what, failure, status, errorCode) => {
     const { sent } = scriptUpstream(failure, says.missing);
     const { url } = await startProxy();
     const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
@@ -158,7 +158,7 @@ describe('of the write of a POST', () => {
   });
 });
 
-describe('of a DELETE', () => {
+describe('for a DELETE', () => {
   test.each<[string, Scripted, number, string]>([
     ['not found', says.missing, 404, 'V2_NOT_FOUND'],
     ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
@@ -170,7 +170,7 @@ describe('of a DELETE', () => {
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
     ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
     ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
-  ])('%s is passed on, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
+  ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
     const { answer, sent, problem } = await run({ method: 'DELETE' }, [says.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent).toEqual([sends('GET', `/${NAME}?auth=true`, USER01), sends('DELETE', `/${NAME}`, USER01)]);

@@ -40,12 +40,12 @@ export interface Drive {
   connections?: number;
 }
 
-/** Asks the targets in turn, from the first again after the last. */
+/** Requests the targets in order, cyclically. */
 export function drive(work: Drive): Promise<Driven> {
   return run(work, 'again');
 }
 
-/** Asks each target once. The last few may be left out, or asked twice: as many as there are connections. */
+/** Requests each target once. The last few, up to the number of connections, may be left out or sent twice. */
 export function driveOnce({
   mostSeconds,
   ...work

@@ -1,4 +1,4 @@
-// Servers that are started for one workload, and what is said when one of them is missing.
+// Servers that are started for one workload, and the note for one that is missing.
 import { Missing } from '../children.js';
 import type { Peer } from './peer.js';
 

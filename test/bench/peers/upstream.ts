@@ -1,4 +1,4 @@
-// Starts the Handle server that everything asks.
+// Starts the Handle server behind all peers.
 import { fileURLToPath } from 'node:url';
 import { freePort, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
@@ -7,7 +7,7 @@ export interface Upstream extends Peer {
   port: number;
   /** An order such as `delay=500`; answers with a number. */
   tell: (order: string) => Promise<number>;
-  /** How many requests came in so far. */
+  /** Number of requests so far. */
   asked: () => Promise<number>;
 }
 

@@ -16,23 +16,23 @@ export const FULL = `${OURS}, full`;
 export const OVERFLOWING = `${OURS}, overflowing`;
 
 const MIB = 1024 ** 2;
-/** A million records are asked for in about four minutes. */
+/** Requests for a million records take about four minutes. */
 const MOST_SECONDS = 900;
 const SETTLE_MS = 2000;
-/** So many requests make a process work as one that is being filled. */
+/** Enough requests for the memory of a busy process. */
 const WORK = 20_000;
 
 export const memory: Workload = async (bench) => {
   const { plan, crew } = bench;
   const upstream = await crew.start(startUpstream('bare'));
-  // Room for all; twice as many as fit go into the small one.
+  // Memory for all; the small one gets twice its bound.
   const roomMiB = Math.max(16, Math.ceil((plan.records * 1500) / MIB));
   const open = (name: string, maxMiB: number): Promise<Proxy> =>
     crew.start(startProxy({ upstreamUrl: upstream.url, name, env: { CACHE_MAX_BYTES: `${maxMiB}MiB` } }));
   const empty = await open(EMPTY, roomMiB);
   const full = await open(FULL, roomMiB);
   const overflowing = await open(OVERFLOWING, Math.max(4, Math.ceil(roomMiB / 4)));
-  // A process at work takes more than one that has just begun, whatever it keeps.
+  // A busy process takes more memory than one that has just started, whatever it caches.
   await driveOnce({ url: empty.url, targets: writeTargets(manyOf(nameOf(1))), mostSeconds: MOST_SECONDS });
   const emptyBytes = rssBytes(empty.pid);
   const filled = await fill(bench, full, { count: plan.records, emptyBytes, boundMiB: roomMiB });

@@ -1,4 +1,4 @@
-// mixed: what people really ask, before an upstream that can do 1,000 requests a second.
+// mixed: realistic requests, before an upstream that can do 1,000 requests a second.
 import { startNginx } from '../peers/nginx.js';
 import { startProxy } from '../peers/proxy.js';
 import { startUpstream } from '../peers/upstream.js';

@@ -17,12 +17,12 @@ export interface Load {
   more?: (peer: Peer) => Figures;
 }
 
-/** The same things run while another peer is driven: a moment of rest between them. */
+/** A pause before the next peer, so that all have the same conditions. */
 const REST_MS = 100;
 
 export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]> {
   const ledger = new Ledger();
-  // In the order of the list, whoever is first in the first round.
+  // In the order of the list, whichever is first in the first round.
   for (let round = 0; round < plan.rounds; round++) {
     const targets = load.targetsOf(round);
     for (const peer of rotated(load.peers, round)) {

@@ -78,7 +78,7 @@ interface Warming {
 
 const MOST_SECONDS = 120;
 
-/** Every peer is asked for every handle, twice: the second time this proxy prepares the answer. */
+/** Every peer gets every handle twice: at the second this proxy caches the response. */
 export async function warm({ say }: Bench, { peers, upstream, targets }: Warming): Promise<void> {
   const some = [targets[0] ?? '', targets.at(-1) ?? ''];
   const once = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);

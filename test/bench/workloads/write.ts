@@ -25,7 +25,7 @@ interface Door {
 const LOAD_HANDLES = 1000;
 const WATCHED_HANDLES = 50;
 const PROBES = 4;
-/** After so long an old record counts as seen until its TTL is over. */
+/** Time after which an old record counts as seen until its TTL ends. */
 const GIVE_UP_MS = 1000;
 
 export const write: Workload = async (bench) => {

@@ -17,7 +17,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/B', entry, 9)).toEqual(entry);
   });
 
-  test('that is soft leaves it to stand in', () => {
+  test('that is soft leaves it to be served stale', () => {
     const bans = new Bans();
     bans.add(ban(10, '', true));
     expect(bans.apply('21.T1/A', entry, 9)).toEqual(stale);
@@ -66,7 +66,7 @@ describe('a ban', () => {
     expect(bans.apply('21.T1/OTHER', entry, 1)).toEqual(entry);
   });
 
-  test('that was dropped and soft leaves every key to stand in', () => {
+  test('that was dropped and soft leaves every key to be served stale', () => {
     const bans = new Bans();
     for (let number = 1; number <= MAX_BANS + 1; number++)
       bans.add(ban(number, `21.T1/${number}-`, number === 1));

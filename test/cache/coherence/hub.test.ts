@@ -34,7 +34,7 @@ test('without Redis a change is done when the processes of this machine have app
   expect(hub.trustedSince()).toBe(0);
 });
 
-/** An instance whose link to Redis does what it is told. */
+/** An instance whose link to Redis is driven by the test. */
 function open(writesWithout: WritesWithout = 'wait') {
   const clock = createManualClock();
   const pending = new PendingInvalidations();
@@ -105,7 +105,7 @@ test('a ban is applied with the number that Redis gave it', async () => {
   expect(delivered).toEqual([{ kind: 'ban', prefix: 'A', isSoft: false, number: 7 }]);
 });
 
-test('without a lease only what is young is trusted', () => {
+test('without a lease only young entries are fresh', () => {
   const { hub, clock, world } = open();
   expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
   world.leaseLeftMs = 0;

@@ -1,4 +1,4 @@
-// Until when what is kept may be trusted.
+// Until when entries may be served as fresh: the coherence lease.
 import { expect, test } from 'vitest';
 import { LEASE_MS, LEASE_WAIT_MS, Lease, MEMBERSHIP_MS } from '../../../src/cache/coherence/lease.js';
 import { createManualClock } from '../../support/manual-clock.js';
@@ -16,7 +16,7 @@ test('there is no lease before the first renewal where both clocks show the same
   expect(new Lease({ now: () => 1000, monotonic: () => 1000 }).leftMs()).toBe(0);
 });
 
-test('a renewal counts from the moment at which it was asked for', async () => {
+test('a renewal counts from the moment it was requested', async () => {
   const { clock, lease } = open();
   const asked = lease.now();
   await clock.pass(LEASE_MS - 100);

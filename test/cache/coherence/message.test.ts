@@ -75,7 +75,7 @@ describe('a change as a line', () => {
   });
 });
 
-test('a fence tells which member has raised it', () => {
+test('a fence names the member that raised it', () => {
   expect(memberOf('some-member/3.17')).toBe('some-member');
 });
 

@@ -22,7 +22,7 @@ test.each<[Change, Change]>([
   expect(pending.take(10)).toEqual([]);
 });
 
-test('a key that was changed and softened is forgotten, whichever came first', () => {
+test('a key that was changed and softened is deleted, whichever came first', () => {
   for (const changes of [
     [forget('A'), soften('A')],
     [soften('A'), forget('A')],

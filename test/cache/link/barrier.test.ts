@@ -45,7 +45,7 @@ function publish(listed: Record<string, string>, call = CALL) {
   return { clock, world, list, pass, expelAll, acknowledge };
 }
 
-test('who is alone waits for nobody', async () => {
+test('a single instance does not wait', async () => {
   expect(await isSettled(publish({}).pass())).toBe(true);
 });
 
@@ -118,7 +118,7 @@ test('a member that is expelled is waited for until its lease is over', async ()
   expect(await isSettled(done)).toBe(true);
 });
 
-test('a member that was removed by somebody else meanwhile may have renewed', async () => {
+test('a member that another one removed meanwhile may have renewed', async () => {
   const { clock, list, pass } = publish({ gone: '5' });
   const passed = pass();
   list.delete('gone');
@@ -126,7 +126,7 @@ test('a member that was removed by somebody else meanwhile may have renewed', as
   expect(await passed).toEqual(['gone']);
 });
 
-test('a list that may lack members is waited for, whoever has acknowledged', async () => {
+test('an incomplete member list is waited out, even when all listed members acknowledged', async () => {
   const { clock, world, pass } = publish({});
   world.incompleteForMs = 1000;
   const passed = pass();
@@ -137,7 +137,7 @@ test('a list that may lack members is waited for, whoever has acknowledged', asy
   expect(await isSettled(passed)).toBe(true);
 });
 
-test('whoever joins later is not waited for', async () => {
+test('a member that joins later is not waited for', async () => {
   const { list, pass, acknowledge } = publish({ a: '5' });
   const passed = pass();
   expect(await isSettled(passed)).toBe(false);

@@ -1,4 +1,4 @@
-// The link of an instance to the others, on a Redis that answers as it is told and notes in which order it was asked.
+// The link of an instance to the others, on a scripted Redis that records the order of the calls.
 import { expect, test } from 'vitest';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
@@ -12,7 +12,7 @@ import { createManualClock, isSettled } from '../../support/manual-clock.js';
 const KEY = '21.T1/KEY';
 
 interface World {
-  /** What it was asked, in order. */
+  /** The calls, in order. */
   asked: string[];
   was: Renewal['was'];
   lapsed: string[];
@@ -129,7 +129,7 @@ test('a listed member gets its lease with each ping', async () => {
   expect(link.leaseLeftMs()).toBe(before);
 });
 
-test('that a lease runs is said also when the last one ended unseen', async () => {
+test('a new lease is reported also when the end of the last one was not', async () => {
   const { world, clock, leases, link } = open();
   await clock.pass(100);
   await link.renewNow();

@@ -19,7 +19,7 @@ const acts = fc.array(
   { maxLength: 200 },
 );
 
-describe('slabs', () => {
+describe('blocks', () => {
   test.prop([acts])(
     'give back each text that was not dropped, whatever came and went meanwhile',
     (chosen) => {
@@ -49,7 +49,7 @@ describe('slabs', () => {
     expect(slabs.read(slabs.write(text), text.length)).toBe(text);
   });
 
-  test('take no more room when what comes is as much as what leaves, of whatever length', () => {
+  test('take no more memory when as many bytes are added as removed, of any length', () => {
     const slabs = new BlockStore();
     const most = 10_000;
     let leaving = slabs.write(bytesOf(most, 1));

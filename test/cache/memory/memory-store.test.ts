@@ -21,7 +21,7 @@ function put(store: MemoryStore, key: string, entry = entryOf(key)): boolean {
 }
 
 describe('the memory store', () => {
-  test('keeps at most so many records, the least recently used leave', () => {
+  test('keeps a maximum number of records and evicts the least recently used', () => {
     const evicted: string[] = [];
     const store = open({ found: { maxEntries: 2 } }, (which) => evicted.push(which));
     put(store, 'A');
@@ -32,7 +32,7 @@ describe('the memory store', () => {
     expect(evicted).toEqual(['found']);
   });
 
-  test('keeps at most so many bytes', () => {
+  test('keeps a maximum number of bytes', () => {
     const store = open({ maxBytes: 10_000 });
     for (let at = 0; at < 50; at++) put(store, `KEY${at}`, entryOf('x'.repeat(500)));
     const [found] = store.usage();
@@ -63,7 +63,7 @@ describe('the memory store', () => {
     expect(store.hits('A')).toBe(0);
   });
 
-  test('forgets everything at once, and stores nothing loaded before', () => {
+  test('deletes all entries at once, and stores no load from before', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -72,7 +72,7 @@ describe('the memory store', () => {
     expect(store.set('B', entryOf('b'), ticket)).toBe(false);
   });
 
-  test('takes what it keeps for stale after messages were missed, but keeps it to stand in', () => {
+  test('makes its entries stale after messages were missed, and keeps them for a failing upstream', () => {
     const store = open();
     put(store, 'A');
     const { ticket } = store.get('B');
@@ -129,7 +129,7 @@ describe('the memory store', () => {
     expect(put(store, 'A')).toBe(true);
   });
 
-  test('does not remember for ever the fences of writers that never said how it ended', () => {
+  test('ends the fences of writers that never reported an outcome', () => {
     let now = NOW;
     const fences = new Fences();
     const store = new MemoryStore({ bounds, now: () => now, fences });
@@ -144,7 +144,7 @@ describe('the memory store', () => {
     expect(store.peek('KEY0')?.staleAt).toBeLessThanOrEqual(now);
   });
 
-  test('takes what it kept for stale for good when a fence has run out, also by a clock that is set back', () => {
+  test('keeps an entry stale after a fence has expired, also when the clock is set back', () => {
     let now = NOW;
     const store = new MemoryStore({ bounds, now: () => now });
     put(store, 'A');

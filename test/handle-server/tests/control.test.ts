@@ -1,4 +1,4 @@
-// Tests and benches can count what the demo server was asked, slow it down and change its records.
+// Tests and benches can count the requests of the demo server, slow it down and change its records.
 import { afterEach, expect, it } from 'vitest';
 import { startDemoServer } from '../../support/demo.js';
 

@@ -22,7 +22,7 @@ it('takes logins over TLS', async () => {
   expect(status).toBe(200);
 });
 
-it('takes logins over http unless told to be like the real server', async () => {
+it('accepts logins over http unless configured like the real server', async () => {
   const lenient = await startDemoServer();
   const strict = await startDemoServer({ treatHttpAsSecure: false });
   const codes = [lenient, strict].map(async ({ url }) => {
@@ -40,7 +40,7 @@ it('has the same records behind a second door', async () => {
   expect(server.askedFor('21.T11998/both')).toBe(1);
 });
 
-it('breaks off what is under way when it closes', async () => {
+it('cuts open connections when it closes', async () => {
   const server = await startDemoServer();
   server.fail('hang');
   const waiting = fetch(`${server.url}/api/site`);

@@ -30,7 +30,7 @@ describe('the demo server', () => {
     expect(response.headers.get('content-type')).toBe('text/html;charset=utf-8');
   });
 
-  it("sends somebody else's record", async () => {
+  it('sends the record of another handle', async () => {
     server.fail('wrong-handle');
     expect(await (await ask()).json()).toMatchObject({ responseCode: 1, handle: '21.T11998/somebody-else' });
   });
@@ -70,7 +70,7 @@ describe('the demo server', () => {
     expect(server.asked).toBe(1);
   });
 
-  it('fails so many times and no more', async () => {
+  it('fails a given number of times and no more', async () => {
     server.fail('refuse', { times: 1 });
     expect((await ask()).status).toBe(503);
     expect((await ask()).status).toBe(200);

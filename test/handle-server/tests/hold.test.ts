@@ -7,7 +7,7 @@ import { numberIn, putNumbered } from '../../support/demo-writes.js';
 const server = await startDemoServer();
 const PATH = '/api/handles/21.T11998/held';
 
-it('carries out what it is told to hold the answers to, and answers when it is let go', async () => {
+it('carries out held requests, and answers them when they are released', async () => {
   server.hold.begin('PUT');
   let isAnswered = false;
   const written = putNumbered(server.url, PATH, 1).then(({ status }) => {

@@ -20,6 +20,6 @@ it.each([
     'com.google.gson.stream.MalformedJsonException: Unterminated object at line 1 column 8 path $.a',
   ],
   ["{'a", 'com.google.gson.stream.MalformedJsonException: Unterminated string at line 1 column 4 path $.'],
-])('refuses %s and tells where', (text, message) => {
+])('refuses %s and reports where', (text, message) => {
   expect(() => readJson(text)).toThrow(`com.google.gson.JsonSyntaxException: ${message}`);
 });

@@ -1,4 +1,4 @@
-// Ways to take a part of the protocol out: another method in the place of one of a class.
+// How mutations disable a part of the protocol: they replace a method of a class.
 import { Acknowledgements } from '../../src/cache/link/acknowledgements.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js';
@@ -8,7 +8,7 @@ import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisLink } from '../../src/cache/link/link.js';
 import { Members } from '../../src/cache/link/members.js';
 
-/** Puts another method in the place of one of a class. */
+/** Replaces a method of a class; returns the restore. */
 export function replace<T extends object, K extends keyof T>(
   { prototype }: { prototype: T },
   name: K,
@@ -32,7 +32,7 @@ export const together =
 
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
-/** Scripts, or their arguments, are changed before they are sent. */
+/** Changes scripts, or their arguments, before they are sent. */
 export const withScripts =
   (change: (source: string, args: readonly unknown[]) => [string, readonly unknown[]]) => () =>
     replace(
@@ -45,7 +45,7 @@ export const withScripts =
         },
     );
 
-export const believeGaps = (): (() => void) =>
+export const ignoreGaps = (): (() => void) =>
   replace(
     GroupNumbers,
     'advance',
@@ -67,8 +67,8 @@ export const passOverRenewed = (): (() => void) =>
       },
   );
 
-/** Whoever does not acknowledge is waited for. */
-export const awaitForEver = (): (() => void) => {
+/** Waits for missing acknowledgements without a timeout. */
+export const awaitWithoutTimeout = (): (() => void) => {
   let isMissing = false;
   return together(
     () =>
@@ -98,8 +98,8 @@ export const awaitForEver = (): (() => void) => {
 
 const FIRST_CALLS = 8;
 
-/** As if it knew of the others only after a while. */
-export const awaitNobodyAtFirst = (): (() => void) => {
+/** The first calls see no other members. */
+export const awaitNoneAtFirst = (): (() => void) => {
   const calls = new WeakMap<Members, number>();
   return replace(
     Members,
@@ -115,7 +115,7 @@ export const awaitNobodyAtFirst = (): (() => void) => {
   );
 };
 
-export const trustBeforeFirstLease = (): (() => void) => {
+export const assumeFirstLease = (): (() => void) => {
   const hadLease = new WeakSet<RedisLink>();
   return replace(
     RedisLink,
@@ -129,7 +129,7 @@ export const trustBeforeFirstLease = (): (() => void) => {
   );
 };
 
-/** `isOver`: what is left of the checks when a lease is asked whether it has ended. */
+/** `isOver` replaces the check whether a lease has ended. */
 export const withLease = (isOver: (clock: number, endsAt: number) => boolean) => (): (() => void) => {
   const endsAt = new WeakMap<Lease, number>();
   return together(
@@ -167,7 +167,7 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
   )();
 };
 
-/** The numbers are those from before the subscription. */
+/** Group numbers are those from before the subscription. */
 export const readNumbersFirst = (): (() => void) => {
   const early = new WeakMap<RedisCommands, Map<string, Promise<unknown>>>();
   return together(
