@@ -1,11 +1,10 @@
 // A purge holds in memory, in Redis and in every instance, whatever is on its way.
 import request from 'supertest';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import type { Proxy } from '../support/proxy.js';
-import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
-import { startSharing } from '../support/sharing-proxies.js';
+import { describeTwoProxies, startSharing } from '../support/sharing-proxies.js';
 
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/purge-a', '21.T11998/purge-b', '21.T11998/other'] as const;
@@ -29,23 +28,13 @@ const seen = (proxy: Proxy): Promise<string[]> =>
     }),
   );
 
-describeWithRedis('with two instances on one Redis', () => {
-  let redis: RedisServer;
-  let one: Proxy;
-  let other: Proxy;
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-  afterAll(() => redis.stop());
+describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
   beforeEach(async () => {
     demo.heal();
     demo.hold.end('GET');
-    const sharing = { redisUrl: redis.url, upstreamUrl: demo.url, env: PATIENT };
-    [one, other] = await Promise.all([startSharing(sharing), startSharing(sharing)]);
-    await purge(one, { all: true });
     change('old');
-    expect(await seen(one)).toEqual(['old', 'old', 'old']);
-    expect(await seen(other)).toEqual(['old', 'old', 'old']);
+    expect(await seen(two.one)).toEqual(['old', 'old', 'old']);
+    expect(await seen(two.other)).toEqual(['old', 'old', 'old']);
     change('new');
     demo.reset();
   });
@@ -58,10 +47,10 @@ describeWithRedis('with two instances on one Redis', () => {
     ['a prefix, spelled otherwise', { prefix: '21.t11998/PURGE' }, ['new', 'new', 'old'], {}],
     ['everything', { all: true }, ['new', 'new', 'new'], { purged: { all: true } }],
   ])('%s is gone everywhere when the purge is answered', async (_what, body, after, answer) => {
-    const purged = await purge(one, body).expect(200);
+    const purged = await purge(two.one, body).expect(200);
     expect(purged.body).toMatchObject({ soft: false, shared: true, ...answer });
-    expect(await seen(one)).toEqual(after);
-    expect(await seen(other)).toEqual(after);
+    expect(await seen(two.one)).toEqual(after);
+    expect(await seen(two.other)).toEqual(after);
   });
 
   test.each<[what: string, body: object]>([
@@ -79,8 +68,8 @@ describeWithRedis('with two instances on one Redis', () => {
     for (let round = 0; round < 5; round++) {
       change(`round${round}`);
       const at = performance.now();
-      await purge(one, body);
-      expect((await other.ask(pathOf(A))).text).toContain(`round${round}`);
+      await purge(two.one, body);
+      expect((await two.other.ask(pathOf(A))).text).toContain(`round${round}`);
       delays.push(performance.now() - at);
     }
     expect(Math.min(...delays)).toBeLessThan(100);
@@ -91,22 +80,22 @@ describeWithRedis('with two instances on one Redis', () => {
     ['a prefix', { prefix: A, soft: true }],
     ['everything', { all: true, soft: true }],
   ])('%s, softly, is served stale only when the upstream fails', async (_what, body) => {
-    expect((await purge(one, body).expect(200)).body).toMatchObject({ soft: true });
+    expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
     const isStale = async (proxy: Proxy): Promise<boolean> => {
       const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
       const { copies } = JSON.parse(text) as { copies: { use: string }[] };
       return copies.length === 2 && copies.every(({ use }) => use === 'stale');
     };
-    expect(await isStale(other)).toBe(true);
-    expect(await isStale(one)).toBe(true);
+    expect(await isStale(two.other)).toBe(true);
+    expect(await isStale(two.one)).toBe(true);
     demo.fail('error');
-    for (const proxy of [one, other]) {
+    for (const proxy of [two.one, two.other]) {
       const answer = await proxy.ask(pathOf(A));
       expect(answer.text).toContain('example.org/old');
       expect(answer.headers['cache-status']).toContain('detail=error');
     }
     demo.heal();
-    for (const proxy of [one, other]) {
+    for (const proxy of [two.one, two.other]) {
       proxy.pass(6000);
       expect((await seen(proxy))[0]).toBe('new');
     }
@@ -119,38 +108,38 @@ describeWithRedis('with two instances on one Redis', () => {
     ['a prefix, softly', { prefix: '21.T11998/', soft: true }],
     ['everything', { all: true }],
   ])('a load that began before the purge of %s is not kept, there neither', async (_what, body) => {
-    await purge(one, { all: true });
+    await purge(two.one, { all: true });
     change('old');
     demo.hold.begin('GET');
-    const reading = [one.ask(pathOf(A)), other.ask(pathOf(A))];
+    const reading = [two.one.ask(pathOf(A)), two.other.ask(pathOf(A))];
     await expect.poll(() => demo.hold.size, WAIT).toBe(2);
     change('new');
-    await purge(one, body);
+    await purge(two.one, body);
     demo.hold.end('GET');
     await Promise.all(reading);
-    expect((await seen(one))[0]).toBe('new');
-    expect((await seen(other))[0]).toBe('new');
+    expect((await seen(two.one))[0]).toBe('new');
+    expect((await seen(two.other))[0]).toBe('new');
   });
 
   test('an instance that starts later does not see what was purged', async () => {
-    await purge(one, { prefix: '21.T11998/purge-' });
-    const late = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: PATIENT });
+    await purge(two.one, { prefix: '21.T11998/purge-' });
+    const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
     expect(await seen(late)).toEqual(['new', 'new', 'old']);
   });
 
-  test('what was purged while Redis was away is purged everywhere when it is back', async () => {
-    redis.freeze();
+  test('a purge during an outage of Redis holds everywhere when it is back', async () => {
+    two.redis.freeze();
     await expect
-      .poll(async () => (await request(one.app.admin).get('/stats')).text, WAIT)
+      .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
       .toContain('"state":"away"');
-    const answer = await purge(one, { prefix: '21.T11998/purge-' }).expect(200);
+    const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
     expect(answer.body).toMatchObject({ shared: false });
     // Other entries do not matter here: cut off for redis.lostMaxAge, an instance loads them again.
     const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
-    expect(await purged(one)).toEqual(['new', 'new']);
-    redis.thaw();
-    await expect.poll(() => purged(other), WAIT).toEqual(['new', 'new']);
-    const late = await startSharing({ redisUrl: redis.url, upstreamUrl: demo.url, env: PATIENT });
+    expect(await purged(two.one)).toEqual(['new', 'new']);
+    two.redis.thaw();
+    await expect.poll(() => purged(two.other), WAIT).toEqual(['new', 'new']);
+    const late = await startSharing({ redisUrl: two.redis.url, upstreamUrl: demo.url, env: PATIENT });
     expect(await purged(late)).toEqual(['new', 'new']);
   });
 });

@@ -1,9 +1,9 @@
 // Proxies that share a real Redis before one demo server, and their metrics of it.
 import nock from 'nock';
 import request from 'supertest';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { type Proxy, startProxy } from './proxy.js';
-import { PATIENCE } from './redis-server.js';
+import { PATIENCE, type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 
 // The upstream is real here; mocks of sockets would only cost time.
 nock.restore();
@@ -30,6 +30,33 @@ export const startSeparated = ({ redisUrl, upstreamUrl, env }: Sharing): Promise
     ...PATIENCE,
     ...env,
   });
+
+/** Set before each test. */
+export interface TwoProxies {
+  redis: RedisServer;
+  one: Proxy;
+  other: Proxy;
+}
+
+/** A `describe` with one Redis, and for each test two new proxies on it with empty caches. */
+export function describeTwoProxies(
+  sharing: Omit<Sharing, 'redisUrl'>,
+  tests: (two: TwoProxies) => void,
+): void {
+  describeWithRedis('with two instances on one Redis', () => {
+    const two = {} as TwoProxies;
+    beforeAll(async () => {
+      two.redis = await startRedis();
+    });
+    afterAll(() => two.redis.stop());
+    beforeEach(async () => {
+      const start = (): Promise<Proxy> => startSharing({ ...sharing, redisUrl: two.redis.url });
+      [two.one, two.other] = await Promise.all([start(), start()]);
+      await request(two.one.app.admin).post('/purge').send({ all: true }).expect(200);
+    });
+    tests(two);
+  });
+}
 
 /** Waits until the proxy knows that its Redis is there (1) or away (0). */
 export const redisIs = (proxy: Proxy, up: 0 | 1): Promise<void> =>
