@@ -4,7 +4,7 @@ import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type App, type AppDeps, createApp } from '../app.js';
 import type { Config } from '../config/schema.js';
-import { createDrain } from '../server/drain.js';
+import { type DrainOptions, createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
@@ -61,6 +61,7 @@ export interface PublicService {
 export async function servePublic(
   config: Config,
   deps: Omit<AppDeps, 'config' | 'ca' | 'redisCa'>,
+  drainOptions: DrainOptions = {},
 ): Promise<PublicService> {
   const app = createApp({
     config,
@@ -75,7 +76,7 @@ export async function servePublic(
       deps.metrics.countDroppedConnection();
     },
   });
-  const drain = createDrain(server);
+  const drain = createDrain(server, drainOptions);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
   const url = await listen(server, config.server);

@@ -1,6 +1,7 @@
 // Graceful shutdown of a server: accept nothing new, answer what has arrived, then close the connections.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { currentResponse, prependToRequests, trackConnections } from './connections.js';
 
 /**
@@ -11,25 +12,40 @@ const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
+/** After this time without a new connection the queue of the listener is empty. */
+const QUIET_MS = 20;
+
+/** New connections that never cease do not keep the listener open for longer. */
+const MAX_HOLD_MS = 2000;
+
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
 export type Drain = (timeoutMs: number) => Promise<void>;
 
-export function createDrain(server: Server): Drain {
+export interface DrainOptions {
+  /** Resolves when every process that shares the listener has closed it. */
+  closedByAll?: () => Promise<void>;
+}
+
+export function createDrain(
+  server: Server,
+  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
+): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
+    const cutAt = performance.now() + timeoutMs;
     prependToRequests(server, (_req: IncomingMessage, res) => {
       announceClose(res);
     });
     for (const socket of open) announceClose(currentResponse(socket));
     const closeIdle = createIdleCloser(open);
+    const close = (): void => {
+      if (performance.now() < cutAt) closeIdle();
+      else server.closeAllConnections();
+    };
     // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
-    const closing = setInterval(() => setImmediate(closeIdle), CHECK_INTERVAL_MS);
-    const cut = setTimeout(() => {
-      server.closeAllConnections();
-    }, timeoutMs);
-    await closeListener(server);
+    const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
+    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
     clearInterval(closing);
-    clearTimeout(cut);
   };
 }
 
@@ -52,14 +68,65 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
   };
 }
 
-async function closeListener(server: Server): Promise<void> {
-  // The next turn accepts the connections that the kernel has taken already.
-  await new Promise((resolve) => setImmediate(resolve));
-  await new Promise<void>((resolve) => {
+/**
+ * Resolves when the last connection has ended.
+ *
+ * The kernel resets the connections that wait in the queue of a listener when it is closed, so that queue must be
+ * empty. Clients that connect again after each response would keep it filled: connections that come from now on are
+ * accepted, but not read before the listener is closed.
+ */
+async function closeListener(
+  server: Server,
+  { closedByAll, maxHoldMs }: Required<DrainOptions> & { maxHoldMs: number },
+): Promise<void> {
+  const hold = holdConnections(server);
+  await hold.quiet(maxHoldMs);
+  const closed = new Promise<void>((resolve) => {
     // `close` of an HTTP server would close idle connections at once; that of `net` does not
     // (test/unit/node-internals).
     NetServer.prototype.close.call(server, () => {
       resolve();
     });
   });
+  await closedByAll();
+  hold.release();
+  await closed;
+}
+
+const ignore = (): void => undefined;
+
+/** Keeps new connections from the server until they are released. */
+function holdConnections(server: Server): {
+  /** Resolves when no more connections come. */
+  quiet: (maxMs: number) => Promise<void>;
+  release: () => void;
+} {
+  const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[];
+  const held: Socket[] = [];
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    // A client that goes away meanwhile; without a listener the process would end.
+    socket.once('error', ignore);
+    held.push(socket);
+  });
+  return {
+    async quiet(maxMs) {
+      const endsAt = performance.now() + maxMs;
+      let seen;
+      do {
+        seen = held.length;
+        await pause(QUIET_MS);
+        // A turn accepts the connections that the kernel has taken already.
+        await nextTurn();
+      } while (held.length > seen && performance.now() < endsAt);
+    },
+    release() {
+      server.removeAllListeners('connection');
+      for (const listener of listeners) server.on('connection', listener);
+      for (const socket of held) {
+        socket.off('error', ignore);
+        if (!socket.destroyed) server.emit('connection', socket);
+      }
+    },
+  };
 }

@@ -1,6 +1,7 @@
 // Shutdown of the built program under load: every request read is answered, by all workers.
 import { once } from 'node:events';
-import { afterEach, expect, test } from 'vitest';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { exchangeOn, openSocket } from '../support/raw-socket.js';
@@ -16,6 +17,9 @@ afterEach(() => {
 
 /** A pause of 0 is a busy client; one of 100 ms lets the connection lie idle most of the time. */
 const PAUSES_MS = [0, 0, 0, 0, 20, 20, 100, 100, 100, 100, 100, 100];
+
+/** Each restart takes some seconds; a longer run is for a quiet machine. */
+const RESTARTS = Number(process.env.RESTARTS ?? 2);
 
 const sum = (counts: number[]): number => counts.reduce((all, count) => all + count, 0);
 
@@ -59,4 +63,51 @@ test('a response in flight at the signal has Connection: close', async () => {
   await expect.poll(() => proxy.output(), { interval: 10 }).toContain('"stopping"');
   demo.hold.end('GET');
   expect(await answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+});
+
+type Ending = 'answered' | 'refused' | 'lost';
+
+/** One request over a connection of its own. */
+const askOnce = (url: string): Promise<Ending> =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    let received = '';
+    socket.setEncoding('latin1').on('data', (text: string) => (received += text));
+    socket.once('connect', () =>
+      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n`),
+    );
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'lost');
+    });
+    socket.once('close', () => {
+      resolve(received.endsWith('}') ? 'answered' : 'lost');
+    });
+  });
+
+/** Asks again and again until the listener is closed. */
+async function askUntilRefused(url: string, count: (ending: Ending) => void): Promise<void> {
+  let ending: Ending;
+  do {
+    ending = await askOnce(url);
+    count(ending);
+  } while (ending !== 'refused');
+}
+
+describe.each(['1', '2', '4'])('SIGTERM with %s workers and 100 clients', (SERVER_WORKERS) => {
+  test.each(Array.from({ length: RESTARTS }, (_, restart) => restart))(
+    'resets no new connection (restart %i)',
+    async () => {
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+      const counts: Record<Ending, number> = { answered: 0, refused: 0, lost: 0 };
+      const clients = Array.from({ length: 100 }, () =>
+        askUntilRefused(proxy.url, (ending) => counts[ending]++),
+      );
+      await expect.poll(() => counts.answered, { timeout: 60_000 }).toBeGreaterThan(300);
+      const exited = proxy.stop();
+      await Promise.all(clients);
+      expect(counts).toMatchObject({ refused: 100, lost: 0 });
+      expect(await exited).toEqual({ code: 0, signal: null });
+    },
+  );
 });

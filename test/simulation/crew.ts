@@ -109,6 +109,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
     call: nothing,
     reload: nothing,
     stop: nothing,
+    listenersClosed: nothing,
   };
 }
 

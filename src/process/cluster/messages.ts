@@ -27,7 +27,9 @@ export type WorkerMessage =
   | { kind: 'acquire-lock'; id: number; key: string; client: string }
   /** Release the lock, or stop waiting for it. */
   | { kind: 'release-lock'; id: number; key: string }
-  | { kind: 'call-reply'; id: number; value?: unknown; failure?: string };
+  | { kind: 'call-reply'; id: number; value?: unknown; failure?: string }
+  /** This worker accepts no more connections. */
+  | { kind: 'listener-closed' };
 
 /** From the primary to a worker. */
 export type PrimaryMessage =
@@ -49,7 +51,9 @@ export type PrimaryMessage =
   | { kind: 'loaded'; id: number; answer: PeerAnswer }
   /** An operator's call on the admin listener. */
   | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
-  | { kind: 'stop' };
+  | { kind: 'stop' }
+  /** Answers `listener-closed` when no other worker that stops accepts connections either. */
+  | { kind: 'listeners-closed' };
 
 /** An outcome, the failure of the upstream, or neither: then the worker has to load by itself. */
 export type PeerAnswer =

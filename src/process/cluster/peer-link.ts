@@ -33,6 +33,8 @@ export interface PeerHandlers {
   call: (message: Extract<PrimaryMessage, { kind: 'call' }>) => void;
   reload: (config: Config) => void;
   stop: () => void;
+  /** No worker accepts connections any more. */
+  listenersClosed: () => void;
 }
 
 export interface PeerLinkOptions {
@@ -167,6 +169,9 @@ export class PeerLink implements Peers {
         break;
       case 'stop':
         handlers.stop();
+        break;
+      case 'listeners-closed':
+        handlers.listenersClosed();
         break;
       case 'workers':
         this.#workers = message.ids;

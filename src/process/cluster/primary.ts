@@ -69,6 +69,8 @@ class WorkerPool {
   readonly #configured = new WeakMap<Worker, Config>();
   #config: Config;
   #stopping = false;
+  /** The workers that are about to close the listener. */
+  readonly #closing = new Set<number>();
 
   constructor(config: Config, { count, logger }: { count: number; logger: Logger }) {
     this.#config = config;
@@ -145,6 +147,7 @@ class WorkerPool {
     await Promise.all(
       workers.map(async (worker) => {
         const ended = new Promise((resolve) => worker.once('exit', resolve));
+        this.#closing.add(worker.id);
         worker.send(wrap({ kind: 'stop' }));
         await ended;
       }),
@@ -190,13 +193,23 @@ class WorkerPool {
         .catch(() => undefined);
       void this.#coherence.join(toRelay(worker));
     } else if (message.kind === 'call-reply') this.#calls.settle(message);
+    else if (message.kind === 'listener-closed') this.#listenerClosed(worker);
     else this.#coherence.receive(toRelay(worker), message);
+  }
+
+  /** The connections that the workers hold are answered when the listener is closed in every process. */
+  #listenerClosed({ id }: Pick<Worker, 'id'>): void {
+    this.#closing.delete(id);
+    if (this.#closing.size > 0) return;
+    for (const worker of Object.values(cluster.workers ?? {}))
+      if (worker?.isConnected()) worker.send(wrap({ kind: 'listeners-closed' }));
   }
 
   /** @returns whether the worker was serving */
   #remove(worker: Worker): boolean {
     this.#readiness.remove(worker.id);
     this.#coherence.leave(worker.id);
+    if (this.#closing.has(worker.id)) this.#listenerClosed(worker);
     return this.#listening.delete(worker.id);
   }
 

@@ -37,7 +37,9 @@ export async function runWorker({ count, instance }: { count: number; instance: 
     lostMaxAgeMs: config.redis.lostMaxAge,
   });
   const logger = createLogger({ level: config.log.level });
-  const service = await servePublic(divideLimits(config, count), { logger, metrics, peers, instance });
+  const listeners = trackListeners();
+  const deps = { logger, metrics, peers, instance };
+  const service = await servePublic(divideLimits(config, count), deps, listeners);
   const shutdown = createShutdown({
     delayMs: config.server.shutdownTimeout + STOP_SPARE_MS,
     skip: HANDLED_BY_PRIMARY,
@@ -55,13 +57,23 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   const stop = (): void => {
     shutdown.close();
   };
+  const { listenersClosed } = listeners;
   const call = (message: Extract<PrimaryMessage, { kind: 'call' }>): void => {
     void answerCall(control, message, send);
   };
   process.on('message', (received) => {
     const message = unwrap(received) as PrimaryMessage | undefined;
     if (message !== undefined)
-      peers.receive(message, { clearCache, apply, applyUnclaimedName, load, call, reload, stop });
+      peers.receive(message, {
+        clearCache,
+        apply,
+        applyUnclaimedName,
+        load,
+        call,
+        reload,
+        stop,
+        listenersClosed,
+      });
   });
   send({ kind: 'listening', url: service.url });
   const { readiness } = service.app;
@@ -69,6 +81,22 @@ export async function runWorker({ count, instance }: { count: number; instance: 
     send({ kind: 'readiness', isReady: readiness.report().ready });
     peers.renew();
   }, RENEW_EVERY_MS).unref();
+}
+
+/** The primary holds the listener, too: it is closed some time after the last worker has closed it. */
+function trackListeners(): { closedByAll: () => Promise<void>; listenersClosed: () => void } {
+  let listenersClosed = (): void => undefined;
+  const closed = new Promise<void>((resolve) => {
+    listenersClosed = resolve;
+    process.once('disconnect', resolve);
+  });
+  return {
+    listenersClosed,
+    closedByAll() {
+      send({ kind: 'listener-closed' });
+      return closed;
+    },
+  };
 }
 
 /** From the primary, not from the file: that may have changed since the primary read it. */
