@@ -1,5 +1,6 @@
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
+import type { Entry } from '../../src/cache/entry.js';
 import {
   type TtlBounds,
   isNearEnd,
@@ -9,6 +10,7 @@ import {
   makeEntry,
 } from '../../src/cache/policy.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import type { Answer } from '../../src/handle/outcome.js';
 import type { Ttl } from '../../src/handle/value.js';
 
 const ASKED_AT = Date.parse('2026-11-21T10:00:00Z');
@@ -59,9 +61,26 @@ describe('the life of a record', () => {
     expect(judge(entry, now)).toBe(expected);
   });
 
+  test('is over with a TTL of 0, which no minimum stretches', () => {
+    const stretched = { ...bounds, found: { minTtl: 60_000, maxTtl: 3_600_000 } };
+    expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
+  });
+
   test('is over when nobody can read its date', () => {
     expect(isStorable(makeEntry(found(['soon']), ASKED_AT, bounds), ASKED_AT)).toBe(false);
   });
+});
+
+test.each<[Answer, Pick<Entry, 'kind' | 'values' | 'message'>]>([
+  [found([1]), { kind: 'found', values: toBytes('[]'), message: '' }],
+  [{ kind: 'empty' }, { kind: 'empty', values: toBytes(''), message: '' }],
+  [{ kind: 'not-found' }, { kind: 'not-found', values: toBytes(''), message: '' }],
+  [
+    { kind: 'not-found', message: 'gone' },
+    { kind: 'not-found', values: toBytes(''), message: 'gone' },
+  ],
+])('the entry of %j has its values and its message, and no others', (answer, content) => {
+  expect(makeEntry(answer, ASKED_AT, bounds)).toMatchObject(content);
 });
 
 describe('an entry loaded before trustedSince', () => {

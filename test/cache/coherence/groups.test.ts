@@ -1,6 +1,6 @@
 // A gap in the numbers of a group shows that messages were missed.
 import { expect, test } from 'vitest';
-import { GroupNumbers } from '../../../src/cache/coherence/groups.js';
+import { GROUPS, GroupNumbers, groupOf, hashOf } from '../../../src/cache/coherence/groups.js';
 
 /** Numbers of a group whose state was read at 10. */
 function readAt10(): GroupNumbers {
@@ -49,4 +49,18 @@ test('the same number of another server run is not the same', () => {
   const numbers = readAt10();
   expect(numbers.adopt(1, { run: 'other', seq: 10 })).toBe(false);
   expect(numbers.advance(1, 11)).toBe(true);
+});
+
+// Known values of FNV-1a, 32 bits (draft-eastlake-fnv, appendix C).
+test.each([
+  ['', 0x811c9dc5],
+  ['a', 0xe40c292c],
+  ['foobar', 0xbf9cf968],
+])('the hash of %j is that of FNV-1a', (key, hash) => {
+  expect(hashOf(key)).toBe(hash);
+});
+
+test('keys are spread over all groups', () => {
+  const groups = new Set(Array.from({ length: 20 * GROUPS }, (_, at) => groupOf(`21.T1/${at}`)));
+  expect([groups.size, Math.min(...groups), Math.max(...groups)]).toEqual([GROUPS, 0, GROUPS - 1]);
 });

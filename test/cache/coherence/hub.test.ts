@@ -6,6 +6,13 @@ import {
   type Membership,
   type Published,
 } from '../../../src/cache/coherence/hub.js';
+import {
+  LEASE_MS,
+  LEASE_WAIT_MS,
+  MAX_DRIFT,
+  MEMBERSHIP_MS,
+  RENEW_EVERY_MS,
+} from '../../../src/cache/coherence/lease.js';
 import type { Change, Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { gate } from '../../support/lock-contract.js';
@@ -34,6 +41,8 @@ test('without Redis a change is done when the processes of this machine have app
   expect(hub.trustedSince()).toBe(0);
 });
 
+const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
+
 /** An instance whose link to Redis is driven by the test. */
 function open(writesWithout: WritesWithout = 'wait') {
   const clock = createManualClock();
@@ -44,7 +53,7 @@ function open(writesWithout: WritesWithout = 'wait') {
     leaseLeftMs: 1000,
     /** Undefined: Redis is away. */
     publish: (): Published | undefined => ({ seq: 7, acknowledged: Promise.resolve(true) }),
-    returned: (): Promise<boolean> => Promise.resolve(false),
+    returned: notBack,
   };
   const member: Membership = {
     id: 'me',
@@ -54,7 +63,7 @@ function open(writesWithout: WritesWithout = 'wait') {
       if (result) published.push(change);
       return Promise.resolve(result);
     },
-    waitForReturn: () => world.returned(),
+    waitForReturn: (afterRenewalMs) => world.returned(afterRenewalMs),
   };
   const hub = new Hub({
     now: clock.now,
@@ -136,6 +145,21 @@ test('wait: when Redis is not back in time the write is acknowledged, and report
   await hub.publish(RAISE);
   await hub.publish(CHANGED);
   expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+});
+
+test('a write waits for Redis until this membership has ended and every other lease with it', async () => {
+  const { hub, world } = open();
+  const waits: number[] = [];
+  world.publish = away;
+  world.returned = (afterRenewalMs) => {
+    waits.push(afterRenewalMs);
+    return Promise.resolve(false);
+  };
+  await hub.publish(CHANGED);
+  // Redis can run the last renewal a lease later, and its clock may step by a second.
+  const membershipMs = MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + 1000);
+  expect(waits).toHaveLength(1);
+  expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + RENEW_EVERY_MS);
 });
 
 test('refuse: when Redis is not back in time the write is not confirmed, but reported later all the same', async () => {
