@@ -1,9 +1,8 @@
-// Validation of a v2 body: accepted forms, and errors that name the property.
+// Errors of an invalid v2 body, which name the value and the property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { readInputs } from '../../src/v2/translation/schema.js';
 import { cpuMs } from '../support/cpu-time.js';
-import { readOne } from '../support/v2-values.js';
 
 const refusal = (body: unknown): string => {
   try {
@@ -30,10 +29,16 @@ describe('a body is rejected, naming the value and the property, when', () => {
     ['the type is missing', [{ parsed_data: 'x' }], '[0].type: give a text'],
     ['the type is a number', [{ ...url, type: 7 }], '[0].type: give a text'],
     ['idx is nonsense', [{ ...url, idx: 'one' }], '[0].idx: give a whole number from 1 to 2147483647'],
+    ['idx is an empty text', [{ ...url, idx: '' }], '[0].idx: give a whole number'],
+    ['idx has an exponent', [{ ...url, idx: '1e3' }], '[0].idx: give a whole number'],
+    ['idx has a space before', [{ ...url, idx: ' 7' }], '[0].idx: give a whole number'],
+    ['idx has a space after', [{ ...url, idx: '7 ' }], '[0].idx: give a whole number'],
+    ['idx is true', [{ ...url, idx: true }], '[0].idx: give a whole number'],
+    ['idx is a list', [{ ...url, idx: ['7'] }], '[0].idx: give a whole number'],
     ['idx is a fraction', [{ ...url, idx: 1.5 }], '[0].idx: give a whole number'],
-    ['idx is 0', [{ ...url, idx: 0 }], '[0].idx: give a whole number'],
+    ['idx is 0', [{ ...url, idx: 0 }], '[0].idx: give a whole number from 1 to 2147483647'],
     ['idx is -2', [{ ...url, idx: -2 }], '[0].idx: give a whole number'],
-    ['idx is over 31 bits', [{ ...url, idx: 2 ** 31 }], '[0].idx: give a whole number'],
+    ['idx is over 31 bits', [{ ...url, idx: 2 ** 31 }], '[0].idx: give a whole number from 1 to 2147483647'],
     [
       'idx repeats',
       [url, { ...url, idx: 2 }, { ...url, idx: '2' }],
@@ -61,6 +66,21 @@ describe('a body is rejected, naming the value and the property, when', () => {
     ['HS_ADMIN has nothing', [{ type: 'HS_ADMIN' }], '[0].parsed_data: give it, or data'],
     ['HS_ADMIN lacks a key', [{ ...noPerms, parsed_data: {} }], '[0].parsed_data: adminId: give a text'],
     ['HS_ADMIN lacks a permission', [noPerms], '[0].parsed_data: perms.add_handle: give true or false'],
+    [
+      'HS_ADMIN has null as permissions',
+      [{ type: 'HS_ADMIN', parsed_data: { adminId: 'a/b', adminIdIndex: 1, perms: null } }],
+      '[0].parsed_data: perms: give an object of the twelve permissions',
+    ],
+    [
+      'the two data are other control characters',
+      [{ ...url, parsed_data: '\u0001', data: 'Ag==' }],
+      '[0].parsed_data: data says',
+    ],
+    [
+      'HS_VLIST has a text in it',
+      [{ type: 'HS_VLIST', parsed_data: ['1:a/b'] }],
+      '[0].parsed_data: [0]: give an object of idx and handle',
+    ],
     ['HS_VLIST has a text', [{ type: 'HS_VLIST', parsed_data: 'x' }], '[0].parsed_data: give an array'],
     [
       'HS_VLIST lacks idx',
@@ -88,6 +108,7 @@ describe('a body is rejected, naming the value and the property, when', () => {
     ['refs is an object', [{ ...url, refs: {} }], '[0].refs: give an array'],
     ['refs is a text', [{ ...url, refs: '1:a/b' }], '[0].refs: give an array'],
     ['a ref has no index', [{ ...url, refs: ['1:a/b', 'a/b'] }], '[0].refs[1]: give {"idx": 1'],
+    ['a ref has no whole index', [{ ...url, refs: ['x1:a/b'] }], '[0].refs[0]: give {"idx": 1'],
     ['a ref has no handle', [{ ...url, refs: [{ idx: 1 }] }], '[0].refs[0]: give {"idx": 1'],
     ['refs are too many', [{ ...url, refs: Array(2049).fill(7) }], '[0].refs: give at most 2048'],
     [
@@ -97,146 +118,13 @@ describe('a body is rejected, naming the value and the property, when', () => {
     ],
     ['privs is short', [{ ...url, privs: 'rw' }], '[0].privs: give four characters such as rwr-'],
     ['privs is mixed up', [{ ...url, privs: 'wrwr' }], '[0].privs: give four characters'],
+    ['privs is long', [{ ...url, privs: 'rwr-r' }], '[0].privs: give four characters'],
+    ['privs begins too early', [{ ...url, privs: '-rwr-' }], '[0].privs: give four characters'],
+    ['privs is a number', [{ ...url, privs: 1110 }], '[0].privs: give four characters such as rwr-'],
     ['a permission is a number', [{ ...url, pub_read: 1 }], '[0].pub_read: give true or false'],
   ])('%s', (_reason, body, message) => {
     expect(refusal(body)).toContain(`Invalid list of values (ePIC v2): ${message}`);
   });
-});
-
-describe('idx', () => {
-  it.each([
-    [1, 1],
-    ['7', 7],
-    [2 ** 31 - 1, 2 ** 31 - 1],
-    [-1, undefined],
-    ['-1', undefined],
-    [null, undefined],
-    [undefined, undefined],
-  ])('%j is %s', (idx, read) => {
-    expect(readOne({ idx }).idx).toBe(read);
-  });
-});
-
-describe('the content', () => {
-  /** A line of 60 characters, and four more. */
-  const wrapped = `${'QUJD'.repeat(15)}\nQUI=`;
-
-  it.each([
-    [{ parsed_data: '' }, ''],
-    [{ parsed_data: 5 }, '5'],
-    [{ parsed_data: true }, 'true'],
-    [{ parsed_data: '2013-11-26T11:58:14Z' }, '2013-11-26T11:58:14Z'],
-    [{ data: '' }, ''],
-    [{ data: 'AAE=', parsed_data: null }, '\0\u0001'],
-    [{ data: 'YQ==', parsed_data: 'a' }, 'a'],
-    [{ data: null, parsed_data: 'a' }, 'a'],
-  ])('%j is %j', (members, text) => {
-    expect(readOne(members).data.toString()).toBe(text);
-  });
-
-  it.each([
-    ['w6Q=', 'ä'],
-    ['YWJj', 'abc'],
-    ['+/+/', Buffer.from('+/+/', 'base64').toString()],
-    [wrapped, `${'ABC'.repeat(15)}AB`],
-    [wrapped.replace('\n', '\r\n'), `${'ABC'.repeat(15)}AB`],
-    ['QUJD'.repeat(15), 'ABC'.repeat(15)],
-  ])('data in canonical base64 is bytes: %j', (data, text) => {
-    expect(readOne({ data }).data.toString()).toBe(text);
-  });
-
-  it.each([
-    ['a URL', 'https://example.org/landing?a=1'],
-    ['letters alone', 'wwwexample'],
-    ['a digit too many', 'YWFhY'],
-    ['no padding', 'w6Q'],
-    ['padding that is short', 'YQ='],
-    ['padding that is long', 'YWJj===='],
-    ['padding alone', '===='],
-    ['unused bits that are set', 'w6R='],
-    ['unused bits that are set twice', 'YR=='],
-    ['the alphabet of URLs', 'a-_b'],
-    ['a space', 'YWJj YWJj'],
-    ['a line that is short', 'YWJj\nYWJj'],
-    ['a line feed at the end', 'YWJj\n'],
-    ['letters beyond ASCII', 'Bücher'],
-  ])('data that is not canonical base64 is text: %s', (_what, data) => {
-    expect(readOne({ data }).data.toString()).toBe(data);
-    expect(readOne({ data, parsed_data: data }).data.toString()).toBe(data);
-  });
-
-  it('of an administrator in the older encoding agrees with its parsed form, and keeps the encoding', () => {
-    const all = Object.fromEntries(
-      'add_handle delete_handle add_naming_auth delete_naming_auth modify_value remove_value add_value read_value modify_admin remove_admin add_admin list_handles'
-        .split(' ')
-        .map((name) => [name, true]),
-    );
-    const data = Buffer.from('0fff0000000361' + '2f62' + '000000010000', 'hex').toString('base64');
-    const parsed_data = { adminId: 'a/b', adminIdIndex: 1, perms: all };
-    expect(readOne({ type: 'HS_ADMIN', data, parsed_data }).data.toString('base64')).toBe(data);
-  });
-});
-
-describe('the ttl', () => {
-  it.each([
-    [{}, 86400],
-    [{ ttl: null }, 86400],
-    [{ ttl_type: 0, ttl: 300 }, 300],
-    [{ ttl_type: '0', ttl: '300' }, 300],
-    [{ ttl: 300 }, 300],
-    [{ ttl: -300 }, 300],
-    [{ ttl: '-300' }, 300],
-    [{ ttl_type: 0, ttl: -300 }, 300],
-    [{ ttl_type: 0, ttl: '-2147483647' }, 2147483647],
-    [{ ttl_type: null, ttl: -300 }, 300],
-    [{ ttl: 0 }, 0],
-    [{ ttl_type: 1, ttl: 0 }, '1970-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: 1893456000 }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: '1', ttl: '1893456000' }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: '2030-01-01T01:00:00.9+01:00' }, '2030-01-01T00:00:00Z'],
-    [{ ttl_type: 1, ttl: '2030-01-01' }, '2030-01-01T00:00:00Z'],
-    [{ ttl: '2030-01-01T00:00:00Z' }, '2030-01-01T00:00:00Z'],
-  ])('%j is %j', (members, ttl) => {
-    expect(readOne(members).ttl).toBe(ttl);
-  });
-});
-
-describe('references', () => {
-  const one = [{ handle: 'a/b:c', index: 1 }];
-  it.each([
-    [undefined, []],
-    [null, []],
-    ['', []],
-    [[], []],
-    [[{ idx: 1, handle: 'a/b:c' }], one],
-    [[{ idx: '1', handle: 'a/b:c' }], one],
-    [['1:a/b:c'], one],
-    [
-      ['1:a/b:c', { idx: 2, handle: 'd' }],
-      [...one, { handle: 'd', index: 2 }],
-    ],
-  ])('%j are %j', (refs, read) => {
-    expect(readOne({ refs }).references).toEqual(read);
-  });
-});
-
-describe('permissions', () => {
-  it.each([
-    [{}, '1110'],
-    [{ privs: 'rw--' }, '1100'],
-    [{ privs: '----' }, '0000'],
-    [{ pub_read: false }, '1100'],
-    [{ admin_read: false, admin_write: false, pub_read: false, pub_write: true }, '0001'],
-    [{ privs: 'rwr-', pub_read: false }, '1100'],
-  ])('%j are %s', (members, permissions) => {
-    expect(readOne(members).permissions).toBe(permissions);
-  });
-});
-
-it('ignores timestamps and unknown properties', () => {
-  for (const timestamp of ['2013-11-26T11:58:14Z', 'yesterday', 1385467094, null, {}]) {
-    expect(readOne({ timestamp, unknown: [1] })).toEqual(readOne({}));
-  }
 });
 
 it('reads a hundred thousand references without blocking the event loop', async () => {

@@ -15,6 +15,8 @@ describe('data', () => {
     [{ parsed_data: 'a\u0001' }, { format: 'base64', value: 'YQE=' }],
     [{ data: '/w==' }, { format: 'base64', value: '/w==' }],
     [{ data: 'YQ==' }, { format: 'string', value: 'a' }],
+    // The bytes of an empty HS_VLIST.
+    [{ data: 'AAAAAA==' }, { format: 'base64', value: 'AAAAAA==' }],
     [
       { type: 'HS_VLIST', parsed_data: [{ idx: '300', handle: '21.T1/USER01' }] },
       { format: 'vlist', value: [{ handle: '21.T1/USER01', index: 300 }] },

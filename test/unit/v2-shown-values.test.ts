@@ -13,13 +13,14 @@ it('sorts by index', () => {
 });
 
 it('never shows a secret key, in any case of its type', () => {
-  const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS'];
+  const types = ['HS_SECKEY', 'hs_seckey', 'HS_SECKEY.OLD', 'HS_SECKEYS', 'MY_HS_SECKEY'];
   const values = types.map((type, at) => textValue(at + 1, type));
-  expect(toV2(values).map(({ type }) => type)).toEqual(['HS_SECKEYS']);
+  expect(toV2(values).map(({ type }) => type)).toEqual(['HS_SECKEYS', 'MY_HS_SECKEY']);
 });
 
 describe('text', () => {
   it.each([
+    ['a b', 'a b'],
     ['a\tb\r\nc', 'a\tb\r\nc'],
     ['\ufeffä漢😀\u2028\u0085', '\ufeffä漢😀\u2028\u0085'],
     ['', ''],
@@ -30,6 +31,10 @@ describe('text', () => {
     const shown = one({ data: { format: 'string', value } });
     expect(shown.parsed_data).toBe(parsed);
     expect(Buffer.from(shown.data, 'base64').toString()).toBe(value);
+  });
+
+  it('in hex is shown as its bytes', () => {
+    expect(one({ data: { format: 'hex', value: 'c3a4' } })).toMatchObject({ parsed_data: 'ä', data: 'w6Q=' });
   });
 
   it('that is not UTF-8 has no parsed_data', () => {
@@ -116,4 +121,10 @@ it.each([
 it('shows an absolute ttl and references', () => {
   const shown = one({ ttl: '2030-01-02T03:04:05Z', references: [{ handle: 'a/b', index: 1 }] });
   expect(shown).toMatchObject({ ttl_type: 1, ttl: '2030-01-02T03:04:05Z', refs: ['1:a/b'] });
+});
+
+it('leaves out what is no reference', () => {
+  const broken = [null, 7, 'x', {}, { handle: 'a/b' }, { index: 1 }, { handle: 7, index: 1 }];
+  const references = [...broken, { handle: 'a/b', index: 1 }] as HandleValue['references'];
+  expect(one({ ...(references && { references }) }).refs).toEqual(['1:a/b']);
 });

@@ -13,7 +13,7 @@ const LETTERS = 'rwrw';
 export const permissionFields = {
   privs: z
     .string({ error: 'give four characters such as rwr-' })
-    .regex(/^[r-][w-][r-][w-]$/, { error: 'give four characters such as rwr-' })
+    .regex(/^[r-][w-][r-][w-]$/)
     .nullish(),
   admin_read: booleanField.nullish(),
   admin_write: booleanField.nullish(),

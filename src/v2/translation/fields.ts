@@ -10,7 +10,7 @@ export function integerField(min = INT32_MIN, max = INT32_MAX) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
     typeof given === 'string' && /^[+-]?\d+$/.test(given) ? Number(given) : given;
-  return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error }));
+  return z.preprocess(fromText, z.int({ error }).min(min).max(max));
 }
 
 /** UTF-8 cannot store half a surrogate pair. */
