@@ -23,7 +23,7 @@ export class Missing extends Error {
   }
 }
 
-export function demandInstalled(program: string): void {
+export function assertInstalled(program: string): void {
   if (!isInstalled(program)) throw new Missing(program);
 }
 

@@ -60,31 +60,31 @@ export class Judge {
   answered(read: Read, answer: Asked): void {
     this.figures.answers++;
     if (this.#isKept(read)) this.figures.ofKept++;
-    const tell = (what: string): void => {
+    const report = (what: string): void => {
       const seconds = ((read.askedAt - this.#from) / 1000).toFixed(1);
       const seen = `${answer.status}, ${String(answer.headers['cache-status'])}`;
       this.figures.wrong.push(
         `${seconds} s, ${read.life.name}, ${read.handle}: ${what} (${seen}) ${answer.text.slice(0, 200)}`,
       );
     };
-    if (answer.text.includes(SECRET)) tell('a private value');
-    if (answer.status >= 500) this.#failed(read, tell);
-    else if (answer.status === 200 || answer.status === 404) this.#shown(read, answer, tell);
-    else tell('no answer to a read');
+    if (answer.text.includes(SECRET)) report('a private value');
+    if (answer.status >= 500) this.#failed(read, report);
+    else if (answer.status === 200 || answer.status === 404) this.#shown(read, answer, report);
+    else report('no answer to a read');
   }
 
-  #shown(read: Read, answer: Asked, tell: (what: string) => void): void {
+  #shown(read: Read, answer: Asked, report: (what: string) => void): void {
     const { handle, life, askedAt, sizeBefore } = read;
     const isMarkedStale = /detail=(error|late|resting)/.test(String(answer.headers['cache-status']));
     this.figures[isMarkedStale ? 'stale' : 'fresh']++;
     const isFound = answer.status === 200;
     const number = isFound ? numberOf(handle, answer.text) : undefined;
     if (isFound && number === undefined) {
-      tell('not the record of this handle');
+      report('not the record of this handle');
       return;
     }
     const fault = this.#ledger.fault({ handle, number, askedAt, by: life.name, isMarkedStale });
-    if (fault !== undefined) tell(fault);
+    if (fault !== undefined) report(fault);
     // Only a hit shows that it is kept: a load may have met a fence or a Redis that was just found. What was
     // not found is kept too, but not for long enough to be counted on.
     const isHit = String(answer.headers['cache-status']).includes('; hit;');
@@ -92,11 +92,11 @@ export class Judge {
       this.#kept.set(`${life.name} ${handle}`, sizeBefore);
   }
 
-  #failed(read: Read, tell: (what: string) => void): void {
+  #failed(read: Read, report: (what: string) => void): void {
     this.figures.failures++;
     if (!this.#isKept(read)) return;
     this.figures.failedOfKept++;
-    tell('a failure while there was an entry');
+    report('a failure while there was an entry');
   }
 
   /** No answer came. */

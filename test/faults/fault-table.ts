@@ -1,11 +1,11 @@
 // What can go wrong at the Handle server, and what everybody gets then. src/upstream/README.md shows the same rows.
 import type { ServerResponse } from 'node:http';
 import type { Certificate } from '../support/certificate.js';
-import type { MoodyServer } from './moody-server.js';
+import type { FaultyServer } from './faulty-server.js';
 
 export interface FaultRow {
   fault: string;
-  breakIt: (server: MoodyServer, certificates: Certificates) => unknown;
+  breakIt: (server: FaultyServer, certificates: Certificates) => unknown;
   /** A reader of a record whose time is over gets it all the same, because of this. */
   stale: 'error' | 'late';
   /** Status for a reader of a record that is not kept. */
@@ -37,7 +37,7 @@ const MEGABYTE = Buffer.alloc(1024 ** 2, ' ');
 
 const reply =
   (status: number, headers: Record<string, string>, body: string) =>
-  (server: MoodyServer): void => {
+  (server: FaultyServer): void => {
     server.misbehave((response) => response.writeHead(status, headers).end(body));
   };
 

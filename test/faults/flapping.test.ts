@@ -3,14 +3,14 @@ import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { numberIn } from '../support/demo-writes.js';
 import { startProxy } from '../support/proxy.js';
-import { startMoodyServer } from './moody-server.js';
+import { startFaultyServer } from './faulty-server.js';
 
 const HOUR = 3_600_000;
 const RETRY_AFTER = 5000;
 const PATH = '/api/handles/21.T11998/kept';
 
 test('a server that fails every other time gets one request in upstream.retryAfter, and no reader gets an error', async () => {
-  const server = await startMoodyServer();
+  const server = await startFaultyServer();
   const proxy = await startProxy({ UPSTREAM_URL: server.url });
   await proxy.ask(PATH);
   server.takeRequests();
@@ -44,7 +44,7 @@ test('a server that fails every other time gets one request in upstream.retryAft
 });
 
 test('what is not kept is answered every time the server answers, however often it fails between', async () => {
-  const server = await startMoodyServer();
+  const server = await startFaultyServer();
   const proxy = await startProxy({ UPSTREAM_URL: server.url });
   let turn = 0;
   server.misbehave((response, answer) => {
@@ -57,7 +57,7 @@ test('what is not kept is answered every time the server answers, however often 
 });
 
 test('a record under a wrong content type is a record', async () => {
-  const server = await startMoodyServer();
+  const server = await startFaultyServer();
   const proxy = await startProxy({ UPSTREAM_URL: server.url });
   server.misbehave((response, answer) => {
     response.writeHead = new Proxy(response.writeHead.bind(response), {

@@ -5,7 +5,7 @@ import { createCertificate } from '../support/certificate.js';
 import { numberIn, putNumbered } from '../support/demo-writes.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Certificates, FAULTS, type FaultRow } from './fault-table.js';
-import { type MoodyServer, startMoodyServer } from './moody-server.js';
+import { type FaultyServer, startFaultyServer } from './faulty-server.js';
 
 const HOUR = 3_600_000;
 const RETRY_AFTER = 5000;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 
 interface Started {
-  server: MoodyServer;
+  server: FaultyServer;
   proxy: Proxy;
   /** Requests, or connections where the fault lets none come about, since the last call. */
   takeAsked: () => number;
@@ -41,7 +41,7 @@ interface Started {
 
 /** A proxy that keeps one fresh and one stale record of a server that then breaks. */
 async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Promise<Started> {
-  const server = await startMoodyServer(tls === undefined ? undefined : certificates.good);
+  const server = await startFaultyServer(tls === undefined ? undefined : certificates.good);
   const { good, expired, otherName } = certificates;
   const trust = tls === 'pin' ? { UPSTREAM_FINGERPRINT: good.fingerprint } : {};
   const ca = tls === 'authority' ? { ca: [good, expired, otherName].map(({ cert }) => cert).join('\n') } : {};

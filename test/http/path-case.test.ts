@@ -5,7 +5,7 @@ import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
 import { USER01 } from '../support/v2.js';
-import { scriptUpstream, says } from '../support/v2-upstream.js';
+import { scriptUpstream, reply } from '../support/v2-upstream.js';
 
 useNock();
 
@@ -83,7 +83,7 @@ describe('ePIC v2', () => {
   test.each(['/API/v2/handles', '/api/V2/handles', '/api/v2/HANDLES', '/Api/V2/Handles'])(
     'under %s is the same',
     async (base) => {
-      scriptUpstream(says.record([]), says.missing);
+      scriptUpstream(reply.record([]), reply.missing);
       const proxy = await startProxy();
       const headers = { Authorization: USER01 };
       const removed = await proxy.ask(`${base}/${HANDLE}`, { method: 'DELETE', headers });

@@ -17,7 +17,7 @@ const raise = (fence = FENCE, lifeMs = FENCE_MS): Change => ({ kind: 'raise', ke
 const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
 
 /** Other keys of the group of KEY. */
-function neighbours(count: number): string[] {
+function keysOfOneGroup(count: number): string[] {
   const keys: string[] = [];
   for (let at = 0; keys.length < count; at++)
     if (groupOf(`21.T1/${at}`) === groupOf(KEY)) keys.push(`21.T1/${at}`);
@@ -47,7 +47,7 @@ describeScripts('the scripts of cache coherence', (world) => {
 
   test('a load is stored when only another key of its group was changed', async () => {
     const ticket = await world.scripts.ticket(KEY);
-    await world.scripts.publish(forget(neighbours(1)[0]));
+    await world.scripts.publish(forget(keysOfOneGroup(1)[0]));
     expect(await world.scripts.store.set(KEY, entryOf('x'), ticket)).toBe(true);
   });
 
@@ -86,7 +86,7 @@ describeScripts('the scripts of cache coherence', (world) => {
 
   test('the changes of a group are trimmed, and a load from before those is refused', async () => {
     const ticket = await world.scripts.ticket(KEY);
-    const keys = neighbours(300);
+    const keys = keysOfOneGroup(300);
     for (const key of keys) await world.scripts.publish(forget(key));
     expect(await world.client.hlen(STATE)).toBeLessThan(200);
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
@@ -94,7 +94,7 @@ describeScripts('the scripts of cache coherence', (world) => {
   });
 
   test('trimming keeps the fences that stand, and drops those that have expired', async () => {
-    const [dead = '', ...keys] = neighbours(300);
+    const [dead = '', ...keys] = keysOfOneGroup(300);
     await world.scripts.publish(raise());
     await world.scripts.publish({ kind: 'raise', key: dead, fence: FENCE, lifeMs: 1 });
     await expect.poll(() => world.scripts.put(dead, entryOf('x'))).toBe(true);
@@ -106,11 +106,11 @@ describeScripts('the scripts of cache coherence', (world) => {
 
   test('numbers follow one another in a group, and grow over FLUSHALL', async () => {
     const first = await world.scripts.publish(forget());
-    expect(await world.scripts.publish(forget(neighbours(1)[0]))).toBe(first + 1);
+    expect(await world.scripts.publish(forget(keysOfOneGroup(1)[0]))).toBe(first + 1);
     expect((await readNumbers(world.scripts.commands)).get(groupOf(KEY))?.seq).toBe(first + 1);
     const ticket = await world.scripts.ticket(KEY);
     await world.client.flushall();
-    expect(await world.scripts.publish(forget(neighbours(1)[0]))).toBeGreaterThan(first + 2);
+    expect(await world.scripts.publish(forget(keysOfOneGroup(1)[0]))).toBeGreaterThan(first + 2);
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
   });
 

@@ -223,24 +223,24 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
 
     test.each([false, true])('bans all keys that begin so (soft: %s)', async (isSoft) => {
       const prefix = `${freshKey()}%{`;
-      const [one, other, neighbour] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
+      const [one, other, unrelated] = [`${prefix}1`, `${prefix}2`, freshKey()] as const;
       await put(one, entryOf('one'));
-      await put(neighbour, entryOf('stays'));
+      await put(unrelated, entryOf('stays'));
       const { ticket } = await opened.store.get(other);
       await opened.store.ban({ prefix, isSoft });
       if (isSoft) expect((await read(one))?.staleAt).toBeLessThanOrEqual(NOW);
       else expect(await read(one)).toBeUndefined();
-      expect(await read(neighbour)).toEqual(entryOf('stays'));
+      expect(await read(unrelated)).toEqual(entryOf('stays'));
       expect(await opened.store.set(other, entryOf('from before'), ticket)).toBe(false);
       expect(await put(one, entryOf('new'))).toBe(true);
       expect(await read(one)).toEqual(entryOf('new'));
     });
 
     test('deletes one key and keeps the next one', async () => {
-      const [key, neighbour] = [freshKey(), freshKey()];
-      await put(neighbour, entryOf('stays'));
+      const [key, unrelated] = [freshKey(), freshKey()];
+      await put(unrelated, entryOf('stays'));
       await opened.store.forget(key);
-      expect(await read(neighbour)).toEqual(entryOf('stays'));
+      expect(await read(unrelated)).toEqual(entryOf('stays'));
     });
   });
 }

@@ -39,7 +39,7 @@ export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } 
   fakeTimeLimits(script);
   const sent: SentUpstream[] = [];
   const rest = [...script];
-  const reply = function (
+  const respond = function (
     this: nock.ReplyFnContext,
     target: string,
     body: nock.Body,
@@ -65,7 +65,7 @@ export function scriptUpstream(...script: Scripted[]): { sent: SentUpstream[] } 
     } else callback(Object.assign(new Error(next.error), { code: next.error }), [500, '']);
   };
   const scope = nock(UPSTREAM_URL).persist();
-  for (const method of ['get', 'put', 'delete'] as const) scope[method](/.*/).optionally().reply(reply);
+  for (const method of ['get', 'put', 'delete'] as const) scope[method](/.*/).optionally().reply(respond);
   return { sent };
 }
 
@@ -75,7 +75,7 @@ const textOf = (value: unknown): string | undefined =>
 export const NAME = '21.T11998/abc';
 
 /** Answers of a Handle server, as recorded. */
-export const says = {
+export const reply = {
   record: (values: unknown[], handle = NAME): Scripted => ({
     status: 200,
     body: { responseCode: 1, handle, values },

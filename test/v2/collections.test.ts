@@ -4,7 +4,7 @@ import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, type V2Question, askV2, read } from '../support/v2.js';
-import { type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { type Scripted, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { RECORD } from '../support/v2-record.js';
 
 useNock();
@@ -37,13 +37,13 @@ describe('the list of prefixes', () => {
   const env = { V2_PREFIXES: '21.T11998/, 21.T12345' };
 
   test.each(['', '/'])('is v2.prefixes, with and without a trailing slash: %j', async (path) => {
-    const { answer, sent } = await asked(path, [says.missing], { env });
+    const { answer, sent } = await asked(path, [reply.missing], { env });
     expect([answer.status, read(answer)]).toEqual([200, ['21.T11998/', '21.T12345/']]);
     expect(sent).toEqual([sends('GET', '/21.T11998/USER01?publicOnly=true', USER01)]);
   });
 
   test('rejects a wrong password', async () => {
-    const { answer } = await asked('/', [says.wrongLogin], { env });
+    const { answer } = await asked('/', [reply.wrongLogin], { env });
     expect(answer.status).toBe(401);
   });
 
@@ -81,7 +81,7 @@ describe('the list of handles', () => {
     const headers = { ...JSON_ASKED, Depth: '1' };
     const script = [
       listed('A', 'GONE'),
-      says.record(RECORD, `${PREFIX}/A`),
+      reply.record(RECORD, `${PREFIX}/A`),
       { status: 404, body: { responseCode: 100 } },
     ];
     const { answer, sent } = await asked(`/${PREFIX}`, script, {
@@ -103,7 +103,7 @@ describe('the list of handles', () => {
 
   test.each([
     ['forbidden', { status: 403, body: { responseCode: 400 } }, 403],
-    ['a wrong login', says.wrongLogin, 401],
+    ['a wrong login', reply.wrongLogin, 401],
     ['no listing', { status: 501, body: { responseCode: 5 } }, 501],
     ['a prefix that lives elsewhere', { status: 400, body: { responseCode: 301 } }, 404],
     ['no list', { status: 200, body: { responseCode: 1 } }, 502],

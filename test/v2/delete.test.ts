@@ -5,7 +5,7 @@ import { recordEtag } from '../../src/v2/conditions.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
-import { NAME, type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { NAME, type Scripted, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { RECORD } from '../support/v2-record.js';
 
 useNock();
@@ -26,7 +26,7 @@ async function removed(
 
 describe('while deletion is off', () => {
   test('an existing handle is 403 with the reason, and is not deleted', async () => {
-    const { answer, sent } = await removed([says.record(RECORD)], {});
+    const { answer, sent } = await removed([reply.record(RECORD)], {});
     expect([answer.status, sent]).toEqual([403, [LOOK]]);
     expect(read(answer)).toMatchObject({
       code: 'V2_NO_DELETE',
@@ -35,17 +35,17 @@ describe('while deletion is off', () => {
   });
 
   test('a missing handle is 404', async () => {
-    const { answer, sent } = await removed([says.missing], {});
+    const { answer, sent } = await removed([reply.missing], {});
     expect([answer.status, sent]).toEqual([404, [LOOK]]);
   });
 
   test('a failed precondition is 412 before 403', async () => {
-    const { answer } = await removed([says.missing], {}, { 'If-Match': '*' });
+    const { answer } = await removed([reply.missing], {}, { 'If-Match': '*' });
     expect(answer.status).toBe(412);
   });
 
   test('handles of deletion.allowedFor are deleted', async () => {
-    const script = [says.record(RECORD), says.done];
+    const script = [reply.record(RECORD), reply.done];
     const { answer, sent } = await removed(script, { DELETION_ALLOWED_FOR: '21.T11998/a*' });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
@@ -55,14 +55,14 @@ describe('while deletion is on', () => {
   const on = { DELETION_HANDLES: 'true' };
 
   test('a read checks the login before the lock and the deletion', async () => {
-    const { answer, sent } = await removed([says.record(RECORD), says.done], on);
+    const { answer, sent } = await removed([reply.record(RECORD), reply.done], on);
     expect([answer.status, answer.text, sent]).toEqual([204, '', [LOOK, REMOVE]]);
   });
 
   test('a wrong login and a missing handle end at the read', async () => {
     for (const [said, status] of [
-      [says.wrongLogin, 401],
-      [says.missing, 404],
+      [reply.wrongLogin, 401],
+      [reply.missing, 404],
     ] as const) {
       const { answer, sent } = await removed([said], on);
       expect([answer.status, sent]).toEqual([status, [LOOK]]);
@@ -71,14 +71,14 @@ describe('while deletion is on', () => {
   });
 
   test('the current ETag deletes', async () => {
-    const { answer, sent } = await removed([says.record(RECORD), says.done], on, {
+    const { answer, sent } = await removed([reply.record(RECORD), reply.done], on, {
       'If-Match': recordEtag(RECORD),
     });
     expect([answer.status, sent]).toEqual([204, [LOOK, REMOVE]]);
   });
 
   test('another ETag is 412', async () => {
-    const { answer, sent } = await removed([says.record(RECORD)], on, { 'If-Match': '"old"' });
+    const { answer, sent } = await removed([reply.record(RECORD)], on, { 'If-Match': '"old"' });
     expect([answer.status, sent]).toEqual([412, [LOOK]]);
   });
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { askV2 } from '../support/v2.js';
-import { NAME, says, scriptUpstream } from '../support/v2-upstream.js';
+import { NAME, reply, scriptUpstream } from '../support/v2-upstream.js';
 import { RECORD, URL_INPUT } from '../support/v2-record.js';
 
 useNock();
@@ -44,7 +44,7 @@ test('a preflight with other headers is rejected', async () => {
 });
 
 test('a script can read ETag and Location of its write', async () => {
-  scriptUpstream(says.missing, says.created, says.record(RECORD));
+  scriptUpstream(reply.missing, reply.created, reply.record(RECORD));
   const { url } = await startProxy();
   const answer = await askV2(url)(`/${NAME}`, { method: 'PUT', body: [URL_INPUT], headers: { Origin } });
   const exposed = answer.headers['access-control-expose-headers'] ?? '';

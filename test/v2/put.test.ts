@@ -5,7 +5,7 @@ import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, type V2Question, askV2, read } from '../support/v2.js';
-import { NAME, type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { NAME, type Scripted, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import {
   ADMIN_VALUE,
   RECORD,
@@ -32,7 +32,7 @@ async function answered(script: Scripted[], question: V2Question = {}, path = `/
 
 describe('PUT of a handle that does not exist', () => {
   test('reads, creates with overwrite=false, and reads the stored record', async () => {
-    const { answer, sent, url } = await answered([says.missing, says.created, says.record(RECORD)]);
+    const { answer, sent, url } = await answered([reply.missing, reply.created, reply.record(RECORD)]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
     expect(answer.headers).toMatchObject({
@@ -46,7 +46,7 @@ describe('PUT of a handle that does not exist', () => {
   test.each(['https://example.org/one', 'wwwexample'])(
     'accepts the text %s in data, as MyCoRe sends it',
     async (data) => {
-      const { sent } = await answered([says.missing, says.created, says.missing], {
+      const { sent } = await answered([reply.missing, reply.created, reply.missing], {
         body: [{ type: 'URL', data }],
       });
       expect((sent[1]?.body as { values: { data: unknown }[] }).values[0]?.data).toEqual({
@@ -59,11 +59,11 @@ describe('PUT of a handle that does not exist', () => {
   test('reads again when the handle was created meanwhile', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
     const { answer, sent } = await answered([
-      says.missing,
-      says.exists,
-      says.record([other, ADMIN_VALUE]),
-      says.done,
-      says.record(RECORD),
+      reply.missing,
+      reply.exists,
+      reply.record([other, ADMIN_VALUE]),
+      reply.done,
+      reply.record(RECORD),
     ]);
     expect(sent).toEqual([GET, put('?overwrite=false'), GET, put('?overwrite=true'), GET]);
     expect(answer.status).toBe(204);
@@ -71,8 +71,8 @@ describe('PUT of a handle that does not exist', () => {
 
   test('is 201 when it cannot be read back', async () => {
     const { answer } = await answered([
-      says.missing,
-      says.created,
+      reply.missing,
+      reply.created,
       { status: 500, body: { responseCode: 2 } },
     ]);
     expect(answer.status).toBe(201);
@@ -85,20 +85,20 @@ describe('PUT with If-None-Match: *', () => {
   const createOnly = { headers: { 'If-None-Match': '*' } };
 
   test('sends one write with overwrite=false and no read before it', async () => {
-    const { answer, sent } = await answered([says.created, says.record(RECORD)], createOnly);
+    const { answer, sent } = await answered([reply.created, reply.record(RECORD)], createOnly);
     expect(sent).toEqual([put('?overwrite=false'), GET]);
     expect(answer.status).toBe(201);
   });
 
   test('gets the ETag of its own values when the record was replaced since', async () => {
     const other = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/other' } };
-    const { answer } = await answered([says.created, says.record([other, ADMIN_VALUE])], createOnly);
+    const { answer } = await answered([reply.created, reply.record([other, ADMIN_VALUE])], createOnly);
     expect([answer.status, answer.headers.etag]).toEqual([201, recordEtag(RECORD)]);
     expect(answer.headers).not.toHaveProperty('last-modified');
   });
 
   test('is 412 when the handle exists', async () => {
-    const { answer, sent } = await answered([says.exists], createOnly);
+    const { answer, sent } = await answered([reply.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);
     expect(answer.status).toBe(412);
     expect(read(answer)).toMatchObject({ code: 'CONDITION_FAILED', handle: NAME });
@@ -109,9 +109,9 @@ describe('PUT of a handle that exists', () => {
   test('replaces the record as a whole', async () => {
     const old = { ...URL_VALUE, type: 'DESC' };
     const { answer, sent } = await answered([
-      says.record([old, ADMIN_VALUE]),
-      says.done,
-      says.record(RECORD),
+      reply.record([old, ADMIN_VALUE]),
+      reply.done,
+      reply.record(RECORD),
     ]);
     expect(sent).toEqual([GET, put('?overwrite=true'), GET]);
     expect([answer.status, answer.text]).toEqual([204, '']);
@@ -124,12 +124,12 @@ describe('PUT of a handle that exists', () => {
 
   test('keeps a secret key', async () => {
     const record = [...RECORD, SECRET_VALUE];
-    const { sent } = await answered([says.record(record), says.done, says.record(record)]);
+    const { sent } = await answered([reply.record(record), reply.done, reply.record(record)]);
     expect(sent[1]).toEqual(put('?overwrite=true', [...SENT, withoutStamp(SECRET_VALUE)]));
   });
 
   test('is 201 when the handle was deleted in between', async () => {
-    const { answer } = await answered([says.record(RECORD), says.created, says.record(RECORD)]);
+    const { answer } = await answered([reply.record(RECORD), reply.created, reply.record(RECORD)]);
     expect(answer.status).toBe(201);
   });
 
@@ -138,12 +138,12 @@ describe('PUT of a handle that exists', () => {
     const old = { ...URL_VALUE, data: { format: 'string', value: 'https://example.org/old' } };
     const { answer, sent } = await answered(
       [
-        says.forbidden,
-        says.record([old, ADMIN_VALUE, gone]),
-        says.created,
-        says.done,
-        says.done,
-        says.record(RECORD),
+        reply.forbidden,
+        reply.record([old, ADMIN_VALUE, gone]),
+        reply.created,
+        reply.done,
+        reply.done,
+        reply.record(RECORD),
       ],
       { body: [URL_INPUT, { idx: 5, type: 'DESC', parsed_data: 'new' }] },
     );
@@ -163,12 +163,12 @@ describe('PUT of a handle that exists', () => {
 
   test('by index starts again when the handle was deleted meanwhile', async () => {
     const { answer, sent } = await answered([
-      says.forbidden,
-      says.record(RECORD),
-      says.missing,
-      says.missing,
-      says.created,
-      says.record(RECORD),
+      reply.forbidden,
+      reply.record(RECORD),
+      reply.missing,
+      reply.missing,
+      reply.created,
+      reply.record(RECORD),
     ]);
     expect(sent.slice(2)).toEqual([
       put('?index=various&overwrite=true', SENT),
@@ -184,7 +184,7 @@ describe('PUT of a handle that exists', () => {
       status: 409,
       body: { responseCode: 201, message: 'Index conflict for 5', handle: NAME },
     };
-    const { answer, sent } = await answered([says.forbidden, says.record(RECORD), conflict], {
+    const { answer, sent } = await answered([reply.forbidden, reply.record(RECORD), conflict], {
       body: [URL_INPUT, { idx: 5, type: 'DESC', parsed_data: 'new' }],
     });
     expect(sent).toHaveLength(3);
@@ -198,7 +198,7 @@ describe('PUT with preconditions', () => {
     async (given) => {
       const tag = recordEtag(RECORD);
       const headers = JSON.parse(JSON.stringify(given).replace('TAG', tag.replaceAll('"', '\\"'))) as object;
-      const { answer, sent } = await answered([says.record(RECORD)], { headers: { ...headers } });
+      const { answer, sent } = await answered([reply.record(RECORD)], { headers: { ...headers } });
       expect([answer.status, sent]).toEqual([412, [GET]]);
       expect(read(answer)).toMatchObject({ detail: expect.stringContaining(tag) as string });
     },
@@ -209,14 +209,14 @@ describe('PUT with preconditions', () => {
     ['If-Match', '*'],
     ['If-None-Match', '"x"'],
   ])('that hold writes: %s %s', async (name, value) => {
-    const script = [says.record(RECORD), says.done, says.record(RECORD)];
+    const script = [reply.record(RECORD), reply.done, reply.record(RECORD)];
     const { answer, sent } = await answered(script, { headers: { [name]: value } });
     expect([answer.status, sent]).toEqual([204, [GET, put('?overwrite=true'), GET]]);
     expect(answer.headers.etag).toBe(recordEtag(RECORD));
   });
 
   test('If-Match of a handle that does not exist is 412', async () => {
-    const { answer, sent } = await answered([says.missing], { headers: { 'If-Match': '*' } });
+    const { answer, sent } = await answered([reply.missing], { headers: { 'If-Match': '*' } });
     expect([answer.status, sent]).toEqual([412, [GET]]);
   });
 });
@@ -233,7 +233,7 @@ describe('the suffix in a path', () => {
     ['/21.T11998/%C3%BC%20', '21.T11998/ü '],
   ])('%s is the handle %s', async (path, handle) => {
     const { answer, url } = await answered(
-      [{ status: 201, body: { responseCode: 1 } }, says.missing],
+      [{ status: 201, body: { responseCode: 1 } }, reply.missing],
       {
         headers: { 'If-None-Match': '*' },
       },

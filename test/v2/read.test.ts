@@ -4,7 +4,7 @@ import { recordEtag } from '../../src/v2/conditions.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';
-import { NAME, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { NAME, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { RECORD, SECRET_VALUE } from '../support/v2-record.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
@@ -17,7 +17,7 @@ const start = async (env: Record<string, string> = {}) => {
 
 describe('with a login', () => {
   test('the response has the whole record, sorted, without its secret key', async () => {
-    const { sent } = scriptUpstream(says.record([...RECORD, SECRET_VALUE]));
+    const { sent } = scriptUpstream(reply.record([...RECORD, SECRET_VALUE]));
     const { v2 } = await start();
     const answer = await v2(`/${NAME}`);
     expect(sent).toEqual([sends('GET', `/${NAME}`, USER01)]);
@@ -46,7 +46,7 @@ describe('with a login', () => {
   });
 
   test('a caller who cannot read every value gets the public values', async () => {
-    const { sent } = scriptUpstream(says.forbidden, says.record(RECORD));
+    const { sent } = scriptUpstream(reply.forbidden, reply.record(RECORD));
     const { v2 } = await start();
     expect((await v2(`/${NAME}`)).status).toBe(200);
     expect(sent.map(({ target }) => target)).toEqual([
@@ -56,7 +56,7 @@ describe('with a login', () => {
   });
 
   test('the cache is neither read nor filled', async () => {
-    const { sent } = scriptUpstream(says.record(RECORD), says.record(RECORD), says.missing);
+    const { sent } = scriptUpstream(reply.record(RECORD), reply.record(RECORD), reply.missing);
     const { v2, proxy } = await start();
     await v2(`/${NAME}`);
     await v2(`/${NAME}`);
@@ -65,7 +65,7 @@ describe('with a login', () => {
   });
 
   test('a known ETag is 304', async () => {
-    scriptUpstream(says.record(RECORD), says.record(RECORD));
+    scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const headers = { 'If-None-Match': `"x", W/${recordEtag(RECORD)}` };
     const answer = await v2(`/${NAME}`, { headers });
@@ -74,7 +74,7 @@ describe('with a login', () => {
   });
 
   test('HEAD has no body', async () => {
-    scriptUpstream(says.record(RECORD), says.record(RECORD));
+    scriptUpstream(reply.record(RECORD), reply.record(RECORD));
     const { v2 } = await start();
     const [get, head] = [await v2(`/${NAME}`), await v2(`/${NAME}`, { method: 'HEAD' })];
     expect([head.status, head.text]).toEqual([200, '']);

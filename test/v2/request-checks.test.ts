@@ -5,7 +5,7 @@ import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { type V2Question, askV2, read } from '../support/v2.js';
-import { NAME, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { NAME, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { URL_INPUT } from '../support/v2-record.js';
 
 useNock();
@@ -51,7 +51,7 @@ describe('the login', () => {
     ['300%3A21.T11998%2FUSER01:pass:word%41', '300%3A21.T11998%2FUSER01:pass:word%41'],
     ['alice:p:ä', '300%3A21.T11998%2FUSER01:p:ä'],
   ])('%s is sent upstream as %s', async (given, upstream) => {
-    const { sent } = scriptUpstream(says.missing);
+    const { sent } = scriptUpstream(reply.missing);
     const { url } = await startProxy({ V2_IDENTITIES: 'bob=1:21.T1/B,alice=300:21.T11998/USER01' });
     await askV2(url)(`/${NAME}`, { as: basic(given) });
     expect(sent).toEqual([sends('GET', `/${NAME}`, basic(upstream))]);
@@ -146,7 +146,7 @@ describe('the body of a PUT or POST', () => {
   test.each(['application/json', 'APPLICATION/JSON; charset=UTF-8', 'application/x-json'])(
     'with %s is accepted',
     async (type) => {
-      scriptUpstream(says.missing, says.created, says.missing);
+      scriptUpstream(reply.missing, reply.created, reply.missing);
       const { url } = await startProxy();
       const answer = await askV2(url)(`/${NAME}`, { ...put, headers: { 'Content-Type': type } });
       expect(answer.status).toBe(201);
@@ -172,7 +172,7 @@ describe('the body of a PUT or POST', () => {
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
   ])('in %s is decompressed up to http.maxBodySize', async (encoding, pack) => {
-    scriptUpstream(says.missing, says.created, says.missing);
+    scriptUpstream(reply.missing, reply.created, reply.missing);
     const proxy = await startProxy({ HTTP_MAX_BODY_SIZE: '2KiB' });
     const Authorization = basic('300%3A21.T11998/USER01:password');
     const headers = { 'Content-Type': 'application/json', 'Content-Encoding': encoding, Authorization };

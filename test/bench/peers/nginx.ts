@@ -1,12 +1,12 @@
 // nginx as a URL cache before the upstream: one worker, one load per key, stale, credentials never cached.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { demandInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { assertInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 
 /** @throws Missing when there is no nginx */
 export async function startNginx(upstreamUrl: string): Promise<Peer> {
-  demandInstalled('nginx');
+  assertInstalled('nginx');
   const folder = scratchFolder();
   const port = await freePort();
   const file = join(folder, 'nginx.conf');

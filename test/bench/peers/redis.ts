@@ -1,10 +1,10 @@
 // Starts a Redis for instances to share.
-import { demandInstalled, freePort, start, untilListens } from '../children.js';
+import { assertInstalled, freePort, start, untilListens } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 
 /** @throws Missing when there is no redis-server */
 export async function startRedis(): Promise<Peer> {
-  demandInstalled('redis-server');
+  assertInstalled('redis-server');
   const port = await freePort();
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = start(['redis-server', ...settings], { place: 'upstream' });

@@ -1,7 +1,7 @@
 // Varnish as a URL cache before the upstream, on one core: credentials and auth=true pass.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { demandInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { assertInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 
 /** Its defaults are for many cores: two pools of a hundred threads would get in each other's way on one. */
@@ -9,7 +9,7 @@ const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];
 
 /** @throws Missing when there is no varnishd */
 export async function startVarnish(upstreamUrl: string): Promise<Peer> {
-  demandInstalled('varnishd');
+  assertInstalled('varnishd');
   const folder = scratchFolder();
   const port = await freePort();
   const file = join(folder, 'handles.vcl');

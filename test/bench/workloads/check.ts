@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Peer } from '../peers/peer.js';
 
 /** @throws Error when an answer is not the one the upstream gives */
-export async function demandRightAnswers(
+export async function assertRightAnswers(
   peer: Peer,
   targets: readonly string[],
   sourceUrl: string,

@@ -5,7 +5,7 @@ import { startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { nameOf, targetOf } from '../records.js';
 import { everyHandle, mixedTargets } from '../targets.js';
-import { demandRightAnswers } from './check.js';
+import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import { eachRound, warm } from './throughput.js';
 import type { Workload } from './workload.js';
@@ -27,7 +27,7 @@ export const mixed: Workload = async (bench) => {
     `${target}?auth=true`,
     targetOf('NONE'),
   ];
-  for (const peer of peers) await demandRightAnswers(peer, questions, upstream.url);
+  for (const peer of peers) await assertRightAnswers(peer, questions, upstream.url);
   await upstream.tell(`limit=${capacityPerSecond}`);
   const targetsOf = eachRound((seed) => mixedTargets({ handles, length, seed }));
   const rows = await takeTurns(bench, { peers, targetsOf, upstream, hasNotFound: true });

@@ -8,7 +8,7 @@ import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { nameOf, redirectTargetOf, targetOf } from '../records.js';
 import { everyHandle, redirectTargets, zipfTargets } from '../targets.js';
-import { demandRightAnswers } from './check.js';
+import { assertRightAnswers } from './check.js';
 import { type Load, takeTurns } from './rounds.js';
 import type { Bench, Workload } from './workload.js';
 
@@ -21,7 +21,7 @@ export const hot: Workload = async (bench) => {
   const log = { LOG_LEVEL: 'info' };
   peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env: log })));
   const target = targetOf(nameOf(1));
-  for (const peer of peers) await demandRightAnswers(peer, [target], upstream.url);
+  for (const peer of peers) await assertRightAnswers(peer, [target], upstream.url);
   const targets = writeTargets([target]);
   const rows = await takeTurns(bench, { peers, targetsOf: () => targets, upstream });
   return { about: 'one handle, 64 connections kept alive', rows };
@@ -83,7 +83,7 @@ export async function warm({ say }: Bench, { peers, upstream, targets }: Warming
   const some = [targets[0] ?? '', targets.at(-1) ?? ''];
   const once = writeTargets([...targets, ...targets.slice(-CONNECTIONS)]);
   for (const peer of peers) {
-    await demandRightAnswers(peer, some, upstream.url);
+    await assertRightAnswers(peer, some, upstream.url);
     for (let times = 0; times < 2; times++) {
       const { badStatus, broken } = await driveOnce({
         url: peer.url,

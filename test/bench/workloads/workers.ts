@@ -5,7 +5,7 @@ import type { Peer } from '../peers/peer.js';
 import { startUpstream } from '../peers/upstream.js';
 import { cpuSecondsOfEach } from '../proc.js';
 import { nameOf, targetOf } from '../records.js';
-import { demandRightAnswers } from './check.js';
+import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import type { Workload } from './workload.js';
 
@@ -25,7 +25,7 @@ export const workers: Workload = async (bench) => {
     );
   const peers = [await begin(ONE_WORKER, 1), await begin(TWO_WORKERS, 2)];
   const target = targetOf(nameOf(1));
-  for (const peer of peers) await demandRightAnswers(peer, [target], upstream.url);
+  for (const peer of peers) await assertRightAnswers(peer, [target], upstream.url);
   const targets = writeTargets([target]);
   const rows = await takeTurns(bench, {
     peers,

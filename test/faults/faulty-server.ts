@@ -12,7 +12,7 @@ import type { Certificate } from '../support/certificate.js';
 /** Answers instead of the server; `answer` gives what a healthy one would say. */
 export type Misbehave = (response: http.ServerResponse, answer: () => void) => void;
 
-export interface MoodyServer {
+export interface FaultyServer {
   url: string;
   port: number;
   /** Requests that came in since the last call. */
@@ -37,7 +37,7 @@ const HOME = '127.0.0.1';
 const NOWHERE = '127.0.0.2';
 
 /** Over https it is known by its address, else by a name that can be lost. */
-export async function startMoodyServer(certificate?: Certificate): Promise<MoodyServer> {
+export async function startFaultyServer(certificate?: Certificate): Promise<FaultyServer> {
   const state = { count: 1, requests: 0, lookups: 0, address: HOME, how: undefined as Misbehave | undefined };
   const sockets = new Set<Socket>();
   const listener: http.RequestListener = (request, response) => {

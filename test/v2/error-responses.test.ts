@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, type V2Question, askV2, read } from '../support/v2.js';
-import { NAME, type Scripted, says, scriptUpstream, sends } from '../support/v2-upstream.js';
+import { NAME, type Scripted, reply, scriptUpstream, sends } from '../support/v2-upstream.js';
 import { RECORD, URL_INPUT } from '../support/v2-record.js';
 
 useNock();
@@ -25,14 +25,14 @@ const page = '<!DOCTYPE html><title>Bad Message</title>';
 
 describe('for a read', () => {
   test.each<[string, Scripted[], number, string]>([
-    ['not found', [says.missing], 404, 'V2_NOT_FOUND'],
-    ['a record without values', [says.empty], 404, 'V2_NOT_FOUND'],
+    ['not found', [reply.missing], 404, 'V2_NOT_FOUND'],
+    ['a record without values', [reply.empty], 404, 'V2_NOT_FOUND'],
     ['a prefix that lives elsewhere', [code(400, 301, "That prefix doesn't live here")], 404, 'V2_NOT_FOUND'],
-    ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
+    ['a wrong login', [reply.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
     ['a login that was ignored', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
     ['a failed login', [code(403, 403)], 401, 'V2_LOGIN_NEEDED'],
     ['sessions required', [code(403, 404, 'Sessions are required')], 502, 'UPSTREAM_FAILED'],
-    ['forbidden, and forbidden again', [says.forbidden, says.forbidden], 403, 'V2_FORBIDDEN'],
+    ['forbidden, and forbidden again', [reply.forbidden, reply.forbidden], 403, 'V2_FORBIDDEN'],
     ['a malformed request', [code(400, 4, 'java.lang.Exception: x')], 400, 'V2_REJECTED'],
     ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
     ['an authentication error', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
@@ -41,8 +41,8 @@ describe('for a read', () => {
     ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
     ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
     ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['the record of another handle', [says.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['an invalid value', [says.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['the record of another handle', [reply.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['an invalid value', [reply.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
     ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ])('%s is reported', async (_what, script, status, errorCode) => {
     const { answer, sent, problem } = await run({}, script);
@@ -53,8 +53,8 @@ describe('for a read', () => {
   });
 
   test.each<[string, Scripted, number]>([
-    ['a missing handle', says.missing, 100],
-    ['a record without values', says.empty, 100],
+    ['a missing handle', reply.missing, 100],
+    ['a record without values', reply.empty, 100],
     ['a prefix that lives elsewhere', code(400, 301), 301],
   ])('%s is 404 with the response code of the Handle server', async (_what, said, responseCode) => {
     for (const question of [{}, { as: null }]) {
@@ -68,7 +68,7 @@ describe('for a read', () => {
   });
 
   test('is tried once more after a reset connection', async () => {
-    const { answer, sent } = await run({}, [{ status: 0, error: 'ECONNRESET' }, says.record(RECORD)]);
+    const { answer, sent } = await run({}, [{ status: 0, error: 'ECONNRESET' }, reply.record(RECORD)]);
     expect([answer.status, sent.length]).toEqual([200, 2]);
   });
 });
@@ -77,12 +77,12 @@ const PUT = { method: 'PUT', body: [URL_INPUT] };
 
 describe('for the write of a PUT', () => {
   test.each<[string, Scripted, number, string]>([
-    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
     ['an invalid value', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
     ['an invalid handle', code(400, 102), 400, 'V2_REJECTED'],
-    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['read-only', code(503, 7, 'Server temporarily disabled'), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
@@ -91,14 +91,14 @@ describe('for the write of a PUT', () => {
     ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
     ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
   ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
-    const { answer, sent, problem } = await run(PUT, [says.record(RECORD), refusal]);
+    const { answer, sent, problem } = await run(PUT, [reply.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
   });
 
   test('busy has the Retry-After of the server', async () => {
     const busy = { ...code(503, 3), headers: { 'Retry-After': '17' } };
-    const { answer } = await run(PUT, [says.record(RECORD), busy]);
+    const { answer } = await run(PUT, [reply.record(RECORD), busy]);
     expect(answer.headers['retry-after']).toBe('17');
   });
 });
@@ -106,7 +106,7 @@ describe('for the write of a PUT', () => {
 describe('for the read before a write', () => {
   const READ = sends('GET', `/${NAME}?auth=true`, USER01);
   const refusals: [string, Scripted[], number, string][] = [
-    ['a wrong login', [says.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
+    ['a wrong login', [reply.wrongLogin], 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
     ['an error', [code(500, 2)], 502, 'UPSTREAM_FAILED'],
     ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
@@ -114,7 +114,7 @@ describe('for the read before a write', () => {
     ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ];
 
-  test.each([...refusals, ['a missing handle', [says.missing], 412, 'CONDITION_FAILED'] as const])(
+  test.each([...refusals, ['a missing handle', [reply.missing], 412, 'CONDITION_FAILED'] as const])(
     '%s is reported, and nothing is written',
     async (_what, script, status, errorCode) => {
       for (const question of [PUT, { method: 'DELETE' }]) {
@@ -129,11 +129,11 @@ describe('for the read before a write', () => {
 
 describe('for the write of a POST', () => {
   test.each<[string, Scripted, number, string]>([
-    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
     ['an invalid value', code(400, 202), 400, 'V2_REJECTED'],
-    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
     ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
@@ -150,7 +150,7 @@ describe('for the write of a POST', () => {
     ['read-only', code(503, 7), 503, 'UPSTREAM_BUSY'],
     ['an error', code(500, 2), 502, 'UPSTREAM_FAILED'],
   ])('%s is reported after one read of the minted handle', async (_what, failure, status, errorCode) => {
-    const { sent } = scriptUpstream(failure, says.missing);
+    const { sent } = scriptUpstream(failure, reply.missing);
     const { url } = await startProxy();
     const answer = await askV2(url)('/21.T11998', { method: 'POST', body: [URL_INPUT] });
     expect([answer.status, (read(answer) as { code: string }).code]).toEqual([status, errorCode]);
@@ -160,10 +160,10 @@ describe('for the write of a POST', () => {
 
 describe('for a DELETE', () => {
   test.each<[string, Scripted, number, string]>([
-    ['not found', says.missing, 404, 'V2_NOT_FOUND'],
-    ['forbidden', says.forbidden, 403, 'V2_FORBIDDEN'],
+    ['not found', reply.missing, 404, 'V2_NOT_FOUND'],
+    ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
-    ['a wrong login', says.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
+    ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['not supported', code(501, 5), 501, 'V2_NOT_SUPPORTED'],
     ['busy', code(503, 3), 503, 'UPSTREAM_BUSY'],
@@ -171,7 +171,7 @@ describe('for a DELETE', () => {
     ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
     ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
   ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
-    const { answer, sent, problem } = await run({ method: 'DELETE' }, [says.record(RECORD), refusal]);
+    const { answer, sent, problem } = await run({ method: 'DELETE' }, [reply.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
     expect(sent).toEqual([sends('GET', `/${NAME}?auth=true`, USER01), sends('DELETE', `/${NAME}`, USER01)]);
   });
