@@ -38,6 +38,13 @@ test('a write that ended without a response settles the fence once, as unknown',
   expect(settled).toEqual(['unknown']);
 });
 
+test('a write that was never sent settles the fence once, as unchanged', async () => {
+  const { fence, settled } = createFence();
+  const failure = new ServiceError('UPSTREAM_REFUSED');
+  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toBe(failure);
+  expect(settled).toEqual(['unchanged']);
+});
+
 test('a change that is not confirmed is not settled again as unknown', async () => {
   const failure = new ServiceError('NOT_CONFIRMED');
   const { fence, settled } = createFence(failure);

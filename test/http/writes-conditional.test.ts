@@ -1,0 +1,83 @@
+// A conditional write whose record the Handle server does not show, and one of a record without values.
+import { expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { type Answer, HANDLE, PATH, mockUpstream, recordOf } from '../support/upstream.js';
+import { type Sent, mockWrites } from '../support/writes.js';
+import type { Asked } from '../support/ask.js';
+
+useNock();
+
+const EMPTY: Answer = { status: 200, body: { responseCode: 200, handle: HANDLE } };
+
+async function putIf(
+  read: Answer,
+  condition: Record<string, string>,
+  path = PATH,
+): Promise<{ answer: Asked; sent: Sent[]; proxy: Proxy }> {
+  mockUpstream(read);
+  const sent = mockWrites();
+  const proxy = await startProxy();
+  const headers = { Authorization: 'Basic eDp5', 'Content-Type': 'application/json', ...condition };
+  return { answer: await proxy.ask(path, { method: 'PUT', headers, body: '[]' }), sent, proxy };
+}
+
+test.each<[string, Answer, number, object]>([
+  [
+    'a foreign prefix',
+    { status: 404, body: { responseCode: 301, handle: HANDLE } },
+    404,
+    { responseCode: 301, handle: HANDLE },
+  ],
+  [
+    'a message',
+    { status: 400, body: { responseCode: 2, message: 'no' } },
+    400,
+    { responseCode: 2, message: 'no' },
+  ],
+  ['a wrong login', { status: 401, body: {} }, 401, { responseCode: 403 }],
+  [
+    '200 with another code',
+    { status: 200, body: { responseCode: 2, handle: HANDLE } },
+    502,
+    { responseCode: 2, handle: HANDLE },
+  ],
+])('%s instead of the record is relayed, and nothing is written', async (_what, read, status, members) => {
+  const { answer, sent } = await putIf(read, { 'If-Match': '*' });
+  expect(answer.status).toBe(status);
+  expect(JSON.parse(answer.text)).toMatchObject(members);
+  expect('handle' in (JSON.parse(answer.text) as object)).toBe('handle' in members);
+  expect(sent).toEqual([]);
+});
+
+test('the challenge and the pause of a server that does not show the record are relayed', async () => {
+  const headers = { 'WWW-Authenticate': 'Basic realm="handle"', 'Retry-After': '7' };
+  const { answer } = await putIf({ status: 401, body: { responseCode: 402 }, headers }, { 'If-Match': '*' });
+  expect(answer.headers).toMatchObject({ 'www-authenticate': 'Basic realm="handle"', 'retry-after': '7' });
+});
+
+test('a server that names no challenge and no pause is relayed without them', async () => {
+  const { answer } = await putIf({ status: 403, body: { responseCode: 401 } }, { 'If-Match': '*' });
+  expect(answer.status).toBe(403);
+  expect([answer.headers['www-authenticate'], answer.headers['retry-after']]).toEqual([undefined, undefined]);
+});
+
+test('a record without values exists, and its tag is that of a GET', async () => {
+  const { answer, sent, proxy } = await putIf(EMPTY, { 'If-Match': '*' });
+  expect(answer.status).toBe(200);
+  const tag = (await proxy.ask(PATH)).headers.etag ?? '';
+  const headers = { Authorization: 'Basic eDp5', 'If-Match': tag };
+  expect((await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
+  expect(sent).toHaveLength(2);
+});
+
+test('a value of a record without values does not exist', async () => {
+  const { answer, sent } = await putIf(EMPTY, { 'If-Match': '*' }, `${PATH}?index=1`);
+  expect(answer.status).toBe(412);
+  expect(sent).toEqual([]);
+});
+
+test('a failed condition says that the record has changed', async () => {
+  const changed = await putIf(recordOf(), { 'If-Match': '"other"' });
+  expect(changed.answer.text).toContain('the record has changed');
+});
