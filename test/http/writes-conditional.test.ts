@@ -1,5 +1,5 @@
 // A conditional write whose record the Handle server does not show, and one of a record without values.
-import { expect, test } from 'vitest';
+import { assert, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { type Answer, HANDLE, PATH, mockUpstream, recordOf } from '../support/upstream.js';
@@ -65,9 +65,12 @@ test('a server that names no challenge and no pause is relayed without them', as
 test('a record without values exists, and its tag is that of a GET', async () => {
   const { answer, sent, proxy } = await putIf(EMPTY, { 'If-Match': '*' });
   expect(answer.status).toBe(200);
-  const tag = (await proxy.ask(PATH)).headers.etag ?? '';
+  const tag = (await proxy.ask(PATH)).headers.etag;
+  assert(tag);
   const headers = { Authorization: 'Basic eDp5', 'If-Match': tag };
   expect((await proxy.ask(PATH, { method: 'PUT', headers, body: '[]' })).status).toBe(200);
+  const other = { ...headers, 'If-Match': '"other"' };
+  expect((await proxy.ask(PATH, { method: 'PUT', headers: other, body: '[]' })).status).toBe(412);
   expect(sent).toHaveLength(2);
 });
 
