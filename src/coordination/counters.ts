@@ -27,7 +27,11 @@ const WINDOW_MS = 60_000;
 const MAX_NAMES = 100_000;
 
 export function createCounter({ now, shared }: CounterDeps): Count {
-  const windows = new LRUCache<string, { count: number; endsAt: number }>({ max: MAX_NAMES });
+  const windows = new LRUCache<string, { count: number; endsAt: number }>({
+    // `max` would allocate for all names at once.
+    maxSize: MAX_NAMES,
+    sizeCalculation: () => 1,
+  });
 
   function countHere(name: string): WindowCount {
     const at = now();

@@ -32,7 +32,11 @@ const MAX_REQUESTS = 10_000;
 
 /** The names in this process; all workers of a machine have the same. */
 export class LocalUnclaimedNames {
-  readonly #names = new LRUCache<string, { names: string[]; until: number }>({ max: MAX_REQUESTS });
+  readonly #names = new LRUCache<string, { names: string[]; until: number }>({
+    // `max` would allocate for all requests at once.
+    maxSize: MAX_REQUESTS,
+    sizeCalculation: () => 1,
+  });
 
   constructor(private readonly now: () => number) {}
 

@@ -5,7 +5,7 @@ import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { answerCall } from '../../src/process/cluster/process-control.js';
-import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
+import type { ControlMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { createManualClock, isSettled } from '../support/manual-clock.js';
 
@@ -54,7 +54,7 @@ test.each<[string, () => Promise<Outcome>]>([
 test("a report that cannot be serialised fails the operator's call", async () => {
   const { sent, send } = createChannel();
   const report = (): Promise<unknown> => Promise.resolve({ pid: 1n });
-  const call: Extract<PrimaryMessage, { kind: 'call' }> = {
+  const call: Extract<ControlMessage, { kind: 'call' }> = {
     kind: 'call',
     id: 3,
     name: 'report',

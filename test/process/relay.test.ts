@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../src/cache/coherence/message.js';
-import type { PrimaryMessage } from '../../src/process/cluster/messages.js';
+import type { PeerMessage } from '../../src/process/cluster/messages.js';
 import { Relay } from '../../src/process/cluster/relay.js';
 import { isSettled, settled } from '../support/manual-clock.js';
 
@@ -11,14 +11,14 @@ const RELAYED = 1;
 function startWorkers(
   count: number,
   late: ReadonlySet<number> = new Set(),
-): { relay: Relay; sent: (worker: number) => PrimaryMessage[] } {
+): { relay: Relay; sent: (worker: number) => PeerMessage[] } {
   const relay = new Relay((id) => late.has(id));
-  const boxes = new Map<number, PrimaryMessage[]>();
+  const boxes = new Map<number, PeerMessage[]>();
   for (let id = 1; id <= count; id++) {
     boxes.set(id, []);
     relay.join({ id, send: (message) => boxes.get(id)?.push(message) });
   }
-  const sent = (worker: number): PrimaryMessage[] => boxes.get(worker)?.splice(0) ?? [];
+  const sent = (worker: number): PeerMessage[] => boxes.get(worker)?.splice(0) ?? [];
   for (const id of boxes.keys()) sent(id);
   return { relay, sent };
 }

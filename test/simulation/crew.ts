@@ -2,7 +2,7 @@
 // each other messages over channels that keep their order.
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { CoherenceHub } from '../../src/process/cluster/coherence-hub.js';
-import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
+import type { PeerMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Line, type Network } from './network.js';
 import { Pipe } from './pipe.js';
@@ -45,12 +45,12 @@ export class Crew {
     const { primary, upstream, redisFor } = this.#deps;
     const id = ++this.#last;
     process.start();
-    const down = this.#channel<PrimaryMessage>(process, (message) => {
+    const down = this.#channel<PeerMessage>(process, (message) => {
       link.receive(message, handlers);
     });
     const relayed = {
       id,
-      send: (message: PrimaryMessage) => {
+      send: (message: PeerMessage) => {
         down.send(structuredClone(message));
       },
     };
@@ -106,10 +106,6 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
     apply: cache.apply,
     applyUnclaimedName: nothing,
     load: (key, handle) => sharedUpstream.load(key, handle),
-    call: nothing,
-    reload: nothing,
-    stop: nothing,
-    listenersClosed: nothing,
   };
 }
 

@@ -2,7 +2,7 @@
 import { type Cache, createCache } from '../../src/cache/cache.js';
 import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { Hub } from '../../src/cache/coherence/hub.js';
-import type { PrimaryMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
+import type { PeerMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { Relay } from '../../src/process/cluster/relay.js';
 import { WorkerLeases } from '../../src/process/cluster/coherence-hub.js';
@@ -35,7 +35,7 @@ export function createMachine(): Machine {
   const hub = new Hub({ now: clock.now, deliver: (message, from) => relay.deliver(message, from) });
   const workers: MachineWorker[] = [];
 
-  function receive(id: number, message: WorkerMessage, send: (message: PrimaryMessage) => void): void {
+  function receive(id: number, message: WorkerMessage, send: (message: PeerMessage) => void): void {
     if (message.kind === 'renew-lease') {
       if (!relay.has(id)) return;
       leases.renew(id);
@@ -49,11 +49,11 @@ export function createMachine(): Machine {
 
   function start(): MachineWorker {
     const id = workers.length + 1;
-    let held: PrimaryMessage[] | undefined;
-    const obey = (message: PrimaryMessage): void => {
+    let held: PeerMessage[] | undefined;
+    const obey = (message: PeerMessage): void => {
       link.receive(message, handlers);
     };
-    const toWorker = (message: PrimaryMessage): void => {
+    const toWorker = (message: PeerMessage): void => {
       const copy = structuredClone(message);
       if (held) held.push(copy);
       else obey(copy);

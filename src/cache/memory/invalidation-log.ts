@@ -12,7 +12,9 @@ export class InvalidationLog {
 
   constructor(maxKeys = 100_000) {
     this.#moments = new LRUCache<string, number>({
-      max: maxKeys,
+      // `max` would allocate for all keys at once.
+      maxSize: maxKeys,
+      sizeCalculation: () => 1,
       dispose: (moment, _key, reason) => {
         if (reason === 'evict') this.#floor = Math.max(this.#floor, moment);
       },

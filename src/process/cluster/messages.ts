@@ -32,9 +32,29 @@ export type WorkerMessage =
   | { kind: 'listener-closed' };
 
 /** From the primary to a worker. */
-export type PrimaryMessage =
+export type PrimaryMessage = ControlMessage | PeerMessage;
+
+/** What the worker as a process has to do. */
+export type ControlMessage =
   /** The undivided configuration: at the start, and after a reload. */
   | { kind: 'config'; config: Config }
+  /** An operator's call on the admin listener. */
+  | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
+  | { kind: 'stop' }
+  /** Answers `listener-closed` when no worker that stops accepts connections any more. */
+  | { kind: 'listeners-closed' };
+
+const CONTROL: ReadonlySet<string> = new Set<ControlMessage['kind']>([
+  'config',
+  'call',
+  'stop',
+  'listeners-closed',
+]);
+
+export const isControl = (message: PrimaryMessage): message is ControlMessage => CONTROL.has(message.kind);
+
+/** For the worker's link to the others. */
+export type PeerMessage =
   /** The ids of all workers in order, the receiver included. */
   | { kind: 'workers'; ids: number[] }
   /** Every message from before `requestedAt` has been sent. `instanceLeaseMs`: the rest of the instance's lease. */
@@ -48,12 +68,7 @@ export type PrimaryMessage =
   /** The queue is full. */
   | { kind: 'lock-refused'; id: number }
   | { kind: 'load'; id: number; from: number; key: string; handle: string }
-  | { kind: 'loaded'; id: number; answer: PeerAnswer }
-  /** An operator's call on the admin listener. */
-  | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
-  | { kind: 'stop' }
-  /** Answers `listener-closed` when no other worker that stops accepts connections either. */
-  | { kind: 'listeners-closed' };
+  | { kind: 'loaded'; id: number; answer: PeerAnswer };
 
 /** An outcome, the failure of the upstream, or neither: then the worker has to load by itself. */
 export type PeerAnswer =

@@ -5,13 +5,12 @@ import type { Change, Message } from '../../cache/coherence/message.js';
 import type { AcquireLocal } from '../../coordination/key-lock.js';
 import { hashOf } from '../../cache/coherence/groups.js';
 import { ServiceError } from '../../errors.js';
-import type { Config } from '../../config/schema.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Peers } from '../../compose/parts.js';
 import {
-  type PrimaryMessage,
   type PeerAnswer,
   type PeerFailure,
+  type PeerMessage,
   type WorkerMessage,
   packFailure,
   unpackFailure,
@@ -29,12 +28,6 @@ export interface PeerHandlers {
   applyUnclaimedName: (line: string) => void;
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
-  /** Performs an operator's call. */
-  call: (message: Extract<PrimaryMessage, { kind: 'call' }>) => void;
-  reload: (config: Config) => void;
-  stop: () => void;
-  /** No worker accepts connections any more. */
-  listenersClosed: () => void;
 }
 
 export interface PeerLinkOptions {
@@ -140,7 +133,7 @@ export class PeerLink implements Peers {
     this.#hasStoppedLoading = true;
   };
 
-  receive(message: PrimaryMessage, handlers: PeerHandlers): void {
+  receive(message: PeerMessage, handlers: PeerHandlers): void {
     const { send } = this.#options;
     switch (message.kind) {
       case 'apply':
@@ -160,18 +153,6 @@ export class PeerLink implements Peers {
         void loadFor(message, handlers.load).then((answer) => {
           this.#sendLoaded(message, this.#hasStoppedLoading ? {} : answer);
         });
-        break;
-      case 'call':
-        handlers.call(message);
-        break;
-      case 'config':
-        handlers.reload(message.config);
-        break;
-      case 'stop':
-        handlers.stop();
-        break;
-      case 'listeners-closed':
-        handlers.listenersClosed();
         break;
       case 'workers':
         this.#workers = message.ids;
@@ -195,7 +176,7 @@ export class PeerLink implements Peers {
   }
 
   #settle(
-    message: Extract<PrimaryMessage, { kind: 'delivered' | 'lock-granted' | 'lock-refused' | 'loaded' }>,
+    message: Extract<PeerMessage, { kind: 'delivered' | 'lock-granted' | 'lock-refused' | 'loaded' }>,
   ): void {
     switch (message.kind) {
       case 'delivered':

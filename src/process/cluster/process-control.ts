@@ -1,6 +1,6 @@
 // Operators' calls to the workers, from the primary by message.
 import type { ProcessControl } from '../../admin/operations.js';
-import type { PrimaryMessage, WorkerMessage } from './messages.js';
+import type { ControlMessage, WorkerMessage } from './messages.js';
 import { PendingRequests } from './pending-requests.js';
 
 const CALL_TIMEOUT_MS = 1000;
@@ -13,7 +13,7 @@ type CallReply = Extract<WorkerMessage, { kind: 'call-reply' }>;
 export class WorkerCalls {
   readonly #pending = new PendingRequests<CallReply>();
 
-  controlOf(send: (message: PrimaryMessage) => void): ProcessControl {
+  controlOf(send: (message: ControlMessage) => void): ProcessControl {
     const call = async <T>(
       name: keyof ProcessControl,
       argument: unknown,
@@ -43,7 +43,7 @@ export class WorkerCalls {
 /** The worker's side. A value that cannot be serialised is a failure of the call. */
 export async function answerCall(
   control: ProcessControl,
-  { id, name, argument }: Extract<PrimaryMessage, { kind: 'call' }>,
+  { id, name, argument }: Extract<ControlMessage, { kind: 'call' }>,
   send: (reply: CallReply) => void,
 ): Promise<void> {
   try {

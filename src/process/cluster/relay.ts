@@ -1,11 +1,11 @@
 // Messages between workers by way of the primary: deliveries with acknowledgements, loads by the owner of a key, locks.
 import { LockQueue, type QueueEntry } from '../../coordination/lock-queue.js';
 import type { Message } from '../../cache/coherence/message.js';
-import type { PrimaryMessage, PeerAnswer, WorkerMessage } from './messages.js';
+import type { PeerMessage, PeerAnswer, WorkerMessage } from './messages.js';
 
 export interface RelayWorker {
   id: number;
-  send: (message: PrimaryMessage) => void;
+  send: (message: PeerMessage) => void;
 }
 
 /** A message that some workers have not acknowledged. */
@@ -78,7 +78,7 @@ export class Relay {
     return this.#send((id) => ({ kind: 'apply', id, message }), except);
   }
 
-  #send(make: (id: number) => PrimaryMessage, except?: number): Promise<void> {
+  #send(make: (id: number) => PeerMessage, except?: number): Promise<void> {
     const id = ++this.#lastId;
     const receivers = [...this.#workers.values()].filter((worker) => worker.id !== except);
     const waitingFor = new Set(
@@ -128,7 +128,7 @@ export class Relay {
 
   #lock(worker: number, message: Extract<WorkerMessage, { kind: 'acquire-lock' | 'release-lock' }>): void {
     const { key, id } = message;
-    const send = (down: PrimaryMessage): void => this.#workers.get(worker)?.send(down);
+    const send = (down: PeerMessage): void => this.#workers.get(worker)?.send(down);
     if (message.kind === 'release-lock') {
       this.#locks.leave(key, (entry) => entry.worker === worker && entry.id === id);
       return;

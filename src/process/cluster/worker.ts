@@ -6,7 +6,14 @@ import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
 import { logUncaught, servePublic } from '../serve.js';
 import { answerCall } from './process-control.js';
-import { type PrimaryMessage, type WorkerMessage, unwrap, wrap } from './messages.js';
+import {
+  type ControlMessage,
+  type PrimaryMessage,
+  type WorkerMessage,
+  isControl,
+  unwrap,
+  wrap,
+} from './messages.js';
 import { PeerLink } from './peer-link.js';
 import { divideLimits } from './divide-limits.js';
 import { systemClock } from '../../cache/clock.js';
@@ -50,30 +57,17 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   process.once('disconnect', () => {
     shutdown.close();
   });
-  const { applyUnclaimedName, apply, load, control, clearCache } = service.app;
-  const reload = (next: Config): void => {
-    service.app.reload(divideLimits(next, count));
-  };
-  const stop = (): void => {
-    shutdown.close();
-  };
-  const { listenersClosed } = listeners;
-  const call = (message: Extract<PrimaryMessage, { kind: 'call' }>): void => {
-    void answerCall(control, message, send);
+  const perform = (message: ControlMessage): void => {
+    if (message.kind === 'config') service.app.reload(divideLimits(message.config, count));
+    else if (message.kind === 'call') void answerCall(service.app.control, message, send);
+    else if (message.kind === 'stop') shutdown.close();
+    else listeners.listenersClosed();
   };
   process.on('message', (received) => {
     const message = unwrap(received) as PrimaryMessage | undefined;
-    if (message !== undefined)
-      peers.receive(message, {
-        clearCache,
-        apply,
-        applyUnclaimedName,
-        load,
-        call,
-        reload,
-        stop,
-        listenersClosed,
-      });
+    if (message === undefined) return;
+    if (isControl(message)) perform(message);
+    else peers.receive(message, service.app);
   });
   send({ kind: 'listening', url: service.url });
   const { readiness } = service.app;
