@@ -37,7 +37,7 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
 }));
 
 // The cache's public files, and the inner ones that a module needs beside them.
-const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'deadline', 'instance'];
+const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],

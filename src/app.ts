@@ -15,7 +15,7 @@ import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
 import { makeHandler } from './compose/http.js';
 import { createProcessControl } from './compose/process-control.js';
-import { type Parts, type Peers, makeTracing, newInstance } from './compose/parts.js';
+import { type SharedDeps, type Peers, makeTracing, newInstance } from './compose/shared-deps.js';
 import { limiterOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
 
 export interface AppDeps {
@@ -66,10 +66,10 @@ export function createApp(deps: AppDeps): App {
   const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const parts: Parts = { ...deps, now, activity, upstreamUrl, pseudonym, ...traced };
-  const { peers } = parts;
-  const connections = makeConnections(parts);
-  const cache: Cache = makeCache(parts, {
+  const shared: SharedDeps = { ...deps, now, activity, upstreamUrl, pseudonym, ...traced };
+  const { peers } = shared;
+  const connections = makeConnections(shared);
+  const cache: Cache = makeCache(shared, {
     onInvalidated(key) {
       resolver.detachLoads(key);
     },
@@ -77,23 +77,23 @@ export function createApp(deps: AppDeps): App {
       resolver.detachLoadsUnder(prefix);
     },
   });
-  const coordination = makeCoordination(parts, cache);
-  const client = makeUpstream(parts, connections);
-  const upstream = shareUpstream(parts, { cache, upstream: client });
-  const limiter = new ConcurrencyLimiter(limiterOptions(parts, 'passed'));
-  const resolver = makeResolver(parts, { cache, upstream });
-  parts.metrics.registerStoreUsage(() => cache.memory.usage());
+  const coordination = makeCoordination(shared, cache);
+  const client = makeUpstream(shared, connections);
+  const upstream = shareUpstream(shared, { cache, upstream: client });
+  const limiter = new ConcurrencyLimiter(limiterOptions(shared, 'passed'));
+  const resolver = makeResolver(shared, { cache, upstream });
+  shared.metrics.registerStoreUsage(() => cache.memory.usage());
   const usages = (): [read: LimiterUsage, passed: LimiterUsage] => [client.usage(), limiter.usage()];
-  registerUsage(parts, usages);
+  registerUsage(shared, usages);
   const readiness = createReadiness();
-  const eventLoop = makeEventLoop(parts, readiness);
-  const control = createProcessControl(parts, { cache, resolver, eventLoop, usages });
+  const eventLoop = makeEventLoop(shared, readiness);
+  const control = createProcessControl(shared, { cache, resolver, eventLoop, usages });
   const operations = createOperations(() => [control], now);
   const made = { resolver, cache, coordination, connections, limiter };
-  const { handler, rebuild, close } = makeHandler(parts, made);
+  const { handler, rebuild, close } = makeHandler(shared, made);
   return {
     handler,
-    admin: makeAdmin(parts, { metrics: parts.metrics, readiness, operations }),
+    admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
     clearCache: cache.clear,
     apply: cache.apply,
@@ -101,8 +101,8 @@ export function createApp(deps: AppDeps): App {
     load: (key, handle) => upstream.load(key, handle),
     control,
     reload(config) {
-      if (config.log.level !== parts.config.log.level) parts.logger.level = config.log.level;
-      parts.config = config;
+      if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;
+      shared.config = config;
       rebuild();
     },
     async close() {
@@ -116,16 +116,19 @@ export function createApp(deps: AppDeps): App {
   };
 }
 
-function makeCoordination({ config, peers, now }: Parts, { commands }: Cache): Coordination {
+function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cache): Coordination {
   return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
-function makeConnections({ config, upstreamUrl, ca, createDispatcher }: Parts): Connections {
+function makeConnections({ config, upstreamUrl, ca, createDispatcher }: SharedDeps): Connections {
   const { connections, fingerprint } = config.upstream;
   return createConnections({ url: upstreamUrl, connections, ca, fingerprint }, createDispatcher);
 }
 
-function registerUsage({ metrics }: Parts, usages: () => [read: LimiterUsage, passed: LimiterUsage]): void {
+function registerUsage(
+  { metrics }: SharedDeps,
+  usages: () => [read: LimiterUsage, passed: LimiterUsage],
+): void {
   metrics.registerLimitUsage(() => {
     const [read, passed] = usages();
     return [
@@ -136,7 +139,7 @@ function registerUsage({ metrics }: Parts, usages: () => [read: LimiterUsage, pa
 }
 
 /** A process whose event loop is blocked is not ready. */
-function makeEventLoop({ config, metrics }: Parts, readiness: Readiness): EventLoop {
+function makeEventLoop({ config, metrics }: SharedDeps, readiness: Readiness): EventLoop {
   const eventLoop = watchEventLoop();
   const mostMs = config.admin.maxEventLoopDelay;
   metrics.registerEventLoopDelay(eventLoop.delayMs);

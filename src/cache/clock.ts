@@ -1,4 +1,4 @@
-// The clocks and timers of the cache, so that a test can hand in its own.
+// The clocks and timers of the cache, so that a test can hand in its own, and the timeout of a promise.
 import { randomUUID } from 'node:crypto';
 
 export interface Clock {
@@ -37,4 +37,20 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
       isRunning = false;
     }
   };
+}
+
+/** Timeout for a promise. @throws what `late` makes, when the promise has not settled within `timeoutMs` */
+export async function untilDeadline<T>(
+  promise: Promise<T>,
+  timeoutMs: number,
+  late: () => Error,
+  clock: Pick<Clock, 'after'> = systemClock,
+): Promise<T> {
+  let cancel = (): void => undefined;
+  const expired = new Promise<never>((_resolve, reject) => {
+    cancel = clock.after(timeoutMs, () => {
+      reject(late());
+    });
+  });
+  return Promise.race([promise, expired]).finally(cancel);
 }

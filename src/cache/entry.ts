@@ -11,20 +11,20 @@ export interface Entry {
   /** Message of the server with a not-found answer; usually empty. */
   message: string;
   /** When the request was sent to the upstream. */
-  cachedAt: number;
+  requestedAt: number;
   /** The entry is fresh until this time. */
   staleAt: number;
   /** A stale entry may be served until this time when the upstream fails (RFC 5861 stale-if-error). */
   deleteAt: number;
 }
 
-export type Times = Pick<Entry, 'cachedAt' | 'staleAt'>;
+export type Times = Pick<Entry, 'requestedAt' | 'staleAt'>;
 
 /** Stale by every clock, even if one is set back later. */
 export const asStale = <T extends Times>(entry: T): T => ({ ...entry, staleAt: 0 });
 
 export const isSame = (one: Entry, other: Entry): boolean =>
-  one.cachedAt === other.cachedAt &&
+  one.requestedAt === other.requestedAt &&
   one.staleAt === other.staleAt &&
   one.deleteAt === other.deleteAt &&
   hasSameContent(one, other);
@@ -64,7 +64,7 @@ export function encodeEntry(
   header.write(MAGIC, 0, 'latin1');
   header.writeUInt8(VERSION, 3);
   header.writeUInt8(KINDS.indexOf(entry.kind), 4);
-  header.writeDoubleBE(entry.cachedAt, 9);
+  header.writeDoubleBE(entry.requestedAt, 9);
   header.writeDoubleBE(entry.staleAt, 17);
   header.writeDoubleBE(entry.deleteAt, 25);
   header.writeDoubleBE(ban, BAN_AT);
@@ -93,7 +93,7 @@ export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
     kind,
     message: buffer.toString('utf8', HEADER_BYTES + keyLength, valuesAt),
     values: fromBuffer(buffer.subarray(valuesAt)),
-    cachedAt: buffer.readDoubleBE(9),
+    requestedAt: buffer.readDoubleBE(9),
     staleAt: isStale ? 0 : buffer.readDoubleBE(17),
     deleteAt: buffer.readDoubleBE(25),
   };
@@ -106,10 +106,10 @@ export const originOf = (buffer: Buffer): LoadOrigin => ({
 
 /** Shifts the times of an entry from the future: the clock of its instance is ahead. */
 export function withoutSkew(entry: Entry, now: number): Entry {
-  const skewMs = entry.cachedAt - now;
+  const skewMs = entry.requestedAt - now;
   if (skewMs <= 0) return entry;
   const staleAt = Math.max(0, entry.staleAt - skewMs);
-  return { ...entry, cachedAt: now, staleAt, deleteAt: entry.deleteAt - skewMs };
+  return { ...entry, requestedAt: now, staleAt, deleteAt: entry.deleteAt - skewMs };
 }
 
 const hasOurHeader = (buffer: Buffer): boolean =>

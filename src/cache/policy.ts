@@ -24,7 +24,7 @@ export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds
     kind: answer.kind,
     values: answer.kind === 'found' ? answer.values : ('' as Bytes),
     message: answer.kind === 'not-found' ? (answer.message ?? '') : '',
-    cachedAt: requestedAt,
+    requestedAt,
     staleAt,
     deleteAt: staleAt + (isMirrorAbsence(answer) ? 0 : bounds.staleIfError),
   };
@@ -39,7 +39,7 @@ const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
  * arrived is stored, because it can be served stale when the upstream fails.
  */
 export function isStorable(entry: Entry, now: number): boolean {
-  return entry.staleAt > entry.cachedAt && entry.deleteAt > now;
+  return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
 }
 
 /** The smallest TTL of the public values within bounds, or the TTL of a not-found answer. */
@@ -67,7 +67,7 @@ export function isNewerThanMirror(
   requestedAt: number,
   { mirrorMaxTtl = 0 }: TtlBounds,
 ): boolean {
-  return requestedAt - entry.cachedAt < mirrorMaxTtl;
+  return requestedAt - entry.requestedAt < mirrorMaxTtl;
 }
 
 /** `stale`: usable while the upstream fails or is late. `none`: unusable. */
@@ -77,8 +77,8 @@ export type Freshness = 'fresh' | 'stale' | 'none';
  * The rule of freshness, for entries and for responses prepared from them. An entry from before `trustedSince` may
  * have missed an invalidation.
  */
-export const isFresh = ({ cachedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>
-  now < staleAt && cachedAt >= trustedSince;
+export const isFresh = ({ requestedAt, staleAt }: Times, now: number, trustedSince: number): boolean =>
+  now < staleAt && requestedAt >= trustedSince;
 
 /** Judges an entry in any tier. */
 export function judge(entry: Entry | undefined, now: number, trustedSince = 0): Freshness {
@@ -87,5 +87,5 @@ export function judge(entry: Entry | undefined, now: number, trustedSince = 0): 
 }
 
 /** Less than a tenth of the TTL is left: an entry with enough hits is refreshed ahead. */
-export const isNearEnd = ({ cachedAt, staleAt }: Times, now: number): boolean =>
-  staleAt - now < (staleAt - cachedAt) / 10;
+export const isNearEnd = ({ requestedAt, staleAt }: Times, now: number): boolean =>
+  staleAt - now < (staleAt - requestedAt) / 10;

@@ -8,6 +8,8 @@ export type Awaitable<T> = T | Promise<T>;
 /** The entry of a key, and a ticket with which a load that begins now may be stored. */
 export interface Lookup<Ticket> {
   entry: Entry | undefined;
+  /** The tier that was asked last, or that holds the entry. */
+  from: 'memory' | 'redis';
   ticket: Ticket;
 }
 

@@ -36,17 +36,17 @@ export class TieredStore implements Store<TieredTicket> {
   async get(key: string): Promise<Lookup<TieredTicket>> {
     const { memory: tier, redis } = this.#deps;
     const { entry, ticket: memory } = tier.get(key);
-    if (redis === undefined) return { entry, ticket: { memory, redis: undefined } };
+    if (redis === undefined) return { entry, from: 'memory', ticket: { memory, redis: undefined } };
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
     // Read memory again: the key may have been invalidated while Redis answered.
     const near = tier.peek(key);
-    const isNearNewer = near !== undefined && near.cachedAt >= (far.entry?.cachedAt ?? -Infinity);
+    const isNearNewer = near !== undefined && near.requestedAt >= (far.entry?.requestedAt ?? -Infinity);
     if (far.entry === undefined || isNearNewer || !tier.isCurrent(key, memory))
-      return { entry: near, ticket };
+      return { entry: near, from: 'memory', ticket };
     // Not under a fence: if this process has just started, its memory does not know the fence, and the writer may die.
     if (!far.ticket?.isFenced) tier.set(key, far.entry, memory);
-    return { entry: far.entry, ticket };
+    return { entry: far.entry, from: 'redis', ticket };
   }
 
   accepts(key: string, { memory, redis }: TieredTicket): boolean {
@@ -84,7 +84,7 @@ export class TieredStore implements Store<TieredTicket> {
   #bounded(entry: Entry, ticket: TieredTicket): Entry {
     const { redis, lostMaxAgeMs = 0 } = this.#deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
-    return { ...entry, staleAt: Math.min(entry.staleAt, entry.cachedAt + lostMaxAgeMs) };
+    return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + lostMaxAgeMs) };
   }
 
   /** An entry that Redis refuses does not stay in memory. */

@@ -4,10 +4,10 @@ import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
 import { isLoopback } from '../config/addresses.js';
 import { guard } from '../http/guard.js';
-import type { Parts } from './parts.js';
+import type { SharedDeps } from './shared-deps.js';
 
 export function makeAdmin(
-  { config, logger, metrics }: Pick<Parts, 'config' | 'logger'> & Partial<Pick<Parts, 'metrics'>>,
+  { config, logger, metrics }: Pick<SharedDeps, 'config' | 'logger'> & Partial<Pick<SharedDeps, 'metrics'>>,
   deps: Pick<AdminDeps, 'metrics' | 'readiness' | 'operations'>,
 ): RequestListener {
   const onUnexpected = (error: unknown): void => {

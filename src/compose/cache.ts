@@ -6,20 +6,20 @@ import { databaseNumber } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
-import type { Parts } from './parts.js';
+import type { SharedDeps } from './shared-deps.js';
 
 /** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
 const FENCE_SPARE_MS = 15_000;
 
 export function makeCache(
-  parts: Parts,
+  shared: SharedDeps,
   { onInvalidated, onBanned }: Pick<CacheDeps, 'onInvalidated' | 'onBanned'>,
 ): Cache {
-  const { config, now, logger, metrics, activity, peers } = parts;
+  const { config, now, logger, metrics, activity, peers } = shared;
   const { cache, upstream } = config;
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
-    redis: redisOptions(parts),
+    redis: redisOptions(shared),
     fenceLifeMs: upstream.queueTimeout + upstream.writeTimeout + FENCE_SPARE_MS,
     now,
     worker: peers,
@@ -46,10 +46,10 @@ export function redisOptions({
   redisCa,
   logger,
   metrics,
-}: Pick<Parts, 'upstreamUrl' | 'logger'> & {
+}: Pick<SharedDeps, 'upstreamUrl' | 'logger'> & {
   config: Pick<Config, 'redis'>;
   redisCa?: string | undefined;
-  metrics?: Pick<Parts['metrics'], 'countRedisError'>;
+  metrics?: Pick<SharedDeps['metrics'], 'countRedisError'>;
 }): RedisOptions | undefined {
   const { url, sentinels, sentinelName, cluster, keyPrefix, commandTimeout, lostMaxAge, writesWithout } =
     config.redis;

@@ -8,7 +8,7 @@ import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
 import { type RecordClient, createRecordClient } from '../upstream/record-client.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
-import type { Parts } from './parts.js';
+import type { SharedDeps } from './shared-deps.js';
 
 export interface Forwarding {
   /** For requests with the credentials of one caller. */
@@ -24,18 +24,18 @@ export interface Forwarding {
   };
 }
 
-interface ForwardingParts {
+interface UpstreamAccess {
   connections: Connections;
   limiter: ConcurrencyLimiter;
 }
 
-export function makeForwarding(parts: Parts, made: ForwardingParts): Forwarding {
-  const forward = createLimitedForward(makeForwarder(parts, made.connections.writeAgent), made.limiter);
-  const withBody = makeWithBody(parts.config);
-  const reverse = makeReverse(parts, withBody);
-  const maxRecordBytes = parts.config.upstream.maxBodySize;
+export function makeForwarding(shared: SharedDeps, access: UpstreamAccess): Forwarding {
+  const forward = createLimitedForward(makeForwarder(shared, access.connections.writeAgent), access.limiter);
+  const withBody = makeWithBody(shared.config);
+  const reverse = makeReverse(shared, withBody);
+  const maxRecordBytes = shared.config.upstream.maxBodySize;
   return {
-    records: makeRecords(parts, made),
+    records: makeRecords(shared, access),
     forward,
     withBody,
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
@@ -44,15 +44,15 @@ export function makeForwarding(parts: Parts, made: ForwardingParts): Forwarding 
 }
 
 function makeRecords(
-  { config, upstreamUrl: url, pseudonym }: Parts,
-  { connections: { dispatcher }, limiter }: ForwardingParts,
+  { config, upstreamUrl: url, pseudonym }: SharedDeps,
+  { connections: { dispatcher }, limiter }: UpstreamAccess,
 ): RecordClient {
   const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
   const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
   return createRecordClient({ url, pseudonym, caseSensitive, limiter, dispatcher, ...limits });
 }
 
-function makeForwarder({ config, upstreamUrl, pseudonym }: Parts, agent: Agent): Forward {
+function makeForwarder({ config, upstreamUrl, pseudonym }: SharedDeps, agent: Agent): Forward {
   return createForwarder({
     upstreamUrl,
     agent,
@@ -61,7 +61,7 @@ function makeForwarder({ config, upstreamUrl, pseudonym }: Parts, agent: Agent):
   });
 }
 
-function makeWithBody({ http }: Parts['config']): WithBody {
+function makeWithBody({ http }: SharedDeps['config']): WithBody {
   const { maxBodySize, bodiesMaxBytes } = http;
   // One body of the maximum size is always accepted.
   return createWithBody({
@@ -70,13 +70,13 @@ function makeWithBody({ http }: Parts['config']): WithBody {
   });
 }
 
-function makeReverse(parts: Parts, withBody: WithBody): Forwarding['reverse'] {
-  const { config, pseudonym } = parts;
+function makeReverse(shared: SharedDeps, withBody: WithBody): Forwarding['reverse'] {
+  const { config, pseudonym } = shared;
   const { url } = config.reverseLookup;
   if (url === undefined) return undefined;
   const { timeout: timeoutMs, maxBodySize: maxBodyBytes, connections } = config.upstream;
-  const { writeAgent, dispatcher, close } = createConnections({ url, connections }, parts.createDispatcher);
-  const forward = makeForwarder({ ...parts, upstreamUrl: url }, writeAgent);
+  const { writeAgent, dispatcher, close } = createConnections({ url, connections }, shared.createDispatcher);
+  const forward = makeForwarder({ ...shared, upstreamUrl: url }, writeAgent);
   return {
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes }),
     lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),

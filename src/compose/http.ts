@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import { lockAfterRead } from '../coordination/key-lock.js';
+import { type HandleLock, lockAfterRead } from '../coordination/key-lock.js';
 import { createDeletionGuard } from '../record/deletion.js';
 import { createProxyTrust } from '../server/client-address.js';
 import { type Listener, guard } from '../http/guard.js';
@@ -18,11 +18,12 @@ import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
-import { type Parts, reportUnexpected } from './parts.js';
+import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
-export interface HandlerParts {
+/** What requests are answered from. */
+export interface Backends {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
@@ -39,61 +40,66 @@ export interface Handler {
   close: () => Promise<void>;
 }
 
-/** Parts that a reload keeps. */
-interface PersistentParts extends HandlerParts, Forwarding {
+/** What a reload keeps. */
+interface KeptOnReload extends Backends, Forwarding {
+  lock: HandleLock;
   countHit: ReadDeps['onAnsweredHit'];
 }
 
-export function makeHandler(parts: Parts, made: HandlerParts): Handler {
-  const hits = createHitLog(parts.logger, parts.now);
-  const lasting = { ...made, ...makeForwarding(parts, made), countHit: makeHitCounter(parts, hits) };
-  let listener = makeListener(parts, lasting);
+export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
+  const hits = createHitLog(shared.logger, shared.now);
+  const { coordination, resolver } = backends;
+  const kept: KeptOnReload = {
+    ...backends,
+    ...makeForwarding(shared, backends),
+    lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
+    countHit: makeHitCounter(shared, hits),
+  };
+  let listener = makeListener(shared, kept);
   return {
     handler: (req, res) => {
       listener(req, res);
     },
     rebuild() {
-      listener = makeListener(parts, lasting);
+      listener = makeListener(shared, kept);
     },
     async close() {
       hits.flush();
-      await lasting.reverse?.close();
+      await kept.reverse?.close();
     },
   };
 }
 
-/** Parts of both the read path and the pipeline. */
-interface RequestParts extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
+/** What the read path and the pipeline share. */
+interface RequestSteps extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
   responses: ResponseCache;
 }
 
-function makeListener(parts: Parts, made: PersistentParts): RequestListener {
-  const { config, now, tracer, pseudonym } = parts;
-  const onUnexpected = reportUnexpected(parts);
-  const rateLimit = makeRateLimit(parts, made.coordination);
-  const shared: RequestParts = {
+function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
+  const { config, now, tracer, pseudonym } = shared;
+  const onUnexpected = reportUnexpected(shared);
+  const rateLimit = makeRateLimit(shared, kept.coordination);
+  const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
       maxRequestLineBytes: config.http.maxRequestLine,
       rateLimited: rateLimit?.refusalOf,
     }),
-    requestLog: makeRequestLog(parts),
-    responses: makeResponseCache(parts, made),
+    requestLog: makeRequestLog(shared),
+    responses: makeResponseCache(shared, kept),
     onUnexpected,
   };
   const read = createRead({
-    ...shared,
-    lookUp: (handle, options) => made.resolver.lookUp(handle, options),
+    ...steps,
+    lookUp: (handle, options) => kept.resolver.lookUp(handle, options),
     clientMaxAgeMs: config.http.clientMaxAge,
     gzipMinBytes: config.http.gzipMinBytes,
-    onStale: (reason) => {
-      parts.metrics.countStale(reason);
-    },
-    onAnsweredHit: made.countHit,
+    onStale: shared.metrics.countStale,
+    onAnsweredHit: kept.countHit,
     now,
   });
   // Guarded by itself, because Express passes errors to its third argument.
-  const pipeline = guard(makePipeline(parts, { ...made, ...shared }), onUnexpected);
+  const pipeline = guard(makePipeline(shared, kept, steps), onUnexpected);
   const handler: Listener = (req, res) => {
     const answering = read(req, res);
     if (answering === false) pipeline(req, res);
@@ -103,7 +109,7 @@ function makeListener(parts: Parts, made: PersistentParts): RequestListener {
   return guard(tracer?.wrap(limited) ?? limited, onUnexpected);
 }
 
-function makeResponseCache({ config }: Parts, { resolver, cache }: PersistentParts): ResponseCache {
+function makeResponseCache({ config }: SharedDeps, { resolver, cache }: Backends): ResponseCache {
   const { enabled, maxEntries, maxBytes } = config.http.hotPath;
   return new ResponseCache({
     bounds: enabled ? { maxEntries, maxBytes } : { maxEntries: 0, maxBytes: 0 },
@@ -113,7 +119,7 @@ function makeResponseCache({ config }: Parts, { resolver, cache }: PersistentPar
   });
 }
 
-function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLog {
+function makeRequestLog({ metrics, activity, logger, tracer }: SharedDeps): RequestLog {
   return createRequestLog({
     currentTrace: tracer?.current,
     onAnswered(request) {
@@ -125,7 +131,7 @@ function makeRequestLog({ metrics, activity, logger, tracer }: Parts): RequestLo
   });
 }
 
-function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): RateLimit | undefined {
+function makeRateLimit({ config, metrics }: SharedDeps, { count }: Coordination): RateLimit | undefined {
   const { rateLimit, trustedProxies } = config.http;
   if (rateLimit.perMinute === 0) return undefined;
   return createRateLimit({
@@ -138,7 +144,7 @@ function makeRateLimit({ config, metrics }: Parts, { count }: Coordination): Rat
   });
 }
 
-function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['onAnsweredHit'] {
+function makeHitCounter({ metrics, activity }: SharedDeps, hits: HitLog): ReadDeps['onAnsweredHit'] {
   const counts = new Map<number, number>();
   metrics.registerFlush(() => {
     for (const [status, count] of counts) {
@@ -156,11 +162,12 @@ function makeHitCounter({ metrics, activity }: Parts, hits: HitLog): ReadDeps['o
 }
 
 function makePipeline(
-  parts: Parts,
-  { check, scanHeaders, requestLog, responses, onUnexpected, ...made }: PersistentParts & RequestParts,
+  shared: SharedDeps,
+  kept: KeptOnReload,
+  { check, scanHeaders, requestLog, responses, onUnexpected }: RequestSteps,
 ): RequestListener {
-  const { config } = parts;
-  const { resolver, coordination, records, passThrough, withBody, forward, reverse } = made;
+  const { config } = shared;
+  const { resolver, records, passThrough, withBody, forward, reverse, lock } = kept;
   return createPipeline({
     check,
     scanHeaders,
@@ -175,16 +182,13 @@ function makePipeline(
       invalidate: (handle) => resolver.forget(handle),
       withBody,
       forward,
-      conditional: {
-        records,
-        lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
-      },
+      conditional: { records, lock },
     }),
-    openApi: makeOpenApi(parts),
+    openApi: makeOpenApi(shared),
     ...(reverse && { reverseLookup: reverse.passThrough }),
-    ...(config.v2.enabled && { v2: makeV2(parts, made) }),
+    ...(config.v2.enabled && { v2: makeV2(shared, kept) }),
     ...(config.redirect.enabled && {
-      redirect: makeRedirect(parts, { resolver, onHit: (hit) => responses.prepare(hit) }),
+      redirect: makeRedirect(shared, { resolver, onHit: (hit) => responses.prepare(hit) }),
     }),
     trustedProxies: config.http.trustedProxies,
     onUnexpected,

@@ -1,9 +1,7 @@
 // Creates the interfaces beside the record interface: redirects and pages, ePIC v2, OpenAPI.
 import { readFileSync } from 'node:fs';
 import type { Coordination } from '../coordination/coordination.js';
-import { lockAfterRead } from '../coordination/key-lock.js';
 import type { Config } from '../config/schema.js';
-import type { WithBody } from '../http/request-body.js';
 import { openApiDocument } from '../openapi/document.js';
 import { createOpenApiRoute } from '../openapi/routes.js';
 import { allowsDeletion } from '../record/deletion.js';
@@ -11,14 +9,13 @@ import type { PipelineDeps } from '../record/pipeline.js';
 import type { Hit } from '../record/response-cache.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { RecordClient } from '../upstream/record-client.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
-import type { V2Settings } from '../v2/deps.js';
+import type { V2Deps, V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
-import { type Parts, reportUnexpected } from './parts.js';
+import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 
 export function makeRedirect(
-  { config, logger, metrics, now }: Parts,
+  { config, logger, metrics, now }: SharedDeps,
   { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => unknown },
 ): RedirectInterface {
   return createRedirect({
@@ -28,9 +25,7 @@ export function makeRedirect(
     branding: config.page,
     clientMaxAgeMs: config.http.clientMaxAge,
     gzipMinBytes: config.http.gzipMinBytes,
-    onStale: (reason) => {
-      metrics.countStale(reason);
-    },
+    onStale: metrics.countStale,
     onHit,
     onUnexpected: reportUnexpected({ logger, metrics }),
     now,
@@ -38,30 +33,26 @@ export function makeRedirect(
   });
 }
 
-interface V2Parts {
+interface V2Backends extends Pick<V2Deps, 'records' | 'withBody' | 'lock'> {
   resolver: Resolver<unknown>;
-  coordination: Pick<Coordination, 'lock' | 'unclaimed'>;
-  records: RecordClient;
-  withBody: WithBody;
+  coordination: Pick<Coordination, 'unclaimed'>;
   reverse?: { lookup: ReverseLookup };
 }
 
-export function makeV2(parts: Parts, made: V2Parts): V2Routes {
-  const { config, metrics, now } = parts;
-  const { resolver, coordination, records, withBody, reverse } = made;
+export function makeV2(shared: SharedDeps, backends: V2Backends): V2Routes {
+  const { config, metrics, now } = shared;
+  const { resolver, coordination, records, withBody, lock, reverse } = backends;
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
     records,
     resolver,
-    lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
+    lock,
     unclaimed: coordination.unclaimed,
     mayDelete: (handle) => allowsDeletion(config.deletion, 'handle', handle),
     ...(reverse && { reverseLookup: reverse.lookup }),
-    onStale: (reason) => {
-      metrics.countStale(reason);
-    },
-    onUnexpected: reportUnexpected(parts),
+    onStale: metrics.countStale,
+    onUnexpected: reportUnexpected(shared),
     now,
   });
 }
@@ -73,7 +64,7 @@ const settingsOf = ({ v2, http }: Config): V2Settings => ({
   clientMaxAgeMs: http.clientMaxAge,
 });
 
-export function makeOpenApi({ config }: Pick<Parts, 'config'>): PipelineDeps['openApi'] {
+export function makeOpenApi({ config }: Pick<SharedDeps, 'config'>): PipelineDeps['openApi'] {
   const document = openApiDocument({
     version: packageVersion(),
     title: config.page.title,

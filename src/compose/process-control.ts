@@ -6,9 +6,9 @@ import { judge } from '../cache/policy.js';
 import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
-import type { Parts } from './parts.js';
+import type { SharedDeps } from './shared-deps.js';
 
-export interface ControlledParts {
+interface Controlled {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
@@ -17,15 +17,15 @@ export interface ControlledParts {
 
 const MAX_CONCURRENT_PURGES = 200;
 
-export function createProcessControl(parts: Parts, controlled: ControlledParts): ProcessControl {
-  const { logger, metrics, activity } = parts;
+export function createProcessControl(shared: SharedDeps, controlled: Controlled): ProcessControl {
+  const { logger, metrics, activity } = shared;
   const { cache, resolver, eventLoop, usages } = controlled;
   return {
     async purge(request) {
       await purge(resolver, request);
       return { isShared: cache.redisState() !== 'away' };
     },
-    inspect: (handle) => inspect(resolver.keyOf(handle), cache, parts.now),
+    inspect: (handle) => inspect(resolver.keyOf(handle), cache, shared.now),
     report() {
       const { rss, heapUsed } = process.memoryUsage();
       const limiters = usages();
@@ -79,7 +79,7 @@ function entryState(entry: Entry, now: number, trustedSince: ReturnType<Cache['t
   return {
     kind: entry.kind,
     use,
-    ageSeconds: seconds(now - entry.cachedAt),
+    ageSeconds: seconds(now - entry.requestedAt),
     lifeLeftSeconds: use === 'fresh' ? seconds(entry.staleAt - now) : 0,
     standInLeftSeconds: seconds(entry.deleteAt - now),
   };

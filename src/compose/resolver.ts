@@ -8,10 +8,10 @@ import { type UpstreamClient, createUpstreamClient } from '../upstream/client.js
 import type { LimiterOptions } from '../upstream/concurrency-limiter.js';
 import type { Connections } from '../upstream/connections.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
-import type { Parts } from './parts.js';
+import type { SharedDeps } from './shared-deps.js';
 
 export function makeUpstream(
-  { config, upstreamUrl, pseudonym, now, logger, metrics, activity, tracer }: Parts,
+  { config, upstreamUrl, pseudonym, now, logger, metrics, activity, tracer }: SharedDeps,
   { dispatcher }: Connections,
 ): UpstreamClient {
   const { mirrors, timeout, failoverAfter, retryAfter, maxRest, maxBodySize, caseSensitive } =
@@ -58,7 +58,7 @@ export function makeUpstream(
 
 /** The concurrency limit for requests of a kind. */
 export function limiterOptions(
-  { config, metrics }: Pick<Parts, 'config' | 'metrics'>,
+  { config, metrics }: Pick<SharedDeps, 'config' | 'metrics'>,
   kind: string,
 ): LimiterOptions {
   const { concurrency, queue, queueTimeout } = config.upstream;
@@ -70,7 +70,7 @@ export function limiterOptions(
 
 /** With several workers, one of them loads each key for all. */
 export function shareUpstream(
-  { config, peers }: Parts,
+  { config, peers }: SharedDeps,
   { cache, upstream }: { cache: Cache; upstream: UpstreamClient },
 ): SharedUpstream {
   return new SharedUpstream({
@@ -85,10 +85,10 @@ export function shareUpstream(
 const MAX_FAILURES = 100_000;
 
 export function makeResolver(
-  parts: Parts,
+  shared: SharedDeps,
   { cache, upstream }: { cache: Cache; upstream: SharedUpstream },
 ): Resolver<unknown> {
-  const { config, now } = parts;
+  const { config, now } = shared;
   return new Resolver({
     store: cache.store,
     memory: cache.memory,
@@ -97,10 +97,10 @@ export function makeResolver(
     failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
     // A reload may change the keys under `cache` and `upstream.mirrorMaxTtl`.
     get ttlBounds() {
-      return { ...parts.config.cache, mirrorMaxTtl: parts.config.upstream.mirrorMaxTtl };
+      return { ...shared.config.cache, mirrorMaxTtl: shared.config.upstream.mirrorMaxTtl };
     },
     get refreshAheadMinHits() {
-      return parts.config.cache.refreshAhead.minHits;
+      return shared.config.cache.refreshAhead.minHits;
     },
     staleAfterMs: config.upstream.staleAfter,
     caseSensitive: config.upstream.caseSensitive,

@@ -1,6 +1,6 @@
 // Mutual exclusion by key: a fair queue on this machine and, with Redis, a lock over all instances.
 import { ServiceError } from '../errors.js';
-import { untilDeadline } from '../cache/deadline.js';
+import { untilDeadline } from '../cache/clock.js';
 import { LockQueue, type QueueEntry } from './lock-queue.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { createRedisLock } from './redis-lock.js';
@@ -18,6 +18,9 @@ export interface LockGrant {
  * @throws ServiceError BUSY when the queue is full or the lock is not granted in time; else the error of the work
  */
 export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, client?: string) => Promise<T>;
+
+/** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
+export type HandleLock = <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
 
 /** The lock of a key on this machine. */
 export interface LocalLock extends LockGrant {

@@ -55,7 +55,7 @@ export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: numb
   const write = (entry: Times, now: number): HeaderLines =>
     linesOf(Object.entries(hitHeaders(entry, now, clientMaxAgeMs)).flat());
   return function hitLines(entry, now) {
-    const age = Math.floor((now - entry.cachedAt) / 1000);
+    const age = Math.floor((now - entry.requestedAt) / 1000);
     const life = ttlOf(entry, now);
     if (age < 0 || life < 0 || age >= SHARED_SECONDS || life >= SHARED_SECONDS) return write(entry, now);
     const pair = age * SHARED_SECONDS + life;
@@ -70,7 +70,7 @@ export function createHitLines(clientMaxAgeMs: number): (entry: Times, now: numb
 }
 
 const ageOf = (entry: Times, now: number): string =>
-  String(Math.max(0, Math.floor((now - entry.cachedAt) / 1000)));
+  String(Math.max(0, Math.floor((now - entry.requestedAt) / 1000)));
 
 /** Remaining TTL in seconds; 0 for an entry that was made stale by an invalidation. */
 const ttlOf = (entry: Times, now: number): number =>

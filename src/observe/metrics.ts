@@ -35,7 +35,7 @@ export interface Metrics {
   countUpstreamRequest(answer: { outcome: string; ms: number }): void;
   setBreakerState(state: string, server: string): void;
   countEviction(store: string): void;
-  countStale(reason: string): void;
+  countStale: (reason: string) => void;
   countRedisError(command: string): void;
   setRedisState(state: 'up' | 'lost'): void;
   countRejected(kind: string): void;

@@ -31,50 +31,46 @@ export interface TracerDeps {
 
 interface OpenSpan extends RequestTrace {
   context: TraceContext;
+  parentSpanId: string | undefined;
   attributes: Record<string, string | number>;
 }
 
 export function createTracer({ sender, samplePercent, random, now }: TracerDeps): Tracer {
   const storage = new AsyncLocalStorage<OpenSpan>();
+  const samples = (): boolean => random() * 100 < samplePercent;
 
-  function open({ headers }: IncomingMessage): { request: OpenSpan; parent: TraceContext | undefined } {
-    const parent = readTraceParent(headers['traceparent']?.toString());
-    const isSampled = parent?.isSampled ?? random() * 100 < samplePercent;
-    const context = { traceId: parent?.traceId ?? newTraceId(), spanId: newSpanId(), isSampled };
-    const attributes: OpenSpan['attributes'] = {};
-    const describe: OpenSpan['describe'] = (more) => Object.assign(attributes, more);
-    return { request: { traceId: context.traceId, describe, context, attributes }, parent };
+  /** Sends the span of a request when its response has ended. */
+  function sendOnClose({ method = '' }: IncomingMessage, res: ServerResponse, span: OpenSpan): void {
+    const { context, parentSpanId, attributes } = span;
+    const startedAt = now();
+    const send = (): void => {
+      const { statusCode } = res;
+      sender.add({
+        traceId: context.traceId,
+        spanId: context.spanId,
+        ...(parentSpanId !== undefined && { parentSpanId }),
+        name: method,
+        kind: 'server',
+        startedAt,
+        endedAt: now(),
+        attributes: { 'http.request.method': method, 'http.response.status_code': statusCode, ...attributes },
+        isFailure: statusCode >= 500,
+      });
+    };
+    // Other listeners of `close` add attributes first.
+    if (context.isSampled) {
+      res.once('close', () => {
+        queueMicrotask(send);
+      });
+    }
   }
 
   return {
     wrap: (listener) =>
       function traced(req, res) {
-        const { request, parent } = open(req);
-        const { context, attributes } = request;
-        const startedAt = now();
-        const { method = '' } = req;
-        res.once('close', () => {
-          if (!context.isSampled) return;
-          // Other listeners of `close` add attributes first.
-          queueMicrotask(() => {
-            sender.add({
-              traceId: context.traceId,
-              spanId: context.spanId,
-              ...(parent !== undefined && { parentSpanId: parent.spanId }),
-              name: method,
-              kind: 'server',
-              startedAt,
-              endedAt: now(),
-              attributes: {
-                'http.request.method': method,
-                'http.response.status_code': res.statusCode,
-                ...attributes,
-              },
-              isFailure: res.statusCode >= 500,
-            });
-          });
-        });
-        return storage.run(request, listener, req, res);
+        const span = openSpan(req, samples);
+        sendOnClose(req, res, span);
+        return storage.run(span, listener, req, res);
       },
     current: () => storage.getStore(),
     addCall({ name, durationMs, result, isFailure }) {
@@ -94,6 +90,15 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
       });
     },
   };
+}
+
+function openSpan({ headers }: IncomingMessage, samples: () => boolean): OpenSpan {
+  const parent = readTraceParent(headers['traceparent']?.toString());
+  const { traceId = newTraceId(), isSampled = samples() } = parent ?? {};
+  const attributes: OpenSpan['attributes'] = {};
+  const describe: OpenSpan['describe'] = (more) => Object.assign(attributes, more);
+  const context = { traceId, spanId: newSpanId(), isSampled };
+  return { traceId, describe, context, parentSpanId: parent?.spanId, attributes };
 }
 
 interface TraceContext {

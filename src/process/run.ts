@@ -46,7 +46,7 @@ async function runAsMain(config: Config): Promise<void> {
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting);
-  stopOnSignal(config, await starting, { skip: isReload ? ['SIGHUP'] : [] });
+  stopOnSignal(config, await starting, isReload ? ['SIGHUP'] : []);
 }
 
 /** A SIGHUP during the start waits for its end. */
@@ -57,26 +57,12 @@ function reloadOnHangup(starting: Promise<Service>): void {
   process.on('SIGHUP', () => void starting.then(reload, () => undefined));
 }
 
-interface StopOptions {
-  /** Stops other parts of this process. */
-  alsoStop?: () => Promise<void>;
-  skip?: ShutdownOptions['skip'];
-}
-
 export function stopOnSignal(
   config: Config,
-  service: Service,
-  { alsoStop = () => Promise.resolve(), skip = [] }: StopOptions = {},
+  { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
+  skip: ShutdownOptions['skip'] = [],
 ): void {
-  createShutdown({
-    skip,
-    delayMs: config.server.shutdownTimeout + SHUTDOWN_SPARE_MS,
-    onUncaught: service.onUncaught,
-    async stop(timeoutMs) {
-      await service.stop(timeoutMs);
-      await alsoStop();
-    },
-  });
+  createShutdown({ skip, delayMs: config.server.shutdownTimeout + SHUTDOWN_SPARE_MS, onUncaught, stop });
 }
 
 function readConfig(): Config {

@@ -1,6 +1,7 @@
 // `If-Match` and `If-None-Match` of PUT and DELETE on the record interface, under the lock of the handle.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
+import type { HandleLock } from '../coordination/key-lock.js';
 import { ServiceError } from '../errors.js';
 import { selectValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -12,11 +13,7 @@ import { parseRecord, recordEtag } from './record-etag.js';
 
 export interface ConditionalDeps {
   records: Pick<RecordClient, 'get'>;
-  /** Reads, and runs the work under the lock of the handle while what was read still holds. Over all instances. */
-  lock: <S, T>(
-    handle: string,
-    locked: { client: string; read: () => Promise<S>; work: (state: S) => Promise<T> },
-  ) => Promise<T>;
+  lock: HandleLock;
 }
 
 /**

@@ -134,7 +134,7 @@ function newResponse(
     key,
     at: pin.at,
     stamp: pin.stamp,
-    cachedAt: entry.cachedAt,
+    requestedAt: entry.requestedAt,
     staleAt: entry.staleAt,
     isRefreshOffered: false,
     identity: undefined,

@@ -57,8 +57,8 @@ const STALE: Record<StaleReason, string> = {
 function staleNote({ resolution: { stale, entry }, now }: RecordView): Html | undefined {
   if (stale === undefined) return undefined;
   return html`<p class="note" role="status">
-    <strong>${STALE[stale]}</strong> This is the record as it was ${formatDuration(now - entry.cachedAt)} ago;
-    it may have changed since.
+    <strong>${STALE[stale]}</strong> This is the record as it was ${formatDuration(now - entry.requestedAt)}
+    ago; it may have changed since.
   </p>`;
 }
 
@@ -172,7 +172,7 @@ function cacheState({ resolution: { entry, from, stale }, authoritative, now }: 
     <dt>Source</dt>
     <dd>${source}</dd>
     <dt>Age</dt>
-    <dd>${formatDuration(now - entry.cachedAt)}, read at ${formatInstant(entry.cachedAt)}</dd>
+    <dd>${formatDuration(now - entry.requestedAt)}, read at ${formatInstant(entry.requestedAt)}</dd>
     <dt>Expires</dt>
     <dd>${expiryOf(entry.staleAt, now)}</dd>
   </dl>`;

@@ -29,11 +29,13 @@ export interface LoaderDeps<Ticket> {
   trustedSince: () => number;
 }
 
+type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
+
 /** A load in flight. */
 export interface EntryLoad {
   startedAt: number;
-  /** The entry of the shared tier, which may be served stale. */
-  sharedEntry: Promise<Entry | undefined>;
+  /** The entry that the store held, which may be served stale. */
+  kept: Promise<KeptEntry>;
   answer: Promise<Resolution>;
 }
 
@@ -53,27 +55,27 @@ export class Loader<Ticket> {
   }
 
   start(task: LoadTask): EntryLoad {
-    const found = Promise.resolve(this.#deps.store.get(task.key));
-    const answer = found.then(
-      (kept) => this.#answerFromEntry(task, kept.entry) ?? this.#loadFromUpstream(task, kept),
+    const lookup = Promise.resolve(this.#deps.store.get(task.key));
+    const answer = lookup.then(
+      (kept) => this.#answerFromEntry(task, kept) ?? this.#loadFromUpstream(task, kept),
     );
     // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
     answer.catch(() => undefined);
-    return { startedAt: this.#deps.now(), sharedEntry: found.then(({ entry }) => entry), answer };
+    return { startedAt: this.#deps.now(), kept: lookup, answer };
   }
 
   judge(entry: Entry | undefined): Freshness {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
-  #answerFromEntry(task: LoadTask, entry: Entry | undefined): Resolution | undefined {
+  #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
     const use = this.judge(entry);
-    if (use === 'fresh' && entry.cachedAt > task.newerThan) {
-      return { kind: 'entry', entry, from: 'redis', collapsed: false };
+    if (use === 'fresh' && entry.requestedAt > task.newerThan) {
+      return { kind: 'entry', entry, from, collapsed: false };
     }
     if (use === 'stale' && this.#deps.failures.has(task.key)) {
-      return { kind: 'entry', entry, from: 'memory', collapsed: false, stale: 'resting' };
+      return { kind: 'entry', entry, from, collapsed: false, stale: 'resting' };
     }
     return undefined;
   }
@@ -83,7 +85,7 @@ export class Loader<Ticket> {
     const outcome = await this.#outcomeOf(task);
     if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(kept.entry, requestedAt)) {
       this.#deps.failures.set(task.key, true);
-      return { kind: 'entry', entry: kept.entry, from: 'memory', collapsed: false, stale: 'error' };
+      return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
     const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBounds);

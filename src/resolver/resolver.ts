@@ -1,6 +1,5 @@
 // Answers a handle from the cache or the upstream, and invalidates handles.
-import type { Clock } from '../cache/clock.js';
-import { untilDeadline } from '../cache/deadline.js';
+import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
@@ -52,7 +51,7 @@ export class Resolver<Ticket> {
     const entry = this.#deps.memory.peek(key);
     if (entry === undefined || this.#loader.judge(entry) !== 'fresh')
       return this.#load({ key, handle }, entry);
-    this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.cachedAt });
+    this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.requestedAt });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
@@ -67,38 +66,24 @@ export class Resolver<Ticket> {
 
   /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
   async forget(handle: string): Promise<void> {
-    const key = this.keyOf(handle);
-    this.detachLoads(key);
-    await this.#deps.store.forget(key);
+    await this.#deps.store.forget(this.keyOf(handle));
   }
 
   /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
       const key = this.keyOf(target.handle);
-      this.detachLoads(key);
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
       return;
     }
     for (const prefix of keyPrefixes(target.prefix, this.#deps.caseSensitive)) {
-      this.detachLoadsUnder(prefix);
       await this.#deps.store.ban({ prefix, isSoft });
     }
   }
 
   /** Announces a write of the handle: no load that began before its end is stored if it changed the record. */
-  async fence(handle: string): Promise<Fence> {
-    const key = this.keyOf(handle);
-    const fence = await this.#deps.store.fence(key);
-    const invalidate = async (outcome: 'changed' | 'unknown'): Promise<void> => {
-      this.detachLoads(key);
-      await fence[outcome]();
-    };
-    return {
-      changed: () => invalidate('changed'),
-      unchanged: () => fence.unchanged(),
-      unknown: () => invalidate('unknown'),
-    };
+  fence(handle: string): Promise<Fence> {
+    return this.#deps.store.fence(this.keyOf(handle));
   }
 
   /** Later callers do not join the loads in flight: the key was invalidated, here or on another instance. */
@@ -132,13 +117,14 @@ export class Resolver<Ticket> {
 
   /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
   async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
-    const staleEntry = this.#loader.judge(entry) === 'stale' ? entry : await load.sharedEntry;
+    const isStale = this.#loader.judge(entry) === 'stale';
+    const { entry: staleEntry, from } = isStale ? { entry, from: 'memory' as const } : await load.kept;
     // It may be fresh by now, when the lease was renewed.
     if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
     }
     const stale = (reason: StaleReason): FromEntry => {
-      return { kind: 'entry', entry: staleEntry, from: 'memory', collapsed: false, stale: reason };
+      return { kind: 'entry', entry: staleEntry, from, collapsed: false, stale: reason };
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);

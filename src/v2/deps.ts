@@ -1,6 +1,6 @@
 // Settings and dependencies of ePIC v2, and the request of a caller with a login.
 import type { Request, Response } from 'express';
-import type { LockedWork } from '../coordination/key-lock.js';
+import type { HandleLock } from '../coordination/key-lock.js';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import type { WithBody } from '../http/request-body.js';
@@ -30,8 +30,7 @@ export interface V2Deps {
   withBody: WithBody;
   records: RecordClient;
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fence'>;
-  /** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
-  lock: <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
+  lock: HandleLock;
   /** Minted names whose response was lost, for the same POST sent again. */
   unclaimed: UnclaimedNames;
   mayDelete: (handle: string) => boolean;

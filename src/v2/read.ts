@@ -6,7 +6,8 @@ import { parseJson, writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
-import { type Result, contextOf } from '../http/context.js';
+import { contextOf } from '../http/context.js';
+import { resultOf } from '../record/record-reply.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { readVisible } from '../upstream/record-client.js';
 import { assertPreconditions, validatorHeaders } from './conditions.js';
@@ -36,7 +37,7 @@ export async function getPublicHandle(
   { handle }: HandleResource,
 ): Promise<void> {
   const resolution = await resolvePublic(deps, handle);
-  contextOf(res).result = resultOf(resolution);
+  contextOf(res).result = resultOf(resolution, { authoritative: false });
   if (resolution.stale) deps.onStale(resolution.stale);
   const { clientMaxAgeMs } = deps.settings;
   const headers = cacheHeaders({ resolution, authoritative: false, now: deps.now(), clientMaxAgeMs });
@@ -55,11 +56,6 @@ function sendValues(
   const all = { ...headers, ...validatorHeaders(values) };
   if (verdict === 'not-modified') send(res, { status: 304, headers: all });
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
-}
-
-function resultOf({ from, stale }: FromEntry): Result {
-  if (stale !== undefined) return 'stale';
-  return from === 'upstream' ? 'miss' : 'hit';
 }
 
 export interface CallerRecord {

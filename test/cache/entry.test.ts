@@ -12,7 +12,7 @@ describe('an entry without the skew of its clock', () => {
 
   test('was loaded now at the latest, and lives as long as it was given', () => {
     expect(withoutSkew(entry, NOW - 300)).toEqual(
-      entryOf('x', { cachedAt: NOW - 300, staleAt: NOW + 700, deleteAt: NOW + 4700 }),
+      entryOf('x', { requestedAt: NOW - 300, staleAt: NOW + 700, deleteAt: NOW + 4700 }),
     );
   });
 

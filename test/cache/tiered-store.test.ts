@@ -95,12 +95,12 @@ test('an entry of Redis is not copied into memory while a write is in flight tha
 
 test('the newer of both tiers is given, and memory when they are equally old', async () => {
   const { store, far, put } = open();
-  await put(entryOf('here', { cachedAt: NOW + 1 }));
-  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { cachedAt: NOW + 1 }));
-  far.entry = entryOf('there', { cachedAt: NOW + 1 });
-  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { cachedAt: NOW + 1 }));
-  far.entry = entryOf('there', { cachedAt: NOW + 2 });
-  expect((await store.get(KEY)).entry).toEqual(entryOf('there', { cachedAt: NOW + 2 }));
+  await put(entryOf('here', { requestedAt: NOW + 1 }));
+  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
+  far.entry = entryOf('there', { requestedAt: NOW + 1 });
+  expect((await store.get(KEY)).entry).toEqual(entryOf('here', { requestedAt: NOW + 1 }));
+  far.entry = entryOf('there', { requestedAt: NOW + 2 });
+  expect((await store.get(KEY)).entry).toEqual(entryOf('there', { requestedAt: NOW + 2 }));
 });
 
 test('what Redis refuses does not stay in memory', async () => {
@@ -149,7 +149,7 @@ test.each<[what: string, stored: boolean | undefined, kind: Change['kind']]>([
   const { store, changes, pass } = open({ isStored: stored });
   pass();
   const { ticket } = await store.get(KEY);
-  expect(await store.replace(KEY, entryOf('new', { cachedAt: NOW + 1 }), ticket)).toBe(true);
+  expect(await store.replace(KEY, entryOf('new', { requestedAt: NOW + 1 }), ticket)).toBe(true);
   expect(changes).toEqual([{ kind, key: KEY }]);
 });
 

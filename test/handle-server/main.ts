@@ -20,7 +20,13 @@ const config = loadConfig({
   readFile: () => '',
 });
 const service = await serve(config);
-stopOnSignal(config, service, { alsoStop: () => demo.close() });
+stopOnSignal(config, {
+  ...service,
+  stop: async (timeoutMs) => {
+    await service.stop(timeoutMs);
+    await demo.close();
+  },
+});
 const { url, adminUrl } = service;
 const base = url.replace('0.0.0.0', '127.0.0.1');
 

@@ -30,8 +30,8 @@ function redisAlone(instance: OpenInstance): Opened<{ store: TieredStore; ticket
     store: {
       async get(key) {
         const reader = withEmptyMemory(instance);
-        const { entry, ticket } = await reader.get(key);
-        return { entry, ticket: { store: reader, ticket } };
+        const { ticket, ...found } = await reader.get(key);
+        return { ...found, ticket: { store: reader, ticket } };
       },
       accepts: (key, of) => of.store.accepts(key, of.ticket),
       set: (key, entry, of) => of.store.set(key, entry, of.ticket),

@@ -9,7 +9,7 @@ const entries: fc.Arbitrary<Entry> = fc.record({
   kind: fc.constantFrom('found', 'empty', 'not-found'),
   values: texts.map((text) => toBytes(text)),
   message: texts.map((text) => Buffer.from(text).toString()),
-  cachedAt: times,
+  requestedAt: times,
   staleAt: times,
   deleteAt: times,
 });

@@ -10,7 +10,7 @@ import { NOW } from '../support/store-contract.js';
 const KEYS = ['A/1', 'A/2', 'A/Größe', 'B/1', 'B/漢字', 'B/\ud800'];
 const keys = fc.constantFrom(...KEYS);
 const times = fc.integer({ min: NOW - 5000, max: NOW + 5000 });
-const lives = { cachedAt: times, staleAt: times, deleteAt: times };
+const lives = { requestedAt: times, staleAt: times, deleteAt: times };
 const found = fc.record({
   ...lives,
   kind: fc.constant('found' as const),

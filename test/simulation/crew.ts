@@ -19,7 +19,7 @@ export interface CrewDeps {
 }
 
 /** As workers/worker.ts has them. */
-const RENEW_EVERY_MS = 400;
+const WORKER_LEASE_RENEWAL_MS = 400;
 const ASK_SPARE_MS = 500;
 /** From the end of a worker until its place is taken, and from its start until it listens. */
 const REPLACE_MS = 200;
@@ -110,7 +110,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
 }
 
 function renewAgain(process: Process, link: PeerLink): void {
-  process.clock.after(RENEW_EVERY_MS, () => {
+  process.clock.after(WORKER_LEASE_RENEWAL_MS, () => {
     link.renew();
     renewAgain(process, link);
   });

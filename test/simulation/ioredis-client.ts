@@ -1,7 +1,7 @@
 // What ioredis does for the code under test, over simulated connections: it connects again, checks that the server is ready,
 // sends one automatic pipeline at a time, and gives each command a time limit.
 import { EventEmitter } from 'node:events';
-import { untilDeadline } from '../../src/cache/deadline.js';
+import { untilDeadline } from '../../src/cache/clock.js';
 import type { Connection } from './connection.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';

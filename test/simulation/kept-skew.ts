@@ -13,8 +13,8 @@ export const keepSkew = (): (() => void) => {
   const times = new Map<string, Times & { deleteAt: number }>();
   const note = (buffer: Buffer): void => {
     const key = buffer.toString('utf8', KEY_AT, KEY_AT + buffer.readUInt32BE(KEY_LENGTH_AT));
-    const [cachedAt, staleAt, deleteAt] = [9, 17, 25].map((at) => buffer.readDoubleBE(at));
-    times.set(key, { cachedAt: cachedAt ?? 0, staleAt: staleAt ?? 0, deleteAt: deleteAt ?? 0 });
+    const [requestedAt, staleAt, deleteAt] = [9, 17, 25].map((at) => buffer.readDoubleBE(at));
+    times.set(key, { requestedAt: requestedAt ?? 0, staleAt: staleAt ?? 0, deleteAt: deleteAt ?? 0 });
   };
   return together(
     () =>
@@ -35,10 +35,11 @@ export const keepSkew = (): (() => void) => {
         'get',
         (original) =>
           async function get(this: RedisStore, key) {
-            const { entry, ticket } = await original.call(this, key);
+            const found = await original.call(this, key);
+            const { entry } = found;
             const known = times.get(key);
-            const isSkewed = entry && known && entry.staleAt > 0 && known.cachedAt > entry.cachedAt;
-            return { entry: isSkewed ? { ...entry, ...known } : entry, ticket };
+            const isSkewed = entry && known && entry.staleAt > 0 && known.requestedAt > entry.requestedAt;
+            return { ...found, entry: isSkewed ? { ...entry, ...known } : entry };
           },
       ),
   )();

@@ -1,11 +1,11 @@
 // The Handle server: records with a version, which each write makes higher. It is reached over a line of each process
 // that may be cut, and it may be slow, refuse, or lose its answers.
-import { untilDeadline } from '../../src/cache/deadline.js';
+import { untilDeadline } from '../../src/cache/clock.js';
+import type { Scheduler } from './clock.js';
 import type { Entry } from '../../src/cache/entry.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Bytes } from '../../src/handle/bytes.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import type { Scheduler } from './clock.js';
 import { Line } from './network.js';
 import type { Process } from './process.js';
 import type { Random } from './random.js';

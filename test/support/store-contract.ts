@@ -7,7 +7,7 @@ import { toBytes } from '../../src/handle/bytes.js';
 export const NOW = Date.parse('2026-11-21T10:00:00Z');
 
 export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
-  const times = { cachedAt: NOW, staleAt: NOW + 3_600_000, deleteAt: NOW + 90_000_000 };
+  const times = { requestedAt: NOW, staleAt: NOW + 3_600_000, deleteAt: NOW + 90_000_000 };
   return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
 }
 
@@ -69,7 +69,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
     test('lets the newer entry stand, also of another kind', async () => {
       const key = freshKey();
       await put(key, entryOf('old'));
-      const gone = entryOf('', { kind: 'not-found', values: toBytes(''), cachedAt: NOW + 1 });
+      const gone = entryOf('', { kind: 'not-found', values: toBytes(''), requestedAt: NOW + 1 });
       await put(key, gone);
       expect(await read(key)).toEqual(gone);
     });
@@ -78,7 +78,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       const key = freshKey();
       const before = await opened.store.get(key);
       const { ticket } = await opened.store.get(key);
-      expect(await opened.store.replace(key, entryOf('new', { cachedAt: NOW + 1 }), ticket)).toBe(true);
+      expect(await opened.store.replace(key, entryOf('new', { requestedAt: NOW + 1 }), ticket)).toBe(true);
       expect(await opened.store.set(key, entryOf('old'), before.ticket)).toBe(false);
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });

@@ -60,8 +60,14 @@ test('a record that another request has stored is served when the load fails', a
   world.load = () => new Promise((_resolve, reject) => (fail = reject));
   const resolving = resolver.resolve(HANDLE, { authoritative: false });
   await nextTurn();
-  const times = { cachedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
+  const times = { requestedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
   memory.set(resolver.keyOf(HANDLE), { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
   fail(new ServiceError('UPSTREAM_FAILED'));
   expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
+});
+
+test('an entry that another load has put into memory meanwhile is from memory, not from Redis', async () => {
+  const { resolver } = start();
+  await resolver.resolve(HANDLE, { authoritative: false });
+  expect(await resolver.resolve(HANDLE, { authoritative: false })).toMatchObject({ from: 'memory' });
 });

@@ -1,6 +1,6 @@
 // Publishes changes to the processes of this machine and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
-import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, RENEW_EVERY_MS } from './lease.js';
+import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
@@ -68,7 +68,9 @@ const MAX_REDIS_CLOCK_STEP_MS = 1000;
  * and has made the entries under the fences of this one stale.
  */
 const UNKNOWN_TO_OTHERS_MS =
-  MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) + LEASE_WAIT_MS + RENEW_EVERY_MS;
+  MAX_DRIFT * (LEASE_MS + MEMBERSHIP_MS + MAX_REDIS_CLOCK_STEP_MS) +
+  LEASE_WAIT_MS +
+  INSTANCE_LEASE_RENEWAL_MS;
 
 export class Hub implements Coherence {
   readonly #deps: HubDeps;

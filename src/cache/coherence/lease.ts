@@ -11,7 +11,7 @@ export const MAX_DRIFT = 1.1;
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
 /** Longer than a lease, so that an instance is listed as long as it has one. */
 export const MEMBERSHIP_MS = 1.25 * LEASE_MS;
-export const RENEW_EVERY_MS = 500;
+export const INSTANCE_LEASE_RENEWAL_MS = 500;
 
 /** A moment on both clocks. */
 export interface Moment {

@@ -1,11 +1,10 @@
 // The link of this instance to the others on one Redis: lease, membership, messages. See ../coherence/README.md.
 import { Acknowledgements, createAcknowledger } from './acknowledgements.js';
-import { type Clock, oneAtATime } from '../clock.js';
-import { LEASE_MS, Lease, MEMBERSHIP_MS, RENEW_EVERY_MS } from '../coherence/lease.js';
+import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
+import { LEASE_MS, Lease, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from '../coherence/lease.js';
 import type { Membership, Published } from '../coherence/hub.js';
 import type { Change, Message } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
-import { untilDeadline } from '../deadline.js';
 import { readBans, readNumbers } from '../redis/group-states.js';
 import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';
@@ -154,7 +153,7 @@ export class RedisLink implements Membership {
   }
 
   #schedule(): void {
-    this.#cancelTick = this.#deps.clock.after(RENEW_EVERY_MS, () => {
+    this.#cancelTick = this.#deps.clock.after(INSTANCE_LEASE_RENEWAL_MS, () => {
       if (this.#isClosed) return;
       this.#schedule();
       void this.renewNow();

@@ -1,10 +1,9 @@
 // Publishes the changes of this instance through Redis, and runs the barrier until every other instance has applied them.
 import type { Acknowledgements } from './acknowledgements.js';
-import type { Clock } from '../clock.js';
+import { type Clock, untilDeadline } from '../clock.js';
 import type { Published } from '../coherence/hub.js';
 import { type Change, type Message, isInvalidation } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
-import { untilDeadline } from '../deadline.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
 import type { Channels } from '../redis/namespace.js';
 import { publishChange } from '../redis/group-states.js';

@@ -43,7 +43,7 @@ export class MemoryStore implements PinnedEntries {
   }
 
   get(key: string): Lookup<number> {
-    return { entry: this.peek(key), ticket: this.#log.now() };
+    return { entry: this.peek(key), from: 'memory', ticket: this.#log.now() };
   }
 
   /** Counts as a use. Returns the entry also while a write is in flight: the old record is right until the acknowledgement. */

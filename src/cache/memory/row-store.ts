@@ -45,7 +45,7 @@ export class RowStore {
     this.#write(at, TICK, tick);
     this.#write(at, SINCE, since);
     this.#write(at, HITS, 0);
-    this.#write(at, CACHED_AT, entry.cachedAt);
+    this.#write(at, CACHED_AT, entry.requestedAt);
     this.#write(at, STALE_AT, entry.staleAt);
     this.#write(at, DELETE_AT, entry.deleteAt);
     this.#write(at, KIND, KINDS.indexOf(entry.kind));
@@ -79,14 +79,14 @@ export class RowStore {
       kind: KINDS[this.#read(at, KIND)] ?? 'not-found',
       values: text.slice(messageLength) as Bytes,
       message: narrow(text.slice(0, messageLength) as Bytes),
-      cachedAt: this.#read(at, CACHED_AT),
+      requestedAt: this.#read(at, CACHED_AT),
       staleAt: this.#read(at, STALE_AT),
       deleteAt: this.#read(at, DELETE_AT),
     };
   }
 
   times(at: number): Times {
-    return { cachedAt: this.#read(at, CACHED_AT), staleAt: this.#read(at, STALE_AT) };
+    return { requestedAt: this.#read(at, CACHED_AT), staleAt: this.#read(at, STALE_AT) };
   }
 
   /** Invalidates all pins of the entry. */

@@ -2,8 +2,7 @@
 // for each request.
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { type Clock, systemClock, oneAtATime } from '../clock.js';
-import { untilDeadline } from '../deadline.js';
+import { type Clock, oneAtATime, systemClock, untilDeadline } from '../clock.js';
 import { type RedisConnections, type RedisMaster, type RedisAddress, openRedis } from './connections.js';
 import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
 import { type Subscription, type SubscriptionEvents, openSubscription } from './message-connection.js';

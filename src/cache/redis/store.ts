@@ -52,6 +52,7 @@ export class RedisStore {
     if (run === null || run !== serverRun) return MISS;
     return {
       entry: buffer ? this.#decode(key, buffer, bothRuns(run, bans.run)) : undefined,
+      from: 'redis',
       ticket: { run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
     };
   }
@@ -103,4 +104,4 @@ export class RedisStore {
 const bothRuns = (run: string, bansRun: string): string =>
   run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 
-const MISS = { entry: undefined, ticket: undefined };
+const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: undefined };

@@ -6,7 +6,7 @@ import type { AcquireLocal } from '../../coordination/key-lock.js';
 import { hashOf } from '../../cache/coherence/groups.js';
 import { ServiceError } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
-import type { Peers } from '../../compose/parts.js';
+import type { Peers } from '../../compose/shared-deps.js';
 import {
   type PeerAnswer,
   type PeerFailure,

@@ -2,7 +2,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { type ProcessControl, createOperations } from '../../admin/operations.js';
 import { makeAdmin } from '../../compose/admin.js';
-import { newInstance } from '../../compose/parts.js';
+import { newInstance } from '../../compose/shared-deps.js';
 import type { Config } from '../../config/schema.js';
 import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster-metrics.js';
 import { type Logger, createLogger, flushLog } from '../../observe/logger.js';

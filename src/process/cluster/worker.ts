@@ -25,7 +25,7 @@ const LOAD_SPARE_MS = 500;
 const STOP_SPARE_MS = 1000;
 
 /** Several times within a lease. */
-const RENEW_EVERY_MS = 400;
+const WORKER_LEASE_RENEWAL_MS = 400;
 
 /** The primary receives these as well and decides; Ctrl-C reaches the whole process group. */
 const HANDLED_BY_PRIMARY: NonNullable<ShutdownOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
@@ -74,7 +74,7 @@ export async function runWorker({ count, instance }: { count: number; instance: 
   setInterval(() => {
     send({ kind: 'readiness', isReady: readiness.report().ready });
     peers.renew();
-  }, RENEW_EVERY_MS).unref();
+  }, WORKER_LEASE_RENEWAL_MS).unref();
 }
 
 /** The primary holds the listener, too: it is closed some time after the last worker has closed it. */

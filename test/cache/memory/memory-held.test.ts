@@ -94,7 +94,7 @@ describe('a place in the memory store', () => {
     expect(store.pin('A', entryOf('A'))).toBeUndefined();
     put(store, 'A');
     expect(store.pin('A', entryOf('B'))).toBeUndefined();
-    expect(store.pin('A', entryOf('A', { cachedAt: NOW - 1 }))).toBeUndefined();
+    expect(store.pin('A', entryOf('A', { requestedAt: NOW - 1 }))).toBeUndefined();
     expect(store.pin('A', entryOf('A'))).toBeDefined();
   });
 

@@ -18,7 +18,7 @@ export interface Peers extends WorkerCoherence, WorkerCoordination {
   stopLoading: () => void;
 }
 
-export interface Parts {
+export interface SharedDeps {
   /** Replaced by a reload: a part that copies a value keeps that of the start. */
   config: Config;
   /** Text of the PEM file `upstream.caFile`. */
@@ -42,7 +42,7 @@ export interface Parts {
 
 /** Logs and counts an unexpected error; its request is answered with 500. */
 export const reportUnexpected =
-  ({ logger, metrics }: Pick<Parts, 'logger' | 'metrics'>) =>
+  ({ logger, metrics }: Pick<SharedDeps, 'logger' | 'metrics'>) =>
   (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error');
     metrics.countInternalError();
