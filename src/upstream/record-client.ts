@@ -6,7 +6,7 @@ import type { HandleValue } from '../handle/value.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
-import { type RecordAnswer, readAnswer, readValues } from './record-answer.js';
+import { type RecordAnswer, readAnswer, valuesOf } from './reply.js';
 
 export interface ReadOptions {
   authorization?: string | undefined;
@@ -90,7 +90,7 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
     async get(handle, { authorization, authoritative = false, publicOnly = false }) {
       const flags = [...(authoritative ? ['auth=true'] : []), ...(publicOnly ? ['publicOnly=true'] : [])];
       const answer = await read({ handle, query: queryOf(flags), authorization });
-      return { ...answer, values: readValues(answer) };
+      return { ...answer, values: valuesOf(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
     putValues: (handle, given) => putWith(handle, given, `?index=various&overwrite=${given.overwrite}`),

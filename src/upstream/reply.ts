@@ -1,9 +1,9 @@
-// Turns a reply of the Handle server into an outcome for the handle, or into an error.
+// Reads what a Handle server replies: as an outcome that callers share, or as the answer to one caller.
 import { ServiceError, type UpstreamAnswer } from '../errors.js';
 import { sliceMember } from '../handle/json.js';
 import type { Outcome } from '../handle/outcome.js';
-import { type PublicValues, publicValues, type HandleValue, isPublic } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type HandleValue, type PublicValues, isPublic, publicValues } from '../handle/value.js';
 import {
   type HandleJson,
   type UpstreamResponse,
@@ -14,36 +14,114 @@ import {
 } from './response.js';
 import { isTooBusy } from './retry-after-pause.js';
 
-/** A response, and the handle that was requested. */
-export interface UpstreamReply extends UpstreamResponse {
-  handle: string;
+/** What was requested. */
+interface Requested {
+  /** The handle the reply has to be about; undefined for a list. */
+  handle: string | undefined;
   caseSensitive: boolean;
+}
+
+/** A response to a read that callers share. */
+export interface UpstreamReply extends UpstreamResponse, Requested {
+  handle: string;
   /** The pause that the server requested with Retry-After (ms). */
   pauseMs?: number | undefined;
 }
 
+/** An answer to one caller: refusals are answers too. */
+export interface RecordAnswer {
+  status: number;
+  /** Undefined where a server refuses without Handle JSON: a failed login, or its HTTP container. */
+  responseCode: number | undefined;
+  members: Record<string, unknown>;
+  /** As it came. */
+  body: string;
+  retryAfter: string | undefined;
+  /** `WWW-Authenticate`. */
+  challenge: string | undefined;
+}
+
+/** @throws ServiceError UPSTREAM_BAD_ANSWER for a response that no Handle server would give */
+export function readAnswer(response: UpstreamResponse, requested: Requested): RecordAnswer {
+  const { status, body } = response;
+  const retryAfter = headerOf(response, 'retry-after');
+  const answer = { status, body, retryAfter, challenge: headerOf(response, 'www-authenticate') };
+  let members: HandleJson;
+  try {
+    members = parseMembers(response);
+  } catch (error) {
+    // The login filter answers 401 with no body, the container 400, 413 and 414 with a page.
+    if (status < 400 || status >= 500) throw error;
+    return { ...answer, responseCode: undefined, members: {} };
+  }
+  assertConsistent(response, members, requested);
+  return { ...answer, responseCode: members.responseCode, members };
+}
+
+/** The values of a good answer to a read; undefined when it is a refusal. */
+export function valuesOf({ status, responseCode, members }: RecordAnswer): HandleValue[] | undefined {
+  if (status !== 200) return undefined;
+  const { values } = members;
+  if (responseCode === RESPONSE_CODE.valuesNotFound) return [];
+  if (Array.isArray(values) && values.every(isValue)) return values;
+  const headers = { 'content-type': 'application/json' };
+  throw invalidResponse('a record without a list of values', { status, headers, body: '' });
+}
+
+function isValue(value: unknown): value is HandleValue {
+  if (typeof value !== 'object' || value === null) return false;
+  const { index, type, data, permissions, ttl } = value as Partial<HandleValue>;
+  return (
+    Number.isInteger(index) &&
+    typeof type === 'string' &&
+    typeof data === 'object' &&
+    data !== null &&
+    ['string', 'undefined'].includes(typeof permissions) &&
+    ['string', 'number', 'undefined'].includes(typeof ttl)
+  );
+}
+
 /**
- * Classifies a reply.
+ * The outcome of a read that callers share.
  *
  * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON, UPSTREAM_BUSY for another 429 or 503
  * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for a reply
  * that no Handle server would give
  */
-export function readReply(reply: UpstreamReply): Outcome {
+export function readOutcome(reply: UpstreamReply): Outcome {
   const members = parseReply(reply);
-  if (reply.status === 429) throw busy(reply, members);
-  switch (members.responseCode) {
-    case RESPONSE_CODE.success:
-      return readRecord(reply, members);
-    case RESPONSE_CODE.handleNotFound:
-      return readNotFound(reply, members);
-    case RESPONSE_CODE.valuesNotFound:
-      // 200 belongs to resolution; with any other status the code is an ordinary refusal.
-      return reply.status === 200 ? readEmpty(reply, members) : readRefusal(reply, members);
-    default:
-      return readRefusal(reply, members);
-  }
+  const { status } = reply;
+  if (status === 429) throw busy(reply, members);
+  assertConsistent(reply, members, reply);
+  const { success, handleNotFound, valuesNotFound } = RESPONSE_CODE;
+  const { responseCode, message } = members;
+  if (responseCode === success) return readRecord(reply, members);
+  // 200 belongs to resolution; with any other status the code is an ordinary refusal.
+  if (responseCode === valuesNotFound && status === 200) return { kind: 'empty' };
+  if (responseCode !== handleNotFound) return readRefusal(reply, members);
+  if (status !== 404) throw contradiction(reply, responseCode);
+  assertHandle(reply, members, reply);
+  return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
+
+/** Neither a 2xx with the code of an error, nor an error with that of a success; and no record of another handle. */
+function assertConsistent(
+  response: UpstreamResponse,
+  members: HandleJson,
+  { handle, caseSensitive }: Requested,
+): void {
+  const { responseCode } = members;
+  const { success, valuesNotFound } = RESPONSE_CODE;
+  const isGood = response.status >= 200 && response.status < 300;
+  const agrees = isGood
+    ? responseCode === success || responseCode === valuesNotFound
+    : responseCode !== success;
+  if (!agrees) throw contradiction(response, responseCode);
+  if (isGood && handle !== undefined) assertHandle(response, members, { handle, caseSensitive });
+}
+
+const contradiction = (response: UpstreamResponse, responseCode: number): ServiceError =>
+  invalidResponse(`response code ${responseCode} contradicts the status`, response);
 
 /** A body that is not Handle JSON on 429 or 503 comes from a gateway, and still means that the server is too busy. */
 function parseReply(reply: UpstreamReply): HandleJson {
@@ -61,16 +139,15 @@ function busy(reply: UpstreamReply, members?: HandleJson): ServiceError {
 }
 
 function readRecord(reply: UpstreamReply, members: HandleJson): Outcome {
-  assertStatus(reply, 200);
+  if (reply.status !== 200) throw contradiction(reply, members.responseCode);
   if (members['handle'] === undefined) throw invalidResponse('a record without its handle', reply);
-  assertHandle(reply, members, reply);
   const { values: parsed } = members;
   if (!Array.isArray(parsed)) throw invalidResponse('a record without a list of values', reply);
-  const { values, ttls } = readValues(reply, parsed);
+  const { values, ttls } = readPublicValues(reply, parsed);
   return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
 }
 
-function readValues(reply: UpstreamReply, parsed: readonly unknown[]): PublicValues {
+function readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): PublicValues {
   let kept: PublicValues;
   try {
     kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
@@ -80,18 +157,6 @@ function readValues(reply: UpstreamReply, parsed: readonly unknown[]): PublicVal
   const isTtl = (ttl: unknown): boolean => typeof ttl === 'number' || typeof ttl === 'string';
   if (!kept.ttls.every(isTtl)) throw invalidResponse('a value whose ttl is neither number nor date', reply);
   return kept;
-}
-
-function readEmpty(reply: UpstreamReply, members: HandleJson): Outcome {
-  assertHandle(reply, members, reply);
-  return { kind: 'empty' };
-}
-
-function readNotFound(reply: UpstreamReply, members: HandleJson): Outcome {
-  assertStatus(reply, 404);
-  assertHandle(reply, members, reply);
-  const { message } = members;
-  return typeof message === 'string' ? { kind: 'not-found', message } : { kind: 'not-found' };
 }
 
 function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
@@ -104,7 +169,7 @@ function readRefusal(reply: UpstreamReply, members: HandleJson): Outcome {
     const { pauseMs: retryAfterMs } = reply;
     throw new ServiceError('UPSTREAM_FAILED', { detail, upstreamAnswer: answer, retryAfterMs });
   }
-  throw invalidResponse(`response code ${members.responseCode} contradicts the status`, reply);
+  throw contradiction(reply, members.responseCode);
 }
 
 function ownAnswer(reply: UpstreamReply, { handle, ...members }: HandleJson): UpstreamAnswer {
@@ -120,8 +185,4 @@ function isShowable(value: unknown): boolean {
   const { permissions } = value as Partial<HandleValue>;
   if (permissions === undefined) return true;
   return typeof permissions === 'string' && isPublic({ permissions });
-}
-
-function assertStatus(reply: UpstreamReply, status: number): void {
-  if (reply.status !== status) throw invalidResponse('the response code contradicts the status', reply);
 }

@@ -5,7 +5,7 @@ import type { Outcome } from '../handle/outcome.js';
 import { type BreakerOptions, CircuitBreaker } from './circuit-breaker.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { readReply } from './reply.js';
+import { readOutcome } from './reply.js';
 import { createRetryAfterPause } from './retry-after-pause.js';
 
 /** One read that was sent, for the metrics. */
@@ -63,7 +63,7 @@ export function createServer(options: ServerOptions): UpstreamServer {
     try {
       const request = { origin, method: 'GET' as const, path, headers };
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes, onRetry });
-      const outcome = readReply({ ...response, handle, caseSensitive, pauseMs: pause.observe(response) });
+      const outcome = readOutcome({ ...response, handle, caseSensitive, pauseMs: pause.observe(response) });
       report(outcome.kind);
       return outcome;
     } catch (error) {

@@ -4,7 +4,7 @@ import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { combineOutcomes, judgeWrite } from '../upstream/write-outcome.js';
-import type { RecordAnswer } from '../upstream/record-answer.js';
+import type { RecordAnswer } from '../upstream/reply.js';
 import { recordEtag } from './conditions.js';
 import type { V2Deps } from './deps.js';
 import type { Login } from './login.js';

@@ -1,7 +1,7 @@
 // What a refusal of the Handle server means in ePIC v2 (table in README.md).
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { RecordAnswer } from '../upstream/record-answer.js';
+import type { RecordAnswer } from '../upstream/reply.js';
 
 type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
 

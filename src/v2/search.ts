@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import type { RecordAnswer } from '../upstream/record-answer.js';
+import type { RecordAnswer } from '../upstream/reply.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { readPublic } from './read.js';
 import { refusalError } from './refusal.js';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import { publicValues, isPublic, lastFourPermissions } from '../../src/handle/value.js';
-import { readReply } from '../../src/upstream/reply.js';
+import { readOutcome } from '../../src/upstream/reply.js';
 import { permissionsToSend, showPermissions } from '../../src/v2/translation/attributes.js';
 
 const valueWith = (permissions: unknown) => ({
@@ -20,7 +20,7 @@ function shownBy(permissions: unknown): boolean[] {
   const record = JSON.stringify([value]);
   const inRecord = toText(publicValues(record, [value]).values) !== '[]';
   const body = `{"responseCode":302,"handle":"21.T1/a","values":${record}}`;
-  const refusal = readReply({
+  const refusal = readOutcome({
     status: 300,
     body,
     handle: '21.T1/a',

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import { parseHandle } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { readReply } from '../../src/upstream/reply.js';
+import { readOutcome } from '../../src/upstream/reply.js';
 
 interface Recording {
   name: string;
@@ -25,7 +25,7 @@ const ordinary = recordings.filter(
 );
 
 const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
-  readReply({ status, body, handle, headers: {}, caseSensitive: false });
+  readOutcome({ status, body, handle, headers: {}, caseSensitive: false });
 
 test('every recorded answer about a handle is understood', () => {
   const kinds = new Map<string, number>();
