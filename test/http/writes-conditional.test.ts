@@ -2,7 +2,7 @@
 import { assert, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-import { type Answer, HANDLE, PATH, mockUpstream, recordOf } from '../support/upstream.js';
+import { type Answer, HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { type Sent, mockWrites } from '../support/writes.js';
 import type { Asked } from '../support/ask.js';
 
@@ -14,12 +14,12 @@ async function putIf(
   read: Answer,
   condition: Record<string, string>,
   path = PATH,
-): Promise<{ answer: Asked; sent: Sent[]; proxy: Proxy }> {
-  mockUpstream(read);
+): Promise<{ answer: Asked; sent: Sent[]; proxy: Proxy; targets: string[] }> {
+  const { targets } = mockUpstream(read);
   const sent = mockWrites();
   const proxy = await startProxy();
   const headers = { Authorization: 'Basic eDp5', 'Content-Type': 'application/json', ...condition };
-  return { answer: await proxy.ask(path, { method: 'PUT', headers, body: '[]' }), sent, proxy };
+  return { answer: await proxy.ask(path, { method: 'PUT', headers, body: '[]' }), sent, proxy, targets };
 }
 
 test.each<[string, Answer, number, object]>([
@@ -80,7 +80,16 @@ test('a value of a record without values does not exist', async () => {
   expect(sent).toEqual([]);
 });
 
-test('a failed condition says that the record has changed', async () => {
-  const changed = await putIf(recordOf(), { 'If-Match': '"other"' });
-  expect(changed.answer.text).toContain('the record has changed');
+test.each<[string, Answer]>([
+  ['the record has changed', recordOf()],
+  ['there is no such record', notFound()],
+])('a failed condition says that %s', async (reason, read) => {
+  const { answer } = await putIf(read, { 'If-Match': '"other"' });
+  expect(answer.status).toBe(412);
+  expect(answer.text).toContain(reason);
+});
+
+test('a condition is judged by an authoritative read: a mirror of the server may lag behind', async () => {
+  const { targets } = await putIf(recordOf(), { 'If-Match': '*' });
+  expect(targets).toEqual([expect.stringMatching(/[?&]auth=true(&|$)/)]);
 });
