@@ -15,7 +15,7 @@ import { sendProblem } from './problem.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
-export interface AdminCall {
+interface AdminCall {
   method: string;
   path: string;
   /** The handle, purge or log level of the call. */

@@ -5,7 +5,7 @@ import { type ProcessReport, type Statistics, statisticsOf } from './statistics.
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
 
-export interface PurgeResult {
+interface PurgeResult {
   /** False while Redis is unavailable: Redis and other instances are invalidated when it is back. */
   isShared: boolean;
 }

@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { sendProblem } from './problem.js';
 
-export interface TokenDeps {
+interface TokenDeps {
   /** Without it only requests to a loopback host are allowed. */
   token: string | undefined;
   isLoopback: (host: string) => boolean;

@@ -3,7 +3,7 @@ import type { MemoryStore } from './memory/memory-store.js';
 import { Bans, type NumberedBan } from './coherence/bans.js';
 import { type KeyChange, type KnownBans, type Message, isInvalidation } from './coherence/message.js';
 
-export interface MessageApplierDeps {
+interface MessageApplierDeps {
   memory: MemoryStore;
   now: () => number;
   /** Called when new readers of the key must not join a load in flight. */

@@ -51,7 +51,7 @@ export interface Cache {
   close: () => Promise<void>;
 }
 
-export interface Inspection {
+interface Inspection {
   memory: InspectedEntry | undefined;
   redis: Entry | undefined;
 }

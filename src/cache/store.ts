@@ -3,7 +3,7 @@ import type { WriteOutcome } from '../handle/outcome.js';
 import type { Ban } from './coherence/bans.js';
 import type { Entry } from './entry.js';
 
-export type Awaitable<T> = T | Promise<T>;
+type Awaitable<T> = T | Promise<T>;
 
 /** The entry of a key, and a ticket with which a load that begins now may be stored. */
 export interface Lookup<Ticket> {

@@ -11,7 +11,7 @@ export interface TieredTicket {
   redis: RedisTicket;
 }
 
-export interface TieredStoreDeps {
+interface TieredStoreDeps {
   memory: MemoryStore;
   coherence: Pick<Coherence, 'publish'>;
   redis?: RedisStore | undefined;

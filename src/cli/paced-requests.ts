@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface RequestPlan<T> {
+interface RequestPlan<T> {
   concurrency: number;
   /** Maximum requests per second; 0 is unlimited. */
   rate: number;

@@ -2,7 +2,7 @@
 import type { HandleValue } from '../handle/value.js';
 import { printable } from './terminal.js';
 
-export interface RecordResponse {
+interface RecordResponse {
   handle: string;
   values: HandleValue[];
 }

@@ -23,7 +23,7 @@ import { type Forwarding, makeForwarding } from './forwarding.js';
 import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 /** What requests are answered from. */
-export interface Backends {
+interface Backends {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
@@ -32,7 +32,7 @@ export interface Backends {
   limiter: ConcurrencyLimiter;
 }
 
-export interface Handler {
+interface Handler {
   handler: RequestListener;
   /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
   rebuild: () => void;

@@ -15,7 +15,7 @@ export interface WorkerCoordination {
   acquireLocal: AcquireLocal;
 }
 
-export interface CoordinationDeps {
+interface CoordinationDeps {
   /** Where Redis is used. */
   shared: RedisCommands | undefined;
   worker?: WorkerCoordination | undefined;

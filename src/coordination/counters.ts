@@ -8,7 +8,7 @@ local count = redis.call('INCR', KEYS[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return { count, redis.call('PTTL', KEYS[1]) }`;
 
-export interface WindowCount {
+interface WindowCount {
   count: number;
   /** Until the window ends. */
   leftMs: number;
@@ -17,7 +17,7 @@ export interface WindowCount {
 /** Increments the counter of `name`; above `limit` in this process Redis is not contacted. */
 export type Count = (name: string, limit: number) => WindowCount | Promise<WindowCount>;
 
-export interface CounterDeps {
+interface CounterDeps {
   now: () => number;
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'>;
 }

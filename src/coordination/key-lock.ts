@@ -23,7 +23,7 @@ export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, c
 export type HandleLock = <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
 
 /** The lock of a key on this machine. */
-export interface LocalLock extends LockGrant {
+interface LocalLock extends LockGrant {
   release: () => void;
 }
 
@@ -33,7 +33,7 @@ export type AcquireLocal = (
   options: { waitMs: number; client: string },
 ) => Promise<LocalLock | undefined>;
 
-export interface KeyLockOptions {
+interface KeyLockOptions {
   /** Maximum time in the queue (ms). */
   waitMs: number;
   /** The queue of all workers of this machine; by default that of this process. */
@@ -69,7 +69,7 @@ export function createKeyLock(options: KeyLockOptions): KeyLock {
   };
 }
 
-export interface LockedWork<S, T> {
+interface LockedWork<S, T> {
   client: string;
   /** Reads the state that the work depends on, with the caller's login; throws when that is refused. */
   read: () => Promise<S>;

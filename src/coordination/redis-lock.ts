@@ -46,14 +46,14 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;
 
-export interface RedisLock {
+interface RedisLock {
   /** See LockGrant. */
   freeSince: number;
   release: () => Promise<void>;
 }
 
 /** Polls until the lock is free; undefined after `deadline` (by `performance.now()`). */
-export type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
+type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
 
 export function createRedisLock(redis: Pick<RedisCommands, 'run' | 'keyPrefix'>): AcquireRedisLock {
   const instance = randomUUID();

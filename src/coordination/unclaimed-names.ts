@@ -18,7 +18,7 @@ export interface UnclaimedNames {
   take: (request: string) => Promise<string | undefined>;
 }
 
-export interface UnclaimedDeps {
+interface UnclaimedDeps {
   local: LocalUnclaimedNames;
   lock: KeyLock;
   /** To the other workers of this machine, when there are any. */

@@ -15,7 +15,7 @@ export interface Empty {
 }
 
 /** The handle does not exist (code 100). A server that is a proxy itself may add a message. */
-export interface NotFound {
+interface NotFound {
   kind: 'not-found';
   message?: string;
 }

@@ -75,7 +75,7 @@ const LAYOUTS: Record<string, KeyLayout> = {
 };
 
 /** A JSON Web Key with its numbers in base64url. */
-export type Jwk = Record<string, string>;
+type Jwk = Record<string, string>;
 
 export function decodePublicKey(bytes: Buffer): Jwk {
   const reader = new ByteReader(bytes);

@@ -46,7 +46,7 @@ export const lastFourPermissions = (permissions = DEFAULT_PERMISSIONS): string =
 export const isPublic = ({ permissions }: Pick<HandleValue, 'permissions'>): boolean =>
   lastFourPermissions(permissions)[2] === '1';
 
-export function selectsAll({ indexes, types }: Selection): boolean {
+function selectsAll({ indexes, types }: Selection): boolean {
   return indexes.length === 0 && types.length === 0;
 }
 

@@ -4,7 +4,7 @@ export class Html {
   constructor(readonly text: string) {}
 }
 
-export type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
+type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
 
 /** @example html`<p>${'<b>'}</p>` // <p>&lt;b&gt;</p> */
 export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {

@@ -17,7 +17,7 @@ export interface SitePage {
   main: Html;
 }
 
-export interface HtmlDocument {
+interface HtmlDocument {
   title: string;
   icon: { href: string; type: string };
   /** Style and script elements. */

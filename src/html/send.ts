@@ -8,7 +8,7 @@ import { type PageBranding, type SitePage, pageSecurityHeaders, renderPage } fro
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
-export interface TextResponse {
+interface TextResponse {
   /** 200 unless given. */
   status?: number;
   contentType: string;
@@ -18,7 +18,7 @@ export interface TextResponse {
   variesByAccept?: boolean;
 }
 
-export type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
+type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
 
 /** Sends pages with the configured branding. */
 export interface PageSender {
@@ -63,7 +63,7 @@ async function sendText(
   else res.status(status).end(made.body);
 }
 
-export interface RedirectResponse {
+interface RedirectResponse {
   status: number;
   url: string;
   /** Headers that change with time. */

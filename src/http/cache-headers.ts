@@ -10,7 +10,7 @@ const CACHE_NAME = 'handle-resolver-proxy';
 /** A downstream cache must not mix up callers, encodings or CORS headers. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
-export interface CacheFacts {
+interface CacheFacts {
   resolution: FromEntry;
   authoritative: boolean;
   now: number;

@@ -28,7 +28,7 @@ interface WithHead {
   _header: unknown;
 }
 
-export type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
+type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
 /**
  * `writeHead` checks every header again, and a body after it is a second write: a fifth of a whole hit. Here Node

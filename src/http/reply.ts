@@ -12,7 +12,7 @@ export interface Reply {
   headers: Record<string, string>;
 }
 
-export interface ReplyForm {
+interface ReplyForm {
   format: Format;
   acceptEncoding: string | undefined;
   /** Shorter bodies are not compressed. */
@@ -28,7 +28,7 @@ export function representReply(
 }
 
 /** The response to one caller. */
-export interface OutgoingReply {
+interface OutgoingReply {
   status: number;
   /** Names and values alternately. */
   headers: string[];

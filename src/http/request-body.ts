@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type ErrorCode, ServiceError } from '../errors.js';
 
-export interface RequestBodyDeps {
+interface RequestBodyDeps {
   maxBodyBytes: number;
   /** Maximum memory of all bodies together. */
   maxTotalBytes: number;
@@ -112,7 +112,7 @@ function append(bytes: Buffer, size: number, chunk: Buffer): Buffer {
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-export interface JsonBodyOptions {
+interface JsonBodyOptions {
   /** `Content-Encoding` of the request. */
   encoding: string | undefined;
   /** Maximum size after decompression. */

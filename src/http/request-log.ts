@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Result, contextOf } from './context.js';
 
-export interface AnsweredRequest {
+interface AnsweredRequest {
   family: 'record' | 'v2' | 'redirect';
   method: string;
   handle: string | undefined;
@@ -15,12 +15,12 @@ export interface AnsweredRequest {
 }
 
 /** The span of a request, which gets its result as attributes. */
-export interface RequestSpan {
+interface RequestSpan {
   readonly traceId: string;
   describe: (attributes: Record<string, string | number>) => void;
 }
 
-export interface RequestLogDeps {
+interface RequestLogDeps {
   /** Gets neither headers nor query, so no credentials. */
   onAnswered: (request: AnsweredRequest) => void;
   currentTrace?: (() => RequestSpan | undefined) | undefined;

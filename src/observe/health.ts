@@ -1,7 +1,7 @@
 // Readiness checks by name, and the delay of the event loop.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-export interface ReadinessReport {
+interface ReadinessReport {
   ready: boolean;
   notReady: string[];
 }

@@ -2,7 +2,7 @@
 import { type DestinationStream, pino } from 'pino';
 import type { Logger } from './logger.js';
 
-export interface HitLine {
+interface HitLine {
   method: string;
   handle: string;
   /** Raw request target, of which only the path is logged. */

@@ -1,5 +1,5 @@
 // Exports spans to a collector as OTLP over HTTP with JSON (OpenTelemetry Protocol 1.x).
-export interface Span {
+interface Span {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
@@ -18,7 +18,7 @@ export interface SpanSender {
   close: () => Promise<void>;
 }
 
-export interface SpanSenderOptions {
+interface SpanSenderOptions {
   /** Such as `http://collector:4318/v1/traces`. */
   endpoint: string;
   serviceName: string;
@@ -82,7 +82,7 @@ export function createSpanSender(options: SpanSenderOptions): SpanSender {
 }
 
 /** The body of an export request. */
-export function exportRequest(spans: readonly Span[], serviceName: string): unknown {
+function exportRequest(spans: readonly Span[], serviceName: string): unknown {
   return {
     resourceSpans: [
       {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SpanSender } from './otlp.js';
 
-export interface RequestTrace {
+interface RequestTrace {
   readonly traceId: string;
   /** Adds attributes to the span of the request. */
   describe: (attributes: Record<string, string | number>) => void;
@@ -21,7 +21,7 @@ export interface Tracer {
   addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
 }
 
-export interface TracerDeps {
+interface TracerDeps {
   sender: Pick<SpanSender, 'add'>;
   /** Percentage of requests without a `traceparent` that are traced. */
   samplePercent: number;

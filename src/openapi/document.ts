@@ -6,7 +6,7 @@ import { redirectPaths } from './redirect-paths.js';
 import { componentSchemas } from './schemas.js';
 import { v2Paths } from './v2-paths.js';
 
-export interface DocumentOptions {
+interface DocumentOptions {
   version: string;
   title: string;
   /** Enabled interfaces. */

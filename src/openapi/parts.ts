@@ -35,7 +35,7 @@ export interface Operation {
 }
 
 export type Method = 'get' | 'put' | 'post' | 'delete';
-export type PathItem = { servers?: { url: string; description: string }[] } & {
+type PathItem = { servers?: { url: string; description: string }[] } & {
   [method in Method]?: Operation;
 };
 export type Paths = Record<string, PathItem>;

@@ -7,7 +7,7 @@ import { readParameters } from '../http/query.js';
 import type { OpenApiDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
 
-export interface OpenApiDeps {
+interface OpenApiDeps {
   document: OpenApiDocument;
   branding: PageBranding;
   gzipMinBytes: number;

@@ -7,7 +7,7 @@ import type { Logger } from '../observe/logger.js';
 /** Reads the configuration. @throws ConfigError when it is invalid */
 export type ReadConfig = () => ShownConfig;
 
-export interface ReloadDeps {
+interface ReloadDeps {
   /** The configuration at the start. */
   config: Config;
   logger: Logger;
@@ -54,7 +54,7 @@ function logReload({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig,
 const unquote = (shown: string): string => shown.replace(/^"(.*)"$/s, '$1');
 
 /** The keys that differ: applied at once, or at the next start. */
-export interface ReloadPlan {
+interface ReloadPlan {
   /** The running configuration with the new values of reloadable keys. */
   config: Config;
   changed: string[];

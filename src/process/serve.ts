@@ -51,7 +51,7 @@ export async function serve(config: Config): Promise<Service> {
   };
 }
 
-export interface PublicService {
+interface PublicService {
   url: string;
   app: App;
   stop: (timeoutMs?: number) => Promise<void>;

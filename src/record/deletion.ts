@@ -10,7 +10,7 @@ import { sendReply } from '../http/reply.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 
 /** The configuration under `deletion`. */
-export interface DeletionRules {
+interface DeletionRules {
   /** Whole handles. */
   handles: boolean;
   /** Single values (`?index=`). */
@@ -19,7 +19,7 @@ export interface DeletionRules {
   allowedFor: readonly string[];
 }
 
-export interface DeletionDeps {
+interface DeletionDeps {
   rules: DeletionRules;
   resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
 }

@@ -17,7 +17,7 @@ import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/co
 import { isBeforeConnection } from '../upstream/failure.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
-export interface ForwarderDeps {
+interface ForwarderDeps {
   upstreamUrl: string;
   agent: Agent;
   timeoutMs: number;

@@ -9,7 +9,7 @@ import { parseRecord, recordEtag } from './record-etag.js';
 import { readResponseBody, relayResponse } from './relay-response.js';
 import { assertEndpoint } from './request-checks.js';
 
-export interface PassThroughDeps {
+interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
   /** Longer records are refused: they are read as a whole for their ETag. */

@@ -18,7 +18,7 @@ export interface RecordReplyDeps {
   now: () => number;
 }
 
-export interface HandleQuery {
+interface HandleQuery {
   handle: string;
   query: RecordQuery;
 }

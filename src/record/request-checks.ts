@@ -14,7 +14,7 @@ export type RequestCheck = (
   headers: Pick<FastHeaders, 'isLoop'>,
 ) => ServiceError | undefined;
 
-export interface RequestCheckDeps {
+interface RequestCheckDeps {
   maxRequestLineBytes: number;
   /** The refusal of a request above the rate limit, where there is one. */
   rateLimited?: ((req: IncomingMessage) => ServiceError | undefined) | undefined;

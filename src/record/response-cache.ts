@@ -49,7 +49,7 @@ export interface PreparedResponse extends AnsweredHit, EntryPin, Times {
   isRefreshOffered: boolean;
 }
 
-export interface ResponseCacheDeps {
+interface ResponseCacheDeps {
   /** `maxEntries` 0 turns the cache off. */
   bounds: { maxEntries: number; maxBytes: number };
   memory: PinnedEntries;

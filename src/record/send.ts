@@ -16,7 +16,7 @@ export interface Recipient {
 }
 
 /** Returns the status that was sent; undefined when the variant for this caller is not prepared. */
-export type SendPrepared = (
+type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
   recipient: Recipient,
@@ -47,12 +47,7 @@ const variantFor = (
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
 
-export type SendMade = (
-  res: ServerResponse,
-  reply: Reply,
-  made: Representation,
-  recipient: Recipient,
-) => void;
+type SendMade = (res: ServerResponse, reply: Reply, made: Representation, recipient: Recipient) => void;
 
 export function createSendMade(): SendMade {
   const sendRaw = createSendRaw();

@@ -13,7 +13,7 @@ import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.j
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseWriteResponse, readResponseBody, relayResponse } from './relay-response.js';
 
-export interface WriteRouteDeps {
+interface WriteRouteDeps {
   withBody: WithBody;
   fence: (handle: string) => Promise<Fence>;
   invalidate: (handle: string) => Promise<void>;

@@ -24,7 +24,7 @@ export interface Problem {
   responseCode: number;
 }
 
-export interface ProblemResponse {
+interface ProblemResponse {
   problem: Problem;
   /** Those of a cache entry; without them the response is not stored. */
   headers?: Record<string, string>;

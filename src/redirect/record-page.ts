@@ -9,7 +9,7 @@ import { type SelectedLocation, isLegacy } from './select-location.js';
 import type { ChosenValue, RedirectTarget } from './target.js';
 import { renderData } from './value-html.js';
 
-export interface RecordView {
+interface RecordView {
   handle: string;
   /** The aliases that were followed to this handle. */
   aliases: readonly string[];

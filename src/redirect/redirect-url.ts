@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url';
 export type RedirectUrl =
   { ok: true; url: string } | { ok: false; problem: 'scheme' | 'malformed' | 'too-long' | 'host' };
 
-export interface UrlRules {
+interface UrlRules {
   /** Host names, `*.example.org` for its subdomains; undefined: any host. */
   allowedHosts: readonly string[] | undefined;
 }

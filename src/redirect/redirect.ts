@@ -21,7 +21,7 @@ import { createRedirectErrorReply } from './problems.js';
 import { handleInUrl } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 
-export interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {
+interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {
   /** Hosts that may be redirected to; undefined: any. */
   allowedHosts: readonly string[] | undefined;
   branding: PageBranding;

@@ -3,7 +3,7 @@ import { type AcceptHeader, readAccept } from './accept.js';
 import type { Location, LocationList } from './locations.js';
 
 /** What the selection depends on besides the list. */
-export interface RequestFacts {
+interface RequestFacts {
   locationAttributes: readonly (readonly [name: string, value: string])[];
   country: string | undefined;
   accept: string | undefined;

@@ -13,7 +13,7 @@ export interface TargetDeps {
   random: () => number;
 }
 
-export interface TargetRequest {
+interface TargetRequest {
   handle: string;
   values: readonly HandleValue[];
   query: RedirectQuery;

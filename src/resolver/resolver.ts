@@ -8,7 +8,7 @@ import { type EntryLoad, Loader, type LoaderDeps, type LoadTask } from './loader
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 
-export interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
+interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
   memory: { peek: (key: string) => Entry | undefined; hits: (key: string) => number };
   /** Minimum hits of an entry for a refresh ahead; 0: never. */

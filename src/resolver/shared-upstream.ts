@@ -3,7 +3,7 @@ import type { Outcome } from '../handle/outcome.js';
 import type { HandleRead, UpstreamClient } from '../upstream/client.js';
 import { type Load, SingleFlight } from './single-flight.js';
 
-export interface SharedUpstreamDeps {
+interface SharedUpstreamDeps {
   upstream: Omit<UpstreamClient, 'usage'>;
   keyOf: (handle: string) => string;
   /** Loads through the worker that owns the key; undefined when this worker must load by itself. */

@@ -19,7 +19,7 @@ const QUIET_MS = 20;
 const MAX_HOLD_MS = 2000;
 
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
-export type Drain = (timeoutMs: number) => Promise<void>;
+type Drain = (timeoutMs: number) => Promise<void>;
 
 export interface DrainOptions {
   /** Resolves when every process that shares the listener has closed it. */

@@ -13,7 +13,7 @@ interface Queue {
 }
 
 /** Calls `handle` at once, or when the responses before this one have been sent. */
-export type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
+type Serialize = (req: IncomingMessage, res: ServerResponse, handle: () => void) => void;
 
 /**
  * One after the other, because a GET behind a PUT must see its result (RFC 9112 §9.3.2), and because one packet could

@@ -5,12 +5,12 @@ import { type IsTrustedProxy, clientAddress, networkOf } from './client-address.
 import type { Listener } from '../http/guard.js';
 
 /** The requests counted in the current window, and the rest of the window. */
-export interface RequestCount {
+interface RequestCount {
   count: number;
   leftMs: number;
 }
 
-export interface RateLimitDeps {
+interface RateLimitDeps {
   perMinute: number;
   /** Counts one request more. */
   count: (name: string, limit: number) => RequestCount | Promise<RequestCount>;

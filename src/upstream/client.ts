@@ -5,7 +5,6 @@ import type { Outcome } from '../handle/outcome.js';
 import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
 import { type LimiterOptions, type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
 import { ExpiringMap } from './expiring-map.js';
-import { createFailureMemory } from './failed-handles.js';
 import { scopeOf } from './failure.js';
 import { createServerSelection } from './server-selection.js';
 import { type ServerOptions, type UpstreamServer, createServer } from './upstream-server.js';
@@ -116,4 +115,53 @@ function sumOf(uses: readonly LimiterUsage[]): LimiterUsage {
 function mostSpecific(failed: readonly ServiceError[]): ServiceError {
   const contacted = failed.find(({ code }) => code !== 'UPSTREAM_RESTING' && code !== 'OVERLOADED');
   return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');
+}
+
+const MAX_FAILURES = 10_000;
+
+/**
+ * Negative cache of failures: a handle for which the server failed a moment ago is not requested again so soon (RFC 9520
+ * §3.2 has the same for DNS resolvers). Every caller gets the failure; the server gets one request.
+ */
+function createFailureMemory(options: { ttlMs: number; now: () => number }) {
+  const failures = new ExpiringMap<ServiceError>({ ...options, maxEntries: MAX_FAILURES });
+  return {
+    /** @throws ServiceError the failure that is remembered for a key */
+    assertNone(key: string): void {
+      const failure = failures.get(key);
+      if (failure) throw failure;
+    },
+    /** Remembers what becomes of a load. */
+    async observe<T>(key: string, load: Promise<T>): Promise<T> {
+      try {
+        const value = await load;
+        failures.delete(key);
+        return value;
+      } catch (error) {
+        if (error instanceof ServiceError && isOfHandle(error)) failures.set(key, withinBounds(error));
+        throw error;
+      }
+    },
+    forget(key: string): void {
+      failures.delete(key);
+    },
+    forgetUnder: (prefix: string): void => {
+      failures.deleteUnder(prefix);
+    },
+  };
+}
+
+/** A server that cannot be reached, or is busy, is the breaker's matter. */
+const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_RESTING', 'UPSTREAM_BUSY', 'OVERLOADED'];
+
+const isOfHandle = (failure: ServiceError): boolean =>
+  !NOT_OF_HANDLE.includes(failure.code) && scopeOf(failure) !== 'connection';
+
+/** No more of the server's own answer is kept than a message. */
+const MAX_ANSWER_CHARS = 4096;
+
+function withinBounds(failure: ServiceError): ServiceError {
+  const { code, message, upstreamAnswer } = failure;
+  const isShort = JSON.stringify(upstreamAnswer?.members ?? {}).length <= MAX_ANSWER_CHARS;
+  return isShort ? failure : new ServiceError(code, { message });
 }

@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   body?: string;
 }
 
-export interface ExchangeLimits {
+interface ExchangeLimits {
   /** For everything from here to the last byte, the retry included. */
   timeoutMs: number;
   maxBodyBytes: number;

@@ -1,6 +1,6 @@
 // Map whose entries expire after a fixed time, within bounds: the oldest entry is dropped first.
 
-export interface ExpiringMapOptions {
+interface ExpiringMapOptions {
   /** 0: nothing is kept. */
   ttlMs: number;
   maxEntries: number;

@@ -8,21 +8,21 @@ import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from 
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, valuesOf } from './reply.js';
 
-export interface ReadOptions {
+interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
   /** Public values only: for callers who may not read all of a record. */
   publicOnly?: boolean;
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   authorization: string;
   values: readonly HandleValue[];
   /** False: refused where a record or value exists. The server checks and writes in one step. */
   overwrite: boolean;
 }
 
-export interface ListOptions {
+interface ListOptions {
   authorization: string;
   /** From 0. Without both numbers a server lists everything. */
   page?: number;
@@ -49,7 +49,7 @@ export interface RecordClient {
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
-export interface RecordClientOptions {
+interface RecordClientOptions {
   url: string;
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;

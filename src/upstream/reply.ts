@@ -22,7 +22,7 @@ interface Requested {
 }
 
 /** A response to a read that callers share. */
-export interface UpstreamReply extends UpstreamResponse, Requested {
+interface UpstreamReply extends UpstreamResponse, Requested {
   handle: string;
   /** The pause that the server requested with Retry-After (ms). */
   pauseMs?: number | undefined;

@@ -2,13 +2,13 @@
 import { ServiceError } from '../errors.js';
 import { type UpstreamResponse, headerOf } from './response.js';
 
-export interface PauseOptions {
+interface PauseOptions {
   /** A server must not be able to turn itself off for a day by mistake. */
   maxPauseMs: number;
   now: () => number;
 }
 
-export interface RetryAfterPause {
+interface RetryAfterPause {
   /** Starts a pause when a response requests one; returns its length (ms). */
   observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
   /** @throws ServiceError UPSTREAM_RESTING during a pause */

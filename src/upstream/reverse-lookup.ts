@@ -5,7 +5,7 @@ import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from 
 import { toServiceError } from './failure.js';
 import { type UpstreamResponse, invalidResponse } from './response.js';
 
-export interface ReverseLookupOptions {
+interface ReverseLookupOptions {
   url: string;
   pseudonym: string;
   timeoutMs: number;
@@ -13,7 +13,7 @@ export interface ReverseLookupOptions {
   dispatcher: UpstreamDispatcher;
 }
 
-export interface LookupQuery {
+interface LookupQuery {
   prefix: string;
   /** Type and pattern of each value a handle must have. */
   conditions: readonly (readonly [type: string, pattern: string])[];

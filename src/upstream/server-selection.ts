@@ -1,6 +1,6 @@
 // Which of several Handle servers gets a read first: the first in the list that worked last.
 
-export interface ServerSelectionOptions<Server> {
+interface ServerSelectionOptions<Server> {
   /** The primary, then the mirrors, in the order in which they are preferred. */
   servers: readonly Server[];
   /** A server that failed is tried last for this time. */
@@ -8,7 +8,7 @@ export interface ServerSelectionOptions<Server> {
   now: () => number;
 }
 
-export interface ServerSelection<Server> {
+interface ServerSelection<Server> {
   /** All servers, avoided ones last. */
   order: () => Server[];
   succeeded: (server: Server) => void;

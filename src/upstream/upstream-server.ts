@@ -30,7 +30,7 @@ export interface ServerOptions {
   now: () => number;
 }
 
-export interface ServerRead {
+interface ServerRead {
   handle: string;
   authoritative: boolean;
   /** For everything from the wait for a slot to the last byte, the retry included. */

@@ -54,7 +54,7 @@ async function readGroup(
   return values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 
-export interface OwnershipInput {
+interface OwnershipInput {
   handle: string;
   /** The record after the write. */
   values: readonly HandleValue[];

@@ -119,7 +119,7 @@ function isMatch([type, pattern]: Condition, handle: string, values: readonly Ha
 }
 
 /** `*` matches any text, `~` escapes the next character. Linear time, without backtracking. */
-export function matchesPattern(pattern: string, text: string): boolean {
+function matchesPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = splitPattern(pattern);
   const last = rest.pop();
   if (last === undefined) return text === first;

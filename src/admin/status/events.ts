@@ -2,7 +2,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { sendProblem } from '../problem.js';
 
-export interface EventStreamDeps {
+interface EventStreamDeps {
   stats: () => Promise<unknown>;
   /** Called when the statistics fail. */
   onUnexpected?: ((error: unknown) => void) | undefined;

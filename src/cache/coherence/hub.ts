@@ -43,7 +43,7 @@ export type WritesWithout = 'wait' | 'refuse';
 /** Applies a message in every process of this machine. `from`: the worker that published it; none for other instances. */
 export type Deliver = (message: Message, from?: number) => Promise<void>;
 
-export interface HubDeps {
+interface HubDeps {
   /** The clock of entries (ms since the epoch). */
   now: () => number;
   deliver: Deliver;
@@ -51,7 +51,7 @@ export interface HubDeps {
   remote?: Remote | undefined;
 }
 
-export interface Remote {
+interface Remote {
   member: Membership;
   pending: PendingInvalidations;
   writesWithout: WritesWithout;

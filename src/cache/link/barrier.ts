@@ -4,7 +4,7 @@ import type { Clock } from '../clock.js';
 import { LEASE_WAIT_MS } from '../coherence/lease.js';
 import type { Members, OtherMembers } from './members.js';
 
-export interface BarrierDeps {
+interface BarrierDeps {
   clock: Pick<Clock, 'after'>;
   members: Pick<Members, 'others' | 'markLeaseEnded' | 'expel'>;
   acknowledgements: Acknowledgements;

@@ -13,7 +13,7 @@ import { Publisher } from './publisher.js';
 import { Receiver } from './receiver.js';
 import { Subscriptions } from './subscriptions.js';
 
-export interface RedisLinkDeps {
+interface RedisLinkDeps {
   commands: LinkCommands;
   clock: Clock;
   pending: PendingInvalidations;

@@ -11,7 +11,7 @@ import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';
 import type { Members } from './members.js';
 
-export interface PublisherDeps {
+interface PublisherDeps {
   commands: LinkCommands;
   clock: Clock;
   /** This member. */

@@ -4,7 +4,7 @@ import { Fences } from '../coherence/fences.js';
 import { type Group, GroupNumbers, groupOf } from '../coherence/groups.js';
 import { type Change, type Message, type ReceivedMessage, parseMessage } from '../coherence/message.js';
 
-export interface ReceiverDeps {
+interface ReceiverDeps {
   /** This member. */
   id: string;
   clock: Pick<Clock, 'now'>;

@@ -4,7 +4,7 @@ import type { LinkCommands } from '../redis/commands.js';
 import { type Channels, createChannels } from '../redis/namespace.js';
 import type { Subscription } from '../redis/message-connection.js';
 
-export interface SubscriptionsDeps {
+interface SubscriptionsDeps {
   commands: LinkCommands;
   /** This member. */
   id: string;

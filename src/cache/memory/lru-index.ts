@@ -29,7 +29,7 @@ const NOT_FOUND_SHARE = 1 / 8;
  */
 const OVERHEAD_BYTES = 200;
 
-export interface LruIndexOptions {
+interface LruIndexOptions {
   rows: RowStore;
   bounds: MemoryBounds;
   onEvict: (list: ListName) => void;

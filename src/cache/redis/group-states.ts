@@ -8,7 +8,7 @@ import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.j
 /** Small, because Redis serves no other client while a script runs. */
 const GROUPS_PER_SCRIPT = 128;
 
-export interface Publication {
+interface Publication {
   change: Change;
   member: string;
   /** Id for acknowledgements; '' when none is expected. */

@@ -15,7 +15,7 @@ export interface NamespaceOptions {
   onClaimed?: () => void;
 }
 
-export interface ForeignPrefix {
+interface ForeignPrefix {
   keyPrefix: string;
   upstream: string;
   /** Address of the upstream that owns the prefix. */

@@ -30,7 +30,7 @@ export interface PeerHandlers {
   load: (key: string, handle: string) => Promise<Outcome>;
 }
 
-export interface PeerLinkOptions {
+interface PeerLinkOptions {
   /** This worker's id. */
   self: number;
   /** How long a load by another worker may take (ms). */
