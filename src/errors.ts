@@ -78,7 +78,7 @@ export const CATALOGUE = {
   BUSY: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many status viewers' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
-  LOOP_DETECTED: { status: 508, responseCode: 2, title: 'upstream.url leads back to this proxy' },
+  LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },
 } as const satisfies Record<string, { status: number; responseCode: number; title: string }>;
 
 export type ErrorCode = keyof typeof CATALOGUE;
@@ -93,30 +93,44 @@ export interface UpstreamAnswer {
   challenge?: string;
 }
 
+/** What went wrong behind the proxy, and what the operator can do: for the log and the status page, never for a reply. */
+export interface Diagnosis {
+  cause: string;
+  remedy?: string | undefined;
+}
+
+/** A reader who is told no better time may try again after this time. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** RFC 9110 §15.6.3 to §15.6.5: the request may succeed later. */
+const TEMPORARY_STATUSES: readonly number[] = [502, 503, 504];
+
 interface ErrorDetails {
   detail?: string;
+  diagnosis?: Diagnosis | undefined;
   /** Replaces title and detail where a Handle server has its own text. */
   message?: string;
   cause?: unknown;
-  /** Time after which a retry makes sense. */
-  retryAfterMs?: number | undefined;
+  /** Time after which a retry makes sense; `never` for a write that may have been carried out. */
+  retryAfterMs?: number | 'never' | undefined;
   /** The response code of the Handle server, where more specific than that of the catalogue. */
   responseCode?: number | undefined;
   upstreamAnswer?: UpstreamAnswer;
-  upstreamStatus?: number;
+  upstreamStatus?: number | undefined;
 }
 
-/** An error of this proxy. `message` and `detail` are for the client, `cause` for the log. */
+/** An error of this proxy. `message` and `detail` are for the client, `diagnosis` and `cause` for the operator. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly responseCode: number;
   /** `message` without the title. */
   readonly detail: string | undefined;
+  readonly diagnosis: Diagnosis | undefined;
   readonly upstreamAnswer: UpstreamAnswer | undefined;
   /** HTTP status of the upstream response that caused the error. */
   readonly upstreamStatus: number | undefined;
-  /** Value of the header Retry-After. */
+  /** Value of the header Retry-After; every temporary error has one. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -128,11 +142,17 @@ export class ServiceError extends Error {
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
     this.detail = message ?? detail;
+    this.diagnosis = details.diagnosis;
     this.upstreamAnswer = upstreamAnswer;
     this.upstreamStatus = upstreamStatus ?? upstreamAnswer?.status;
-    this.retryAfterSeconds =
-      retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1000));
+    this.retryAfterSeconds = retryAfterSeconds(upstreamAnswer?.status ?? status, retryAfterMs);
   }
+}
+
+function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | undefined): number | undefined {
+  if (retryAfterMs === 'never') return undefined;
+  if (retryAfterMs !== undefined) return Math.max(1, Math.ceil(retryAfterMs / 1000));
+  return TEMPORARY_STATUSES.includes(status) ? RETRY_AFTER_SECONDS : undefined;
 }
 
 /** The rows of the table of errors in config/troubleshooting.md. */

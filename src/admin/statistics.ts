@@ -1,5 +1,11 @@
 // Statistics of the instance: merges the reports of its processes.
-import type { ActivityReport, Second, RecentError, UpstreamSecond } from '../observe/activity.js';
+import type {
+  ActivityReport,
+  Second,
+  ServerState,
+  RecentError,
+  UpstreamSecond,
+} from '../observe/activity.js';
 import type { StoreUsage } from '../observe/metrics.js';
 import { type Percentiles, percentiles } from '../observe/latency.js';
 import { type Ranked, mergeRanked } from '../observe/top-list.js';
@@ -60,6 +66,11 @@ const MAX_RANKED = 20;
 const MAX_ERRORS = 20;
 const HISTORY_SECONDS = 60;
 
+/** Of the processes, one for which the server fails. */
+const worstOf = (states: readonly (ServerState | undefined)[]): ServerState =>
+  states.find((state) => state?.state === 'failing') ??
+  states.find((state) => state?.state === 'working') ?? { state: 'unknown' };
+
 export function statisticsOf(reports: readonly ProcessReport[], now: number) {
   const activities = reports.map(({ activity }) => activity);
   const statistics = mergeActivity(activities, now);
@@ -71,7 +82,11 @@ export function statisticsOf(reports: readonly ProcessReport[], now: number) {
       ...statistics.upstream,
       running: total(reports, ({ running }) => running),
       waiting: total(reports, ({ waiting }) => waiting),
-      servers: servers.map((server) => ({ server, breaker: isOpen(server) ? 'open' : 'closed' })),
+      servers: servers.map((server) => ({
+        server,
+        breaker: isOpen(server) ? 'open' : 'closed',
+        ...worstOf(activities.map((activity) => activity.servers[server])),
+      })),
     },
     redis: { state: worstState(reports.map(({ redis }) => redis)) },
     memory: sumByStore(reports.flatMap(({ memory }) => memory)),

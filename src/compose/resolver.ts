@@ -1,6 +1,9 @@
 // Creates the client of the upstream and the resolver that uses it.
 import type { Cache } from '../cache/cache.js';
 import { CATALOGUE } from '../errors.js';
+import type { ServerState } from '../observe/activity.js';
+import type { Logger } from '../observe/logger.js';
+import type { ServerHealth } from '../upstream/server-health.js';
 import { recordKey } from '../handle/handle.js';
 import { Resolver } from '../resolver/resolver.js';
 import { SharedUpstream } from '../resolver/shared-upstream.js';
@@ -45,6 +48,10 @@ export function makeUpstream(
         logger.warn({ breaker: state, server }, 'circuit breaker state changed');
       },
     },
+    onHealth: (server, health, failures) => {
+      activity.setServerState(server, describeHealth(health));
+      logHealth(logger, { server, failures }, health);
+    },
     onCall: ({ result, durationMs }) => {
       metrics.countUpstreamRequest({ outcome: result, ms: durationMs });
       const isFailure = result in CATALOGUE;
@@ -54,6 +61,18 @@ export function makeUpstream(
     },
     now,
   });
+}
+
+function describeHealth(health: ServerHealth): ServerState {
+  if (health.state !== 'failing') return { state: health.state };
+  const { code, message, diagnosis = { cause: message } } = health.failure;
+  return { state: 'failing', code, ...diagnosis };
+}
+
+function logHealth(logger: Logger, server: object, health: ServerHealth): void {
+  const { state, ...reason } = describeHealth(health);
+  if (state === 'failing') logger.warn({ ...server, ...reason }, 'server is failing');
+  else logger.info(server, 'server is working');
 }
 
 /** The concurrency limit for requests of a kind. */

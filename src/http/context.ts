@@ -1,5 +1,6 @@
 // The context of one request in `res.locals`. It never outlives the request.
 import type { ServerResponse } from 'node:http';
+import type { ServiceError } from '../errors.js';
 import type { Format } from './query.js';
 import type { Target } from './target.js';
 
@@ -15,6 +16,8 @@ export interface RequestContext {
   /** The decoded handle; undefined until it is parsed. */
   handle?: string;
   result: Result;
+  /** The error that the response reports. */
+  failure?: ServiceError;
 }
 
 /** The context that read.ts or the first step of the pipeline has set. */

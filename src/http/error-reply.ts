@@ -61,6 +61,7 @@ export function createErrorReply({ onUnexpected }: { onUnexpected: ReportUnexpec
     const context = contextOf(res);
     const reply = renderError(failure, context.handle);
     context.result = resultOfError(reply.status);
+    context.failure = failure;
     await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });
   };
 }

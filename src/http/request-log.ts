@@ -10,6 +10,10 @@ interface AnsweredRequest {
   status: number;
   result: Result;
   ms: number;
+  /** Of an error: its code, and for the operator what caused it and what to do. */
+  code?: string;
+  cause?: string;
+  remedy?: string | undefined;
   /** Where requests are traced. */
   traceId?: string;
 }
@@ -34,7 +38,7 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
     const startedAt = performance.now();
     const trace = currentTrace?.();
     res.once('close', () => {
-      const { family, target, handle, result } = contextOf(res);
+      const { family, target, handle, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       trace?.describe({
         'url.path': shownPath(target.path),
@@ -50,6 +54,7 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
         status: res.statusCode,
         result,
         ms,
+        ...(failure && { code: failure.code, ...failure.diagnosis }),
         ...(trace && { traceId: trace.traceId }),
       });
     });

@@ -36,6 +36,15 @@ export interface ActivityReport {
   errors: RecentError[];
   /** Circuit breaker state by server. */
   breakers: Record<string, string>;
+  servers: Record<string, ServerState>;
+}
+
+/** Whether a server works, by its last requests; of one that fails with the error's code, cause and remedy. */
+export interface ServerState {
+  state: 'unknown' | 'working' | 'failing';
+  code?: string;
+  cause?: string;
+  remedy?: string | undefined;
 }
 
 export interface Activity {
@@ -44,6 +53,7 @@ export interface Activity {
   countRequest: (request: { handle: string | undefined; result: string; ms: number }) => void;
   countUpstreamRequest: (answer: { isFailure: boolean; ms: number }) => void;
   setBreakerState: (state: string, server: string) => void;
+  setServerState: (server: string, state: ServerState) => void;
   addError: (message: string) => void;
   report: () => ActivityReport;
   close: () => void;
@@ -134,29 +144,35 @@ function createUpstreamTally(now: () => number) {
   const upstream = { requests: 0, failures: 0 };
   const errors: RecentError[] = [];
   const breakers: Record<string, string> = {};
-  const counters: Pick<Activity, 'countUpstreamRequest' | 'setBreakerState' | 'addError'> = {
-    countUpstreamRequest({ isFailure, ms }) {
-      const second = seconds.current();
-      upstream.requests++;
-      if (isFailure) {
-        upstream.failures++;
-        second.upstreamFailures++;
-      }
-      addTo(second.upstream, bucketOf(ms));
-    },
-    setBreakerState(state, server) {
-      breakers[server] = state;
-    },
-    addError(message) {
-      errors.push({ at: new Date(now()).toISOString(), message });
-      if (errors.length > MAX_ERRORS) errors.shift();
-    },
-  };
+  const servers: Record<string, ServerState> = {};
+  const counters: Pick<Activity, 'countUpstreamRequest' | 'setBreakerState' | 'setServerState' | 'addError'> =
+    {
+      countUpstreamRequest({ isFailure, ms }) {
+        const second = seconds.current();
+        upstream.requests++;
+        if (isFailure) {
+          upstream.failures++;
+          second.upstreamFailures++;
+        }
+        addTo(second.upstream, bucketOf(ms));
+      },
+      setBreakerState(state, server) {
+        breakers[server] = state;
+      },
+      setServerState(server, state) {
+        servers[server] = state;
+      },
+      addError(message) {
+        errors.push({ at: new Date(now()).toISOString(), message });
+        if (errors.length > MAX_ERRORS) errors.shift();
+      },
+    };
   const report = () => ({
     upstream: { ...upstream },
     upstreamSeconds: seconds.last(),
     errors: [...errors],
     breakers: { ...breakers },
+    servers: { ...servers },
   });
   return { counters, report };
 }

@@ -14,7 +14,7 @@ import { type RequestContext, contextOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import { isBeforeConnection } from '../upstream/failure.js';
+import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 interface ForwarderDeps {
@@ -142,21 +142,25 @@ function receiveResponse(response: IncomingMessage, { callbacks }: ForwardedRequ
     return;
   }
   response.destroy();
-  callbacks.onFailure(new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'invalid status code' }));
+  callbacks.onFailure(
+    new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'invalid status code' } }),
+  );
 }
 
 /** RFC 9110 §15; Node accepts any three digits. */
 const isFinalStatus = (status = 0): boolean => status >= 200 && status <= 599;
 
 const connectionClosed = (): ServiceError =>
-  new ServiceError('UPSTREAM_UNREACHABLE', { detail: 'the connection was closed before an answer came' });
+  new ServiceError('UPSTREAM_UNREACHABLE', {
+    diagnosis: { cause: 'the connection was closed before a response came' },
+  });
 
-/** http-proxy hands on the error of the socket. Its text names addresses, so the client gets the code only. */
+/** http-proxy hands on the error of the socket. */
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  const name = isBeforeConnection(code) ? 'UPSTREAM_REFUSED' : 'UPSTREAM_UNREACHABLE';
-  return new ServiceError(name, { detail: code, cause: error });
+  const reason = codeOf(error);
+  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_REFUSED' : 'UPSTREAM_UNREACHABLE';
+  return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
 }
 
 /**

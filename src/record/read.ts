@@ -151,6 +151,7 @@ function createSendReply(deps: ReadDeps): SendReply {
       if (res.headersSent) throw failure;
       const reply = renderError(failure, request.handle);
       context.result = resultOfError(reply.status);
+      context.failure = failure;
       const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };
       sendMade(res, reply, await representReply(reply, form), { ...call, now: deps.now() });
     }

@@ -71,7 +71,10 @@ export async function readResponseBody(
       chunks.push(chunk);
     }
   } catch (cause) {
-    throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'it broke off or is too long', cause });
+    throw new ServiceError('UPSTREAM_BAD_ANSWER', {
+      diagnosis: { cause: 'it broke off or is too long' },
+      cause,
+    });
   }
   return Buffer.concat(chunks);
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
-import { type WriteResult, judgeWrite } from '../upstream/write-outcome.js';
+import { type WriteResult, judgeWrite, settle, withoutRetryAfter } from '../upstream/write-outcome.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
@@ -63,20 +63,13 @@ export async function forwardFenced(
     result = { status, responseCode: body && parseWriteResponse(body).responseCode };
     relayed = { response, ...(body && { body }) };
   } catch (failure) {
-    await settleWrite(fence, { failure });
-    throw failure;
+    const outcome = judgeWrite({ failure });
+    await settle(fence, outcome);
+    throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
   }
   // Outside of the try: a change that is not confirmed is settled all the same.
-  await settleWrite(fence, result);
+  await settle(fence, judgeWrite(result));
   return relayed;
-}
-
-/**
- * Applies the outcome of a write and lowers its fence. Where the record changed, the entry is invalidated on every
- * instance, and this ends when all have acknowledged it or lost their lease: only then may the caller get its reply.
- */
-async function settleWrite(fence: Fence, result: WriteResult): Promise<void> {
-  await fence[judgeWrite(result)]();
 }
 
 async function reply(

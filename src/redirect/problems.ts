@@ -133,6 +133,7 @@ export function createRedirectErrorReply({
       return;
     }
     context.result = resultOfError(failure.status);
+    context.failure = failure;
     await sendProblem(req, res, { ...problemOf(failure, context.handle), sender });
   };
 }

@@ -6,10 +6,12 @@ import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
 import { type LimiterOptions, type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
 import { ExpiringMap } from './expiring-map.js';
 import { scopeOf } from './failure.js';
+import type { ReportHealth } from './server-health.js';
 import { createServerSelection } from './server-selection.js';
 import { type ServerOptions, type UpstreamServer, createServer } from './upstream-server.js';
 
-export interface UpstreamClientOptions extends Omit<ServerOptions, 'limiter' | 'breaker'> {
+export interface UpstreamClientOptions extends Omit<ServerOptions, 'limiter' | 'breaker' | 'onHealth'> {
+  onHealth?: ((url: string, ...change: Parameters<ReportHealth>) => void) | undefined;
   breaker: Omit<BreakerOptions, 'onStateChange'> & {
     onStateChange?: ((state: BreakerState, url: string) => void) | undefined;
   };
@@ -50,7 +52,8 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
   const open = (url: string): UpstreamServer => {
     const limiter = new ConcurrencyLimiter(options.limiter);
     limiters.push(limiter);
-    return createServer({ ...options, url, limiter, breaker: breakerFor(options, url) });
+    const onHealth: ReportHealth = (...change) => options.onHealth?.(url, ...change);
+    return createServer({ ...options, url, limiter, breaker: breakerFor(options, url), onHealth });
   };
   const primary = open(options.url);
   const servers = [primary, ...mirrors.map(open)];

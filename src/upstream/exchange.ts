@@ -81,8 +81,8 @@ interface Deadline {
 function startDeadline(timeoutMs: number): Deadline {
   const deadline: Deadline = {
     timer: setTimeout(() => {
-      const detail = `no complete response within ${Math.ceil(timeoutMs)} ms`;
-      deadline.reason = new ServiceError('UPSTREAM_TIMEOUT', { detail });
+      const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
+      deadline.reason = new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause } });
       deadline.onExpired?.(deadline.reason);
     }, timeoutMs),
   };

@@ -1,40 +1,52 @@
 // Errors of connections and of HTTP, classified and explained to the operator.
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
 import { PIN_MISMATCH } from './fingerprint.js';
 
-const WAYS_TO_TRUST = 'set upstream.caFile or upstream.fingerprint';
+const TRUST_IT = 'set upstream.caFile or upstream.fingerprint';
 
-const NO_TLS = 'it does not speak TLS there: check whether upstream.url should be http or https';
-const UNKNOWN_AUTHORITY = `its certificate comes from an unknown authority: ${WAYS_TO_TRUST}`;
+const NO_TLS: Diagnosis = {
+  cause: 'the server does not speak TLS there',
+  remedy: 'check whether upstream.url should be http or https',
+};
+const UNKNOWN_AUTHORITY: Diagnosis = {
+  cause: 'its certificate comes from an unknown authority',
+  remedy: TRUST_IT,
+};
+const CUT: Diagnosis = { cause: 'the connection was cut' };
 
 /** Errors of TLS: they come before any byte of a request, and a retry changes nothing. */
-const TLS_DETAILS: Record<string, string> = {
-  CERT_HAS_EXPIRED: `its certificate has expired: renew it, or set upstream.fingerprint`,
-  CERT_NOT_YET_VALID: 'its certificate is not valid yet: check the clocks',
-  DEPTH_ZERO_SELF_SIGNED_CERT: `its certificate is self-signed: ${WAYS_TO_TRUST}`,
+const TLS_ERRORS: Record<string, Diagnosis> = {
+  CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it, or set upstream.fingerprint' },
+  CERT_NOT_YET_VALID: { cause: 'its certificate is not valid yet', remedy: 'check the clocks' },
+  DEPTH_ZERO_SELF_SIGNED_CERT: { cause: 'its certificate is self-signed', remedy: TRUST_IT },
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID:
-    'its certificate is for another name: use that name in upstream.url, or set upstream.fingerprint',
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    cause: 'its certificate is for another name',
+    remedy: 'use that name in upstream.url, or set upstream.fingerprint',
+  },
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
-  [PIN_MISMATCH]: 'its certificate is not the one pinned in upstream.fingerprint',
+  [PIN_MISMATCH]: {
+    cause: 'its certificate is not the one in upstream.fingerprint',
+    remedy: 'compare the two; set upstream.fingerprint if the server has a new certificate',
+  },
 };
 
 /** Errors of a connection: a new one may do better. */
-const CONNECTION_DETAILS: Record<string, string> = {
-  ECONNREFUSED: 'the connection was refused: check that it runs at upstream.url',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
-  UND_ERR_SOCKET: 'the connection was cut',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the connection was cut',
-  HPE_INVALID_EOF_STATE: 'the connection was cut',
-  ENOTFOUND: 'its host name is unknown: check upstream.url',
-  EAI_AGAIN: 'its host name cannot be looked up at the moment',
-  EHOSTUNREACH: 'there is no way to its host',
-  ENETUNREACH: 'there is no way to its network',
+const CONNECTION_ERRORS: Record<string, Diagnosis> = {
+  ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at upstream.url' },
+  ECONNRESET: CUT,
+  EPIPE: CUT,
+  UND_ERR_SOCKET: CUT,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: CUT,
+  HPE_INVALID_EOF_STATE: CUT,
+  ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check upstream.url' },
+  EAI_AGAIN: { cause: 'its host name cannot be looked up at the moment', remedy: 'check the name server' },
+  EHOSTUNREACH: { cause: 'there is no route to its host', remedy: 'check the network' },
+  ENETUNREACH: { cause: 'there is no route to its network', remedy: 'check the network' },
 };
 
 const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -45,12 +57,12 @@ const INVALID_HTTP = /^(HPE_|Z_|UND_ERR_HEADERS_OVERFLOW$)/;
 /** Whether a retry on a new connection may succeed. */
 export function isConnectionFailure(error: unknown): boolean {
   if (!(error instanceof ServiceError) || error.code !== 'UPSTREAM_UNREACHABLE') return false;
-  return (codeOf(error.cause) ?? '') in CONNECTION_DETAILS;
+  return (codeOf(error.cause) ?? '') in CONNECTION_ERRORS;
 }
 
 /** Errors before a connection was established: nothing of the request can have reached the server. */
 const BEFORE_CONNECTION = new Set([
-  ...Object.keys(TLS_DETAILS),
+  ...Object.keys(TLS_ERRORS),
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -87,20 +99,28 @@ export function scopeOf(failure: ServiceError): FailureScope {
 /** The error of the catalogue for what an exchange failed with. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  const { code, detail } = classify(codeOf(error));
-  return new ServiceError(code, { detail, cause: error });
+  const reason = codeOf(error);
+  const diagnosis = diagnose(reason, error);
+  return new ServiceError(errorCodeOf(reason), { diagnosis, cause: error });
 }
 
-function classify(code: string | undefined): { code: ErrorCode; detail: string } {
-  if (code === undefined) return { code: 'UPSTREAM_UNREACHABLE', detail: 'the request could not be sent' };
-  const advice = TLS_DETAILS[code] ?? CONNECTION_DETAILS[code];
-  if (advice !== undefined) return { code: 'UPSTREAM_UNREACHABLE', detail: `${advice} (${code})` };
-  if (TIMEOUTS.has(code)) return { code: 'UPSTREAM_TIMEOUT', detail: code };
-  if (INVALID_HTTP.test(code)) return { code: 'UPSTREAM_BAD_ANSWER', detail: `invalid HTTP (${code})` };
-  return { code: 'UPSTREAM_UNREACHABLE', detail: code };
+function errorCodeOf(reason = ''): ErrorCode {
+  if (TIMEOUTS.has(reason)) return 'UPSTREAM_TIMEOUT';
+  return INVALID_HTTP.test(reason) ? 'UPSTREAM_BAD_ANSWER' : 'UPSTREAM_UNREACHABLE';
 }
 
-function codeOf(error: unknown): string | undefined {
+/** What the code of a connection's error means. */
+export function diagnose(reason: string | undefined, error: unknown): Diagnosis {
+  if (reason === undefined) return { cause: 'the request could not be sent' };
+  const known = TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason];
+  const pinned = reason === PIN_MISMATCH && error instanceof Error ? `: ${error.message}` : '';
+  if (known !== undefined) return { ...known, cause: `${known.cause}${pinned} (${reason})` };
+  if (TIMEOUTS.has(reason))
+    return { cause: `no connection in time (${reason})`, remedy: 'check the network' };
+  return { cause: INVALID_HTTP.test(reason) ? `invalid HTTP (${reason})` : reason };
+}
+
+export function codeOf(error: unknown): string | undefined {
   const { code, name, message } = (error ?? {}) as { code?: unknown; name?: unknown; message?: unknown };
   // undici gives these a code of their own by message only: an interim response that no request allows.
   if (code === 'UND_ERR_SOCKET' && message === 'bad upgrade') return 'HPE_UNREQUESTED: HTTP 101';

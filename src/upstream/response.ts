@@ -48,8 +48,9 @@ export function assertHandle(
 }
 
 export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError {
-  const detail = `more than ${maxBodyBytes} bytes (HTTP ${status}); see upstream.maxBodySize`;
-  return new ServiceError('UPSTREAM_BAD_ANSWER', { detail, upstreamStatus: status });
+  const cause = `a response of more than ${maxBodyBytes} bytes (HTTP ${status})`;
+  const diagnosis = { cause, remedy: 'see upstream.maxBodySize' };
+  return new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis, upstreamStatus: status });
 }
 
 /** The error for a response that no Handle server would give: describes it without giving away any value. */
@@ -59,9 +60,11 @@ export function invalidResponse(reason: string, response: UpstreamResponse, caus
   const summary = [`HTTP ${status}`, contentType, `${body.length} characters`].join(', ');
   const text = quotableText(body);
   const quote = text === '' ? '' : `, "${text}"`;
-  const hint = isRedirect(status) ? '; redirects are not followed, set upstream.url to the target' : '';
   return new ServiceError('UPSTREAM_BAD_ANSWER', {
-    detail: `${reason} (${summary}${quote})${hint}`,
+    diagnosis: {
+      cause: `${reason} (${summary}${quote})`,
+      remedy: isRedirect(status) ? 'redirects are not followed: set upstream.url to the target' : undefined,
+    },
     upstreamStatus: status,
     cause,
   });

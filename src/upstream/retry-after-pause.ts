@@ -33,8 +33,8 @@ export function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryA
     assertOver() {
       const leftMs = endsAt - now();
       if (leftMs <= 0) return;
-      const detail = 'the server requested a pause (Retry-After)';
-      throw new ServiceError('UPSTREAM_RESTING', { detail, retryAfterMs: leftMs });
+      const diagnosis = { cause: 'the server requested a pause (Retry-After)' };
+      throw new ServiceError('UPSTREAM_RESTING', { diagnosis, retryAfterMs: leftMs });
     },
   };
 }

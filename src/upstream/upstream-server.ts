@@ -5,6 +5,7 @@ import type { Outcome } from '../handle/outcome.js';
 import { type BreakerOptions, CircuitBreaker } from './circuit-breaker.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
+import { type ReportHealth, watchHealth } from './server-health.js';
 import { readOutcome } from './reply.js';
 import { createRetryAfterPause } from './retry-after-pause.js';
 
@@ -27,6 +28,7 @@ export interface ServerOptions {
   /** Maximum pause that a Retry-After of the server gets. */
   maxPauseMs: number;
   onCall?: ((call: UpstreamCall) => void) | undefined;
+  onHealth?: ReportHealth | undefined;
   now: () => number;
 }
 
@@ -47,6 +49,7 @@ export function createServer(options: ServerOptions): UpstreamServer {
   const { origin, basePath } = parseAddress(options.url);
   const breaker = new CircuitBreaker(options.breaker);
   const pause = createRetryAfterPause({ maxPauseMs, now });
+  const health = watchHealth({ now, report: options.onHealth ?? (() => undefined) });
   // None is of a caller: many callers share the response.
   const headers = requestHeaders({ pseudonym: options.pseudonym });
 
@@ -65,9 +68,11 @@ export function createServer(options: ServerOptions): UpstreamServer {
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes, onRetry });
       const outcome = readOutcome({ ...response, handle, caseSensitive, pauseMs: pause.observe(response) });
       report(outcome.kind);
+      health.succeeded();
       return outcome;
     } catch (error) {
       report(error instanceof ServiceError ? error.code : 'INTERNAL');
+      if (error instanceof ServiceError) health.failed(error);
       throw error;
     }
   }

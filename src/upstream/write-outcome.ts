@@ -32,6 +32,29 @@ export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome
   return outcomes.includes('changed') ? 'changed' : 'unchanged';
 }
 
+/**
+ * Applies the outcome of a write and lowers its fence. Where the record changed, the entry is invalidated on every
+ * instance, and this ends when all have acknowledged it or lost their lease: only then may the caller get its reply.
+ */
+export async function settle(
+  fence: Record<WriteOutcome, () => Promise<void>>,
+  outcome: WriteOutcome,
+): Promise<void> {
+  try {
+    await fence[outcome]();
+  } catch (error) {
+    throw outcome === 'unchanged' ? error : withoutRetryAfter(error);
+  }
+}
+
+/** A client must not be told to repeat a write that may have been carried out. */
+export function withoutRetryAfter(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
+  const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;
+  const details = { message, responseCode, upstreamStatus, diagnosis, cause };
+  return new ServiceError(code, { ...details, retryAfterMs: 'never' });
+}
+
 /** A 404 says that the record is gone, so its entry is invalid; only another response code contradicts that. */
 const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
-import { combineOutcomes, judgeWrite } from '../upstream/write-outcome.js';
+import { combineOutcomes, judgeWrite, settle, withoutRetryAfter } from '../upstream/write-outcome.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import { recordEtag } from './conditions.js';
 import type { V2Deps } from './deps.js';
@@ -39,11 +39,11 @@ export async function createRecord(deps: FencedWriteDeps, write: RecordWrite): P
     deps.records.put(handle, { authorization, values, overwrite: false }),
   );
   const isStored = attempt.outcome === 'unknown' && (await holdsValues(deps, write).catch(() => false));
-  await fence[isStored ? 'changed' : attempt.outcome]();
+  await settle(fence, isStored ? 'changed' : attempt.outcome);
   if (isStored || attempt.kind === 'done') return 'created';
   const isRefused = attempt.kind === 'refused' && attempt.outcome !== 'unknown';
   if (isRefused && attempt.answer.responseCode === RESPONSE_CODE.handleExists) return 'exists';
-  throw errorOf(attempt);
+  throw errorOf(attempt, attempt.outcome);
 }
 
 /** Whether the handle holds exactly these values, as far as the caller can read them. */
@@ -96,9 +96,10 @@ export async function runFenced(
     attempts.push(attempt);
     if (attempt.kind !== 'done') break;
   }
-  await fence[combineOutcomes(attempts.map(({ outcome }) => outcome))]();
+  const outcome = combineOutcomes(attempts.map((attempt) => attempt.outcome));
+  await settle(fence, outcome);
   const last = attempts.at(-1);
-  if (last !== undefined && last.kind !== 'done') throw errorOf(last);
+  if (last !== undefined && last.kind !== 'done') throw errorOf(last, outcome);
   return last?.answer;
 }
 
@@ -115,11 +116,14 @@ async function attemptStep(step: Step): Promise<Attempt> {
   }
 }
 
-function errorOf(attempt: Exclude<Attempt, { kind: 'done' }>): unknown {
+function errorOf(attempt: Exclude<Attempt, { kind: 'done' }>, outcome: WriteOutcome): unknown {
   if (attempt.kind !== 'failed') return refusalError(attempt.answer, 'write');
   const { failure } = attempt;
-  if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') return failure;
+  if (outcome === 'unchanged') return failure;
+  if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE')
+    return withoutRetryAfter(failure);
   // The request may have arrived: for the caller this is the same as no response in time.
   const detail = 'the connection was lost; it is unknown whether the write was carried out';
-  return new ServiceError('UPSTREAM_TIMEOUT', { detail, cause: failure });
+  const { diagnosis } = failure;
+  return new ServiceError('UPSTREAM_TIMEOUT', { detail, diagnosis, cause: failure, retryAfterMs: 'never' });
 }

@@ -51,6 +51,7 @@ export function sendProblem(
   const context = contextOf(res);
   const { status, retryAfter } = statusOf(failure);
   context.result = resultOf(status);
+  context.failure = failure;
   if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
   if (retryAfter !== undefined) res.setHeader('Retry-After', retryAfter);
   // The rest of a body that is too large is not read.

@@ -25,7 +25,8 @@ export async function listHandles(
   const answer = await records.list(prefix, { authorization: login.authorization, ...paging });
   const { handles } = assertListed(answer).members;
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
-  if (!isList) throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'a list without handles' });
+  if (!isList)
+    throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without handles' } });
   return handles;
 }
 
@@ -41,7 +42,7 @@ async function countHandles(
   const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
-  throw new ServiceError('UPSTREAM_BAD_ANSWER', { detail: 'a list without totalCount' });
+  throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without totalCount' } });
 }
 
 function assertListed(answer: RecordAnswer): RecordAnswer {

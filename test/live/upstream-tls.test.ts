@@ -2,6 +2,7 @@
 import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, expect, test } from 'vitest';
+import type { Diagnosis, ServiceError } from '../../src/errors.js';
 import type { Trust } from '../../src/upstream/fingerprint.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { listenHttp, listenTls, type Loopback, openConnections, openClient } from './upstream-loopback.js';
@@ -42,7 +43,7 @@ const BOTH_ASKED = 'GET /api/handles/21.T1/a\nPUT /api/handles/21.T1/a\n';
 const refusedAs = (code: string): unknown[] => [
   expect.objectContaining({
     code: 'UPSTREAM_UNREACHABLE',
-    message: expect.stringContaining(code) as string,
+    diagnosis: expect.objectContaining({ cause: expect.stringContaining(code) as string }) as Diagnosis,
   }),
   code,
 ];
@@ -51,7 +52,7 @@ test('a self-signed certificate is refused, and the error names the keys to set'
   const server = await listenTls(certificate);
   const [read, written] = await readAndWrite(server, {});
   expect([read, written]).toEqual(refusedAs('DEPTH_ZERO_SELF_SIGNED_CERT'));
-  expect((read as Error).message).toContain('set upstream.caFile or upstream.fingerprint');
+  expect((read as ServiceError).diagnosis?.remedy).toBe('set upstream.caFile or upstream.fingerprint');
   expect(server.received()).toBe('');
   expect(server.connections()).toBe(2);
 });
@@ -106,7 +107,9 @@ test('with another certificate than the pinned one not a byte of a request is se
   expect(answers).toEqual([
     expect.objectContaining({
       code: 'UPSTREAM_UNREACHABLE',
-      message: expect.stringContaining('not the one pinned') as string,
+      diagnosis: expect.objectContaining({
+        cause: expect.stringContaining('not the one in upstream.fingerprint') as string,
+      }) as Diagnosis,
     }),
     'ERR_TLS_PIN_MISMATCH',
   ]);
@@ -141,7 +144,7 @@ test('https to a server that speaks http is unreachable, and the error names the
   const { resolve } = openClient({ url: server.url.replace('http:', 'https:') });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_UNREACHABLE',
-    message: expect.stringContaining('https') as string,
+    diagnosis: expect.objectContaining({ remedy: expect.stringContaining('https') as string }) as Diagnosis,
   });
   expect(server.received()).toBe('');
 });

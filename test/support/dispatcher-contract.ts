@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Diagnosis } from '../../src/errors.js';
 import type { ClosableDispatcher, ConnectionOptions } from '../../src/upstream/connections.js';
 import { type UpstreamRequest, exchange } from '../../src/upstream/exchange.js';
 import type { UpstreamResponse } from '../../src/upstream/response.js';
@@ -13,9 +14,9 @@ type Send = (request?: Partial<UpstreamRequest>, timeoutMs?: number) => Promise<
 
 const MAX_BODY_BYTES = 1000;
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-const failsWith = (code: string, text: string) => ({
+const failsWith = (code: string, cause: string) => ({
   code,
-  message: expect.stringContaining(text) as string,
+  diagnosis: expect.objectContaining({ cause: expect.stringContaining(cause) as string }) as Diagnosis,
 });
 
 export function dispatcherContract(name: string, createDispatcher: CreateDispatcher): void {

@@ -36,17 +36,17 @@ const isMocked = ({ upstream }: Config): boolean =>
  */
 export async function startProxy(
   env: Record<string, string> = {},
-  files: Pick<AppDeps, 'ca'> = {},
+  files: Partial<Pick<AppDeps, 'ca' | 'logger'>> = {},
 ): Promise<Proxy> {
   const config = loadConfig({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...env }, readFile: () => '' });
   let time = STARTED_AT;
   const app = createApp({
     config,
-    ...files,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level }),
     metrics: createMetrics(),
     now: () => time,
+    ...files,
   });
   const server = createHttpServer(app.handler, {
     ...config.server,

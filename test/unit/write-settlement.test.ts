@@ -31,10 +31,13 @@ test.each([
   expect(settled).toEqual([outcome]);
 });
 
-test('a write that ended without a response settles the fence once, as unknown', async () => {
+test('a write that ended without a response settles the fence once, as unknown; nobody is told to repeat it', async () => {
   const { fence, settled } = createFence();
   const failure = new ServiceError('UPSTREAM_TIMEOUT');
-  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toBe(failure);
+  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toMatchObject({
+    code: 'UPSTREAM_TIMEOUT',
+    retryAfterSeconds: undefined,
+  });
   expect(settled).toEqual(['unknown']);
 });
 
@@ -48,6 +51,9 @@ test('a write that was never sent settles the fence once, as unchanged', async (
 test('a change that is not confirmed is not settled again as unknown', async () => {
   const failure = new ServiceError('NOT_CONFIRMED');
   const { fence, settled } = createFence(failure);
-  await expect(forwardFenced(responded(200), fence)).rejects.toBe(failure);
+  await expect(forwardFenced(responded(200), fence)).rejects.toMatchObject({
+    code: 'NOT_CONFIRMED',
+    retryAfterSeconds: undefined,
+  });
   expect(settled).toEqual(['changed']);
 });

@@ -28,16 +28,23 @@ test('a connection that is cut twice is not tried a third time', async () => {
 });
 
 test.each([
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'set upstream.caFile or upstream.fingerprint'],
-  ['CERT_HAS_EXPIRED', 'expired'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name'],
-])('the certificate error %s is not retried and names the keys to set', async (code, says) => {
-  failWith(code);
-  await expect(resolve('21.T1/a')).rejects.toMatchObject({
-    code: 'UPSTREAM_UNREACHABLE',
-    message: expect.stringContaining(says) as string,
-  });
-});
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed', 'set upstream.caFile or upstream.fingerprint'],
+  ['CERT_HAS_EXPIRED', 'expired', 'renew it'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'another name', 'upstream.url'],
+])(
+  'the certificate error %s is not retried and is diagnosed for the operator only',
+  async (code, cause, remedy) => {
+    failWith(code);
+    await expect(resolve('21.T1/a')).rejects.toMatchObject({
+      code: 'UPSTREAM_UNREACHABLE',
+      message: 'The Handle server is unreachable',
+      diagnosis: {
+        cause: expect.stringContaining(cause) as string,
+        remedy: expect.stringContaining(remedy) as string,
+      },
+    });
+  },
+);
 
 test('a response that takes too long is a timeout and is requested once', async () => {
   nock(UPSTREAM).get(/.*/).delay(2000).reply(404, { responseCode: 100 });

@@ -1,5 +1,6 @@
 // Invalid responses are errors, are not requested twice, and reveal no value.
 import { expect, test } from 'vitest';
+import type { ServiceError } from '../../src/errors.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve } from './ask.js';
 
@@ -73,22 +74,25 @@ test.each([
   upstream.reply(status, body, JSON_TYPE);
   const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as Error & { code: string });
   expect(error).toMatchObject({ code: 'UPSTREAM_BAD_ANSWER', status: 502 });
-  const { message } = error as Error;
-  expect(message).toContain(says);
-  expect(message).toContain(`HTTP ${status}`);
-  expect(message).not.toContain('s3cret');
+  const { message, diagnosis } = error as ServiceError;
+  expect(message).toBe('Invalid response from the Handle server');
+  expect(diagnosis?.cause).toContain(says);
+  expect(diagnosis?.cause).toContain(`HTTP ${status}`);
+  expect(diagnosis?.cause).not.toContain('s3cret');
   expect(upstream.sent).toHaveLength(1);
 });
 
-test('an HTML page is an invalid response; the error quotes its visible text', async () => {
+test('an HTML page is an invalid response; the diagnosis quotes its visible text', async () => {
   const upstream = mockUpstream();
   const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
   upstream.reply(502, page, HTML_TYPE);
   await expect(resolve('21.T1/a')).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringMatching(
-      /HTTP 502, text\/html, \d+ characters, "502 Bad Gateway nginx .{1,58}"\)$/,
-    ) as string,
+    diagnosis: {
+      cause: expect.stringMatching(
+        /HTTP 502, text\/html, \d+ characters, "502 Bad Gateway nginx .{1,58}"\)$/,
+      ) as string,
+    },
   });
   expect(upstream.sent).toHaveLength(1);
 });
@@ -98,7 +102,7 @@ test('a redirect is not followed', async () => {
   upstream.reply(301, '', { location: 'https://elsewhere.test/' });
   await expect(resolve('21.T1/a')).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringContaining('redirects are not followed') as string,
+    diagnosis: { remedy: expect.stringContaining('redirects are not followed') as string },
   });
   expect(upstream.sent).toHaveLength(1);
 });

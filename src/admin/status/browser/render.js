@@ -40,6 +40,12 @@ const sinceStart = ({ hitRatio }) =>
 const others = ({ p50, p95 }) =>
   p50 === null ? 'no requests in the last minute' : `50 %: ${joined(time(p50))}, 95 %: ${joined(time(p95))}`;
 
+function describeServer({ server, breaker, state, cause, remedy }) {
+  const { host } = new URL(server);
+  if (state !== 'failing') return `${host}: ${state}, breaker ${breaker}`;
+  return `${host}: ${[cause, remedy].filter(Boolean).join('; ')}; breaker ${breaker}`;
+}
+
 function renderParts(stats) {
   const { servers } = stats.upstream;
   const [server, redis, processes] = [
@@ -47,8 +53,7 @@ function renderParts(stats) {
     redisHealth(stats.redis),
     processHealth(stats.workers),
   ];
-  const breakers = servers.map(({ server, breaker }) => `breaker ${breaker}: ${new URL(server).host}`);
-  putHealth('server', server, [...breakers, server.detail].join('\n'));
+  putHealth('server', server, [...servers.map(describeServer), server.detail].join('\n'));
   putHealth('redis', redis);
   const stores = stats.memory.map(({ store, entries, bytes: size }) => {
     return `${plural(entries, store === 'found' ? 'record' : 'unknown handle')}, ${joined(bytes(size))}`;

@@ -1,0 +1,110 @@
+// What an operator learns of a failing Handle server, and what a reader does not.
+import { describe, expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { type Answer, PATH, UPSTREAM_URL, mockUpstream, recordOf } from '../support/upstream.js';
+import { mockWrites } from '../support/writes.js';
+
+useNock();
+
+const REFUSED: Answer = { status: 0, body: '', error: 'ECONNREFUSED' };
+const UNTRUSTED: Answer = { status: 0, body: '', error: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
+/** Nothing that fails is remembered, so that each read asks the server. */
+const FORGETFUL = { UPSTREAM_RETRY_AFTER: '0s', UPSTREAM_BREAKER_FAILURES: '1000' };
+
+type Line = Record<string, unknown>;
+
+async function startLogged() {
+  const lines: Line[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line) as Line) };
+  const logger = createLogger({ level: 'info', destination });
+  const proxy = await startProxy({ ...FORGETFUL, V2_ANONYMOUS_READ: 'true' }, { logger });
+  const named = (msg: string): Line[] => lines.filter((line) => line.msg === msg);
+  return { proxy, named };
+}
+
+test('a server that fails is reported once, with cause and remedy, and once when it works again', async () => {
+  const { proxy, named } = await startLogged();
+  const upstream = mockUpstream(REFUSED);
+  for (const name of ['a', 'b', 'c']) await proxy.ask(`${PATH}-${name}`);
+  expect(named('server is failing')).toEqual([
+    expect.objectContaining({
+      level: 'warn',
+      server: UPSTREAM_URL,
+      code: 'UPSTREAM_UNREACHABLE',
+      cause: 'the connection was refused (ECONNREFUSED)',
+      remedy: 'check that the server runs at upstream.url',
+    }),
+  ]);
+  proxy.pass(1000);
+  upstream.answers(recordOf());
+  await proxy.ask(PATH);
+  expect(named('server is working')).toEqual([
+    expect.objectContaining({ server: UPSTREAM_URL, failures: 2 }),
+  ]);
+});
+
+test('another cause is reported, too', async () => {
+  const { proxy, named } = await startLogged();
+  const upstream = mockUpstream(REFUSED);
+  await proxy.ask(`${PATH}-a`);
+  proxy.pass(1000);
+  upstream.answers(UNTRUSTED);
+  await proxy.ask(`${PATH}-b`);
+  expect(named('server is failing').map(({ remedy }) => remedy)).toEqual([
+    'check that the server runs at upstream.url',
+    'set upstream.caFile or upstream.fingerprint',
+  ]);
+});
+
+test('a record that the server cannot read is no failure of the server', async () => {
+  const { proxy, named } = await startLogged();
+  mockUpstream({ status: 500, body: { responseCode: 2 } });
+  await proxy.ask(PATH);
+  expect(named('server is failing')).toEqual([]);
+});
+
+describe('a reader of a failing server', () => {
+  test.each([PATH, `/${PATH.slice('/api/handles/'.length)}`, PATH.replace('/api/', '/api/v2/')])(
+    'learns nothing about it at %s, and when to try again',
+    async (path) => {
+      const { proxy, named } = await startLogged();
+      mockUpstream(REFUSED);
+      const { status, headers, text } = await proxy.ask(path);
+      expect(status).toBe(502);
+      expect(headers['retry-after']).toBe('5');
+      expect(text).toContain('The Handle server is unreachable');
+      expect(text).not.toMatch(/ECONNREFUSED|upstream\.|handle\.example/);
+      expect(named('request')).toEqual([
+        expect.objectContaining({
+          code: 'UPSTREAM_UNREACHABLE',
+          remedy: 'check that the server runs at upstream.url',
+        }),
+      ]);
+    },
+  );
+});
+
+describe('a write', () => {
+  test('that never reached the server may be repeated', async () => {
+    const { proxy, named } = await startLogged();
+    mockWrites({ status: 0, error: 'ECONNREFUSED' });
+    const { status, headers, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect([status, headers['retry-after']]).toEqual([502, '5']);
+    expect(text).not.toContain('ECONNREFUSED');
+    expect(named('request')).toEqual([
+      expect.objectContaining({
+        code: 'UPSTREAM_REFUSED',
+        cause: 'the connection was refused (ECONNREFUSED)',
+      }),
+    ]);
+  });
+
+  test('that may have been carried out has no Retry-After', async () => {
+    const { proxy } = await startLogged();
+    mockWrites({ status: 0, error: 'ECONNRESET' });
+    const { status, headers } = await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect([status, headers['retry-after']]).toEqual([502, undefined]);
+  });
+});
