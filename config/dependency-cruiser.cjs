@@ -24,7 +24,7 @@ const modules = {
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
   cli: ['process', 'config', ...KERNEL],
-  main: ['process'],
+  main: ['cli'],
 };
 
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);

@@ -1,4 +1,2 @@
-// Entry point of the image, of the systemd unit and of `npm start`: the same as `handle-resolver-proxy serve`.
-import { run } from './process/run.js';
-
-await run();
+// Entry point of the image, of the systemd unit and of `npm start`: the command, which without arguments is `serve`.
+import './cli/main.js';

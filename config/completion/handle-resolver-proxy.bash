@@ -8,16 +8,16 @@ _handle_resolver_proxy() {
     command='' previous=''
   fi
   case "$command $previous" in
-    'warm --password-file' | 'warm --state' | 'bench --file') _handle_resolver_proxy_files "$current"; return ;;
+    'serve --config' | 'check-config --config' | 'warm --password-file' | 'warm --state' | 'bench --file') _handle_resolver_proxy_files "$current"; return ;;
     *\ --proxy | *\ --admin | *\ --direct | *\ --prefix | *\ --user | *\ --page-size) return ;;
     *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
   esac
   case "$command" in
     '') options='--version --help -V -h' arguments="$commands" ;;
-    serve) options='--help' ;;
-    check-config) options='--json --help' ;;
+    serve) options='--config --help' ;;
+    check-config) options='--config --json --help' ;;
     resolve) options='--proxy --admin --direct --json --plain --help' ;;
-    purge) options='--admin --prefix --all --soft --help' ;;
+    purge) options='--admin --prefix --all --soft --json --help' ;;
     stats) options='--admin --watch --json --help' ;;
     warm)
       case "$current" in -*) ;; *) _handle_resolver_proxy_files "$current"; return ;; esac

@@ -1,8 +1,8 @@
 # Completion of handle-resolver-proxy in fish. To try: handle-resolver-proxy completion fish | source
 complete -c handle-resolver-proxy -f
 
-complete -c handle-resolver-proxy -n __fish_use_subcommand -a serve -d 'start the proxy with the configuration from the environment and the file named by CONFIG'
-complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'print the effective configuration and the source of each value, secrets masked'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a serve -d 'start the proxy; the default command'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'check the configuration as serve does; print each value and its source, secrets masked'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every worker and instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
@@ -13,6 +13,9 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a help -d 'display h
 complete -c handle-resolver-proxy -n __fish_use_subcommand -s V -l version -d 'print the version'
 complete -c handle-resolver-proxy -s h -l help -d 'display help for command'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from serve' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
+
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' -l json -d 'print JSON'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l proxy -x -d 'address of the public listener'
@@ -25,6 +28,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l admi
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l prefix -x -d 'all handles that start with this text'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l all -d 'all handles'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l soft -d 'mark entries as stale instead of removing them'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from purge' -l json -d 'print JSON'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l watch -d 'refresh every second until Ctrl-C'

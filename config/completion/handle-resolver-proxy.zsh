@@ -6,8 +6,8 @@ _handle-resolver-proxy() {
   local -a commands help
   help=('(-h --help)'{-h,--help}'[display help for command]')
   commands=(
-    'serve:start the proxy with the configuration from the environment and the file named by CONFIG'
-    'check-config:print the effective configuration and the source of each value, secrets masked'
+    'serve:start the proxy; the default command'
+    'check-config:check the configuration as serve does; print each value and its source, secrets masked'
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every worker and instance'
     'stats:show current statistics'
@@ -22,10 +22,12 @@ _handle-resolver-proxy() {
     rest)
       case $line[1] in
         serve)
-          _arguments $help
+          _arguments $help \
+            '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files'
           ;;
         check-config)
           _arguments $help \
+            '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
             '--json[print JSON]'
           ;;
         resolve)
@@ -41,7 +43,8 @@ _handle-resolver-proxy() {
             '--admin[address of the admin listener]:value: ' \
             '--prefix[all handles that start with this text]:value: ' \
             '--all[all handles]' \
-            '--soft[mark entries as stale instead of removing them]'
+            '--soft[mark entries as stale instead of removing them]' \
+            '--json[print JSON]'
           ;;
         stats)
           _arguments $help \

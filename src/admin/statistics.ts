@@ -11,6 +11,7 @@ import { type Percentiles, percentiles } from '../observe/latency.js';
 import { type Ranked, mergeRanked } from '../observe/top-list.js';
 
 export interface ProcessReport {
+  version: string;
   pid: number;
   memory: StoreUsage[];
   process: { rssBytes: number; heapUsedBytes: number; eventLoopDelayMs: number };
@@ -77,6 +78,7 @@ export function statisticsOf(reports: readonly ProcessReport[], now: number) {
   const servers = [...new Set(activities.flatMap(({ breakers }) => Object.keys(breakers)))];
   const isOpen = (server: string): boolean => activities.some(({ breakers }) => breakers[server] === 'open');
   return {
+    version: reports[0]?.version ?? null,
     ...statistics,
     upstream: {
       ...statistics.upstream,

@@ -9,8 +9,15 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 
+/** Without a command the proxy starts: `node dist/main.js --config proxy.yaml`. */
+function withCommand(args: readonly string[]): readonly string[] {
+  const [first = '--'] = args;
+  const isOption = first.startsWith('-') && !['-h', '--help', '-V', '--version'].includes(first);
+  return isOption ? ['serve', ...args] : args;
+}
+
 try {
-  await createProgram().parseAsync();
+  await createProgram().parseAsync(withCommand(process.argv.slice(2)), { from: 'user' });
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
   else {

@@ -1,8 +1,9 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
 import { readFileSync } from 'node:fs';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { VERSION } from '../config/version.js';
 import { type BenchOptions, bench } from './bench.js';
-import { checkConfig } from './check-config.js';
+import { type CheckConfigOptions, checkConfig } from './check-config.js';
 import { purge, type PurgeOptions } from './purge.js';
 import { type ResolveOptions, resolve } from './resolve.js';
 import { type StatsOptions, stats } from './stats.js';
@@ -10,15 +11,19 @@ import { type WarmOptions, warm } from './warm.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 
+const CONFIG_OPTION = [
+  '--config <file>',
+  'configuration file (YAML), instead of the one named by CONFIG',
+] as const;
+
 /** Reads a file of the installed package. */
 const readPackageFile = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 export function createProgram(): Command {
-  const { version } = JSON.parse(readPackageFile('package.json')) as { version: string };
   const program = new Command('handle-resolver-proxy')
     .description('A caching resolver proxy for persistent identifiers of the Handle System.')
-    .version(version, '-V, --version', 'print the version')
+    .version(VERSION, '-V, --version', 'print the version')
     .addHelpText('afterAll', EXIT_CODES)
     .exitOverride();
   addServe(program);
@@ -32,14 +37,19 @@ export function createProgram(): Command {
 function addServe(program: Command): void {
   program
     .command('serve')
-    .description('start the proxy with the configuration from the environment and the file named by CONFIG')
+    .description('start the proxy; the default command')
+    .option(...CONFIG_OPTION)
     // Imported on demand: the other commands start in half the time without the proxy.
-    .action(async () => (await import('../process/run.js')).run());
+    .action(async ({ config: file }: { config?: string }) => {
+      const { run } = await import('../process/run.js');
+      await run(file === undefined ? {} : { file });
+    });
   program
     .command('check-config')
-    .description('print the effective configuration and the source of each value, secrets masked')
+    .description('check the configuration as serve does; print each value and its source, secrets masked')
+    .option(...CONFIG_OPTION)
     .option('--json', 'print JSON')
-    .action((options: { json?: boolean }) => {
+    .action((options: CheckConfigOptions) => {
       checkConfig(options);
     });
 }
@@ -58,6 +68,7 @@ function addOperate(program: Command): void {
     .option('--prefix <text>', 'all handles that start with this text')
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
+    .option('--json', 'print JSON')
     .action((handles: string[], options: PurgeOptions) => purge(handles, options));
   atAdmin(program.command('stats'))
     .description('show current statistics')

@@ -1,4 +1,5 @@
 // Controls this process for the admin API: purge, inspection, report, log level.
+import { VERSION } from '../config/version.js';
 import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operations.js';
 import type { Cache } from '../cache/cache.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
@@ -30,6 +31,7 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
       const { rss, heapUsed } = process.memoryUsage();
       const limiters = usages();
       return Promise.resolve({
+        version: VERSION,
         pid: process.pid,
         memory: cache.memory.usage(),
         process: { rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },

@@ -5,9 +5,10 @@ import { parseUrl } from './addresses.js';
 import { ConfigError, type ConfigProblem, suggestKey } from './config-error.js';
 import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } from './keys.js';
 import { configSchema, type Config } from './schema.js';
+import { startProblems } from './start-problems.js';
 
 export interface ConfigSources {
-  /** Usually `process.env`. Unknown and empty variables are ignored. */
+  /** Usually `process.env`. Unknown variables are ignored, and empty ones of keys that the file does not set. */
   env: Readonly<Record<string, string | undefined>>;
   /** Returns the text of a file. */
   readFile: (path: string) => string;
@@ -18,6 +19,8 @@ interface Given {
   tree: unknown;
   file: string | undefined;
   variables: readonly ConfigKey[];
+  /** Empty variables of keys that the file sets: it is unclear which of both is meant. */
+  hidden: readonly ConfigProblem[];
 }
 
 /**
@@ -34,32 +37,23 @@ export interface ExplainedKey {
   source: string;
 }
 
-/**
- * Every key with its effective value and the source of the value.
- *
- * @throws ConfigError that lists every problem
- */
-export function explainConfig(sources: ConfigSources): ExplainedKey[] {
-  const given = readGiven(sources);
-  validate(given);
-  return explain(given);
-}
-
-export interface ShownConfig {
+export interface StartConfig {
   config: Config;
-  /** Every value as it was written, secrets masked. */
-  shown: Record<string, string>;
+  /** Every key. */
+  keys: ExplainedKey[];
 }
 
 /**
- * The configuration together with its values for printing.
+ * The configuration of a proxy that starts. The only judge of it: for `serve`, `check-config` and a reload alike.
  *
  * @throws ConfigError that lists every problem
  */
-export function loadShown(sources: ConfigSources): ShownConfig {
+export function loadStartConfig(sources: ConfigSources): StartConfig {
   const given = readGiven(sources);
   const config = validate(given);
-  return { config, shown: Object.fromEntries(explain(given).map(({ key, shown }) => [key, shown])) };
+  const problems = startProblems(config, sources.readFile);
+  if (problems.length === 0) return { config, keys: explain(given) };
+  throw new ConfigError(problems.map(({ key, text }) => ({ key, source: sourceOf(key, given), text })));
 }
 
 const explain = (given: Given): ExplainedKey[] =>
@@ -70,18 +64,28 @@ const explain = (given: Given): ExplainedKey[] =>
 
 function validate(given: Given): Config {
   const parsed = configSchema.safeParse(given.tree);
-  if (parsed.success) return parsed.data;
-  throw new ConfigError(parsed.error.issues.flatMap((issue) => problemsOf(issue, given)));
+  if (parsed.success && given.hidden.length === 0) return parsed.data;
+  const issues = parsed.error?.issues ?? [];
+  throw new ConfigError([...given.hidden, ...issues.flatMap((issue) => problemsOf(issue, given))]);
 }
 
 function readGiven({ env, readFile }: ConfigSources): Given {
   const file = env['CONFIG']?.trim() === '' ? undefined : env['CONFIG'];
-  const variables = configKeys().filter(({ variable }) => (env[variable] ?? '').trim() !== '');
+  const inFile = file === undefined ? {} : readTree(file, readFile);
+  const isEmpty = ({ variable }: ConfigKey): boolean => env[variable]?.trim() === '';
+  const variables = configKeys().filter((key) => env[key.variable] !== undefined && !isEmpty(key));
   const tree = variables.reduce<unknown>(
     (soFar, { key, variable }) => withValue(soFar, key.split('.'), env[variable]),
-    file === undefined ? {} : readTree(file, readFile),
+    inFile,
   );
-  return { tree, file, variables };
+  const hidden = configKeys()
+    .filter((key) => isEmpty(key) && valueAt(inFile, key.key) !== undefined)
+    .map(({ key, variable }) => ({
+      key,
+      source: `variable ${variable}`,
+      text: `the variable is empty, but file ${file} has a value; unset the variable, or give it a value`,
+    }));
+  return { tree, file, variables, hidden };
 }
 
 function readTree(file: string, readFile: (path: string) => string): unknown {

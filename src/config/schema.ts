@@ -6,55 +6,74 @@ import { deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { upstream } from './schema-upstream.js';
 
-/** Durations become milliseconds, sizes become bytes. */
-export const configSchema = z
-  .strictObject({
-    server,
-    http,
-    upstream,
-    redis,
-    cache,
-    deletion,
-    reverseLookup,
-    v2,
-    redirect,
-    page,
-    admin,
-    log,
-    tracing,
-  })
-  .check(({ value, issues }) => {
-    if (value.upstream.staleAfter >= value.upstream.timeout) {
-      issues.push(crossIssue('upstream.staleAfter', 'give less than upstream.timeout'));
-    }
-    const { idleTimeout, headersTimeout, requestTimeout } = value.server;
-    if (headersTimeout > requestTimeout) {
-      issues.push(crossIssue('server.headersTimeout', 'give at most server.requestTimeout'));
-    }
-    if (idleTimeout !== 0 && idleTimeout <= value.upstream.writeTimeout + value.upstream.queueTimeout) {
-      issues.push(
-        crossIssue(
-          'server.idleTimeout',
-          'give more than upstream.writeTimeout and queueTimeout together, or 0s',
-        ),
-      );
-    }
-    if (value.redis.cluster && value.redis.sentinels) {
-      issues.push(crossIssue('redis.sentinels', 'give this or redis.cluster, not both'));
-    }
-    if (value.admin.token === undefined && !isLoopback(value.admin.host)) {
-      issues.push(crossIssue('admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'));
-    }
-    if (value.cache.found.minTtl > value.cache.found.maxTtl) {
-      issues.push(crossIssue('cache.found.minTtl', 'give at most cache.found.maxTtl'));
-    }
-  });
-
-const crossIssue = (key: string, message: string) => ({
-  code: 'custom' as const,
-  path: key.split('.'),
-  message,
-  input: undefined,
+const sections = z.strictObject({
+  server,
+  http,
+  upstream,
+  redis,
+  cache,
+  deletion,
+  reverseLookup,
+  v2,
+  redirect,
+  page,
+  admin,
+  log,
+  tracing,
 });
 
-export type Config = z.output<typeof configSchema>;
+export type Config = z.output<typeof sections>;
+
+/** Durations become milliseconds, sizes become bytes. */
+export const configSchema = sections.check(({ value, issues }) => {
+  for (const [isBroken, key, message] of crossRules(value))
+    if (isBroken) issues.push({ code: 'custom', path: key.split('.'), message, input: undefined });
+});
+
+type CrossRule = [isBroken: boolean, key: string, message: string];
+
+function crossRules({ server: listener, upstream: handleServer, ...config }: Config): CrossRule[] {
+  const { idleTimeout, headersTimeout, requestTimeout } = listener;
+  const { url, mirrors, timeout, staleAfter, writeTimeout, queueTimeout, fingerprint } = handleServer;
+  const plainUrl = [url, ...mirrors].find((address) => address?.startsWith('http:'));
+  const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
+  const { minTtl, maxTtl } = config.cache.found;
+  return [
+    [staleAfter >= timeout, 'upstream.staleAfter', 'give less than upstream.timeout'],
+    [
+      fingerprint !== undefined && plainUrl !== undefined,
+      'upstream.fingerprint',
+      `there is no certificate at ${plainUrl ?? ''}: give it as https`,
+    ],
+    [headersTimeout > requestTimeout, 'server.headersTimeout', 'give at most server.requestTimeout'],
+    [
+      idleTimeout !== 0 && idleTimeout <= writeTimeout + queueTimeout,
+      'server.idleTimeout',
+      'give more than upstream.writeTimeout and queueTimeout together, or 0s',
+    ],
+    [
+      config.redis.cluster !== undefined && config.redis.sentinels !== undefined,
+      'redis.sentinels',
+      'give this or redis.cluster, not both',
+    ],
+    [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
+    [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
+    [minTtl > maxTtl, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
+  ];
+}
+
+interface Listener {
+  host: string;
+  port: number;
+}
+
+/** Port 0 selects a free port each time. */
+const isSameListener = (one: Listener, other: Listener): boolean =>
+  one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
+
+const EVERY_ADDRESS = ['0.0.0.0', '::'];
+
+const isOverlapping = (one: string, other: string): boolean =>
+  one === other ||
+  [one, other].some((host) => EVERY_ADDRESS.includes(host)) ||
+  (isLoopback(one) && isLoopback(other));

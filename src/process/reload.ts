@@ -1,11 +1,11 @@
 // On SIGHUP: reads the configuration again, applies the keys that may change, and logs the result.
 import { configKeys, valueAt, withValue } from '../config/keys.js';
-import type { ShownConfig } from '../config/load.js';
+import type { ExplainedKey, StartConfig } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import type { Logger } from '../observe/logger.js';
 
 /** Reads the configuration. @throws ConfigError when it is invalid */
-export type ReadConfig = () => ShownConfig;
+export type ReadConfig = () => StartConfig;
 
 interface ReloadDeps {
   /** The configuration at the start. */
@@ -19,7 +19,7 @@ interface ReloadDeps {
 export function createReload({ config, logger, apply }: ReloadDeps): (read: ReadConfig) => void {
   let running = config;
   return function reload(read) {
-    let next: ShownConfig;
+    let next: StartConfig;
     try {
       next = read();
     } catch (error) {
@@ -42,8 +42,8 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
   };
 }
 
-function logReload({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig, logger: Logger): void {
-  const values = changed.map((key): [string, string] => [key, unquote(shown[key] ?? '')]);
+function logReload({ changed, needRestart }: ReloadPlan, { keys }: StartConfig, logger: Logger): void {
+  const values = keys.filter(({ key }) => changed.includes(key)).map(shownValue);
   logger.info({ changed: Object.fromEntries(values) }, 'configuration reloaded');
   if (needRestart.length > 0) {
     logger.warn({ keys: needRestart }, 'changed keys need a restart');
@@ -51,7 +51,10 @@ function logReload({ changed, needRestart }: ReloadPlan, { shown }: ShownConfig,
 }
 
 /** JSON quotes the value again. */
-const unquote = (shown: string): string => shown.replace(/^"(.*)"$/s, '$1');
+const shownValue = ({ key, shown }: ExplainedKey): [string, string] => [
+  key,
+  shown.replace(/^"(.*)"$/s, '$1'),
+];
 
 /** The keys that differ: applied at once, or at the next start. */
 interface ReloadPlan {

@@ -1,13 +1,14 @@
 // Opens the listeners, and closes them without losing a request.
 import { readFileSync } from 'node:fs';
-import type { RequestListener, Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { type App, type AppDeps, createApp } from '../app.js';
 import type { Config } from '../config/schema.js';
+import { VERSION } from '../config/version.js';
 import { type DrainOptions, createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
+import { listen } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
 export interface Service {
@@ -29,7 +30,7 @@ export function logUncaught(logger: Logger): (error: unknown) => void {
   };
 }
 
-/** Serves in a single process. @throws Error when a port is in use or a file cannot be read */
+/** Serves in a single process. @throws StartError when an address cannot be used */
 export async function serve(config: Config): Promise<Service> {
   const logger = createLogger({ level: config.log.level });
   const open = await servePublic(config, { logger, metrics: createMetrics() });
@@ -79,7 +80,7 @@ export async function servePublic(
   const drain = createDrain(server, drainOptions);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
-  const url = await listen(server, config.server);
+  const url = await listen(server, 'server', config.server);
   isAccepting = true;
   return {
     url,
@@ -104,29 +105,16 @@ export async function serveAdmin(
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const server = createAdminServer(listener);
   const drain = createDrain(server);
-  const url = await listen(server, config.admin);
+  const url = await listen(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };
 }
 
-/** Logs the addresses, and a warning when writes cannot work. */
+/** Logs the addresses. */
 export function announce(
   config: Config,
   logger: Logger,
   { url, adminUrl }: { url: string; adminUrl: string },
 ): void {
-  logger.info({ url, admin: adminUrl, upstream: config.upstream.url }, 'listening');
-  if (config.upstream.url?.startsWith('http:')) {
-    logger.warn(
-      'upstream.url is plain http: a Handle server ignores credentials there, so writes will be refused',
-    );
-  }
-}
-
-async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-  const { address, family, port: taken } = server.address() as AddressInfo;
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
+  const { url: upstream } = config.upstream;
+  logger.info({ url, admin: adminUrl, upstream, version: VERSION }, 'listening');
 }

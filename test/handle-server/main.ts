@@ -11,30 +11,37 @@ const built = (path: string): Promise<unknown> =>
 
 const { loadConfig } = (await built('config/load.js')) as typeof load;
 const { serve } = (await built('process/serve.js')) as typeof serving;
-const { stopOnSignal } = (await built('process/run.js')) as typeof run;
+const { exitOnFailure, stopOnSignal } = (await built('process/run.js')) as typeof run;
 
-const demo = createDemoServer({});
-const { url: upstreamUrl } = await demo.listen(0);
-const config = loadConfig({
-  env: { LOG_LEVEL: 'error', V2_PREFIXES: DEMO_PREFIX, ...process.env, UPSTREAM_URL: upstreamUrl },
-  readFile: () => '',
-});
-const service = await serve(config);
-stopOnSignal(config, {
-  ...service,
-  stop: async (timeoutMs) => {
-    await service.stop(timeoutMs);
-    await demo.close();
-  },
-});
-const { url, adminUrl } = service;
-const base = url.replace('0.0.0.0', '127.0.0.1');
+await exitOnFailure(async () => {
+  const demo = createDemoServer({});
+  const { url: upstreamUrl } = await demo.listen(0);
+  const config = loadConfig({
+    // On loopback unless HOST says otherwise: everybody knows the password of the demo.
+    env: {
+      LOG_LEVEL: 'error',
+      V2_PREFIXES: DEMO_PREFIX,
+      ...process.env,
+      HOST: process.env['HOST'] || '127.0.0.1',
+      UPSTREAM_URL: upstreamUrl,
+    },
+    readFile: () => '',
+  });
+  const service = await serve(config);
+  stopOnSignal(config, {
+    ...service,
+    stop: async (timeoutMs) => {
+      await service.stop(timeoutMs);
+      await demo.close();
+    },
+  });
+  const { url, adminUrl } = service;
+  process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
 
-process.stdout.write(`A demo Handle server and the proxy before it are running. Try:
-
-  curl -i '${base}/api/handles/21.T11998/demo'
-  curl -s '${base}/api/handles/21.t11998/DEMO?type=URL&pretty'
+  curl -i '${url}/api/handles/21.T11998/demo'
+  curl -s '${url}/api/handles/21.t11998/DEMO?type=URL&pretty'
   curl -s '${adminUrl}/metrics' | grep handle_proxy_requests
 
 Press Ctrl-C to stop.
 `);
+});

@@ -31,7 +31,9 @@ describe('a configuration that cannot be used', () => {
   test('without UPSTREAM_URL the program names the key and exits with code 2', async () => {
     const { exited, stdout, stderr } = startMain({});
     expect(await exited).toEqual({ code: 2, signal: null });
-    expect(stderr()).toMatch(/^Set UPSTREAM_URL to the address of your Handle server, such as https:\S+\n$/);
+    expect(stderr()).toMatch(
+      /^Invalid configuration:\n {2}upstream\.url \(default\): set UPSTREAM_URL to the address of your Handle server, such as https:\S+\n$/,
+    );
     expect(stdout()).toBe('');
   });
 
@@ -68,13 +70,73 @@ describe('a configuration that cannot be used', () => {
     expect(stderr(), 'an operator needs no stack trace').not.toContain('    at ');
   });
 
-  test('a port in use ends the program, with the port in the message', async () => {
-    const first = await startBuiltProxy({ UPSTREAM_URL: demo.url });
-    const { port } = new URL(first.url);
-    const { exited, stdout, stderr } = startMain({ UPSTREAM_URL: demo.url, PORT: port });
-    expect((await exited).code).toBeGreaterThan(0);
-    expect(stdout() + stderr()).toContain(port);
+  test('check-config refuses the same, with the same text', async () => {
+    const CONFIG = await configFile('cache:\n  notFound:\n    ttl: soon\n');
+    const CA = await configFile('not a certificate');
+    for (const env of [{}, { CONFIG }, { UPSTREAM_URL: demo.url, UPSTREAM_CA_FILE: CA }]) {
+      const started = startMain(env);
+      const checked = startProgram(['dist/cli/main.js', 'check-config'], env);
+      expect(await started.exited).toEqual({ code: 2, signal: null });
+      expect(await checked.exited).toEqual({ code: 2, signal: null });
+      expect(checked.stderr()).toBe(started.stderr());
+      expect(checked.stdout()).toBe('');
+    }
   });
+});
+
+describe('an address that cannot be listened on ends the start with code 2, the key and the remedy', () => {
+  const cases: [what: string, env: Record<string, string>, text: RegExp][] = [
+    ['a public port in use', { PORT: 'taken' }, /EADDRINUSE.* set server\.port \(PORT\)/],
+    ['an admin port in use', { ADMIN_PORT: 'taken' }, /EADDRINUSE.* set admin\.port \(ADMIN_PORT\)/],
+    ['an address of another machine', { HOST: '192.0.2.1' }, /EADDRNOTAVAIL.* Set server\.host \(HOST\)/],
+    [
+      'an unknown host name',
+      { HOST: 'nowhere.invalid' },
+      /(ENOTFOUND|EAI_AGAIN).* Set server\.host \(HOST\)/,
+    ],
+  ];
+
+  test.each(
+    cases.flatMap(([what, env, text]) => ['1', '2'].map((workers) => ({ what, env, text, workers }))),
+  )('$what, $workers workers', async ({ env, text, workers }) => {
+    const { port } = new URL(demo.url);
+    const given = Object.entries(env).map(([name, value]) => [name, value.replace('taken', port)] as const);
+    const variables = Object.fromEntries<string>(given);
+    const { exited, stderr } = startMain({ UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, ...variables });
+    expect(await exited).toEqual({ code: 2, signal: null });
+    expect(stderr()).toMatch(text);
+    expect(stderr().trimEnd().split('\n'), 'each worker would say the same').toHaveLength(1);
+  });
+
+  test('in the demo', async () => {
+    const { port } = new URL(demo.url);
+    const { exited, stderr } = startProgram(demoArguments(), { PORT: port, ADMIN_PORT: '0' });
+    expect(await exited).toEqual({ code: 2, signal: null });
+    expect(stderr()).toMatch(/^Cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\).* set server\.port \(PORT\)/);
+  });
+});
+
+describe('the program', () => {
+  const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version;
+
+  test('takes its file from --config, and prints its version', async () => {
+    const file = await configFile('cache: { found: { maxTtl: 1 } }');
+    const { exited, stderr } = startProgram(['dist/main.js', '--config', file], { UPSTREAM_URL: demo.url });
+    expect(await exited).toEqual({ code: 2, signal: null });
+    expect(stderr()).toContain(`cache.found.maxTtl (file ${file})`);
+    const asked = startProgram(['dist/main.js', '--version'], {});
+    expect(await asked.exited).toEqual({ code: 0, signal: null });
+    expect(asked.stdout()).toBe(`${version}\n`);
+  });
+
+  test.each(['1', '2'])(
+    'says its version at the start and in /stats, with %s workers',
+    async (SERVER_WORKERS) => {
+      const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+      expect(proxy.logs().find(({ msg }) => msg === 'listening')).toMatchObject({ version });
+      expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({ version });
+    },
+  );
 });
 
 describe('the log', () => {
@@ -134,12 +196,19 @@ test('the admin port answers /healthz, /readyz, /metrics and /stats, the public 
   }
 });
 
-test('the demo prints curl lines, and each of them gets an answer', async () => {
+/** What `npm run demo` starts after the build. */
+function demoArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } };
-  const [node, ...args] = scripts.demo.split('&&').at(-1)!.trim().split(' ');
-  expect(node).toBe('node');
-  const { stdout } = startProgram(args, { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' });
+  const [exec, node, ...args] = scripts.demo.split('&&').at(-1)!.trim().split(' ');
+  expect([exec, node]).toEqual(['exec', 'node']);
+  return args;
+}
+
+test('the demo listens on loopback and prints curl lines, and each of them gets an answer', async () => {
+  const { stdout } = startProgram(demoArguments(), { HOST: '', PORT: '0', ADMIN_PORT: '0' });
   await expect.poll(stdout, { timeout: START_TIMEOUT_MS }).toContain('Ctrl-C');
+  const urls = stdout().match(/http:\/\/[^/]+(?=:\d+\/)/g);
+  expect(new Set(urls)).toEqual(new Set(['http://127.0.0.1']));
   const lines = stdout()
     .split('\n')
     .filter((line) => line.startsWith('  curl '));

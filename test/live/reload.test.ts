@@ -18,7 +18,7 @@ async function start(workers: number, yaml: string) {
   const CONFIG = join(folder, 'proxy.yaml');
   await writeFile(CONFIG, yaml);
   // A variable takes precedence over the file.
-  const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS: String(workers), LOG_LEVEL: '', CONFIG };
+  const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS: String(workers), CONFIG };
   const proxy = await startBuiltProxy(env);
   const rewrite = async (text: string): Promise<void> => {
     await writeFile(CONFIG, text);

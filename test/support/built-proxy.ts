@@ -69,9 +69,9 @@ export interface BuiltProxy {
 /** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
 export const START_TIMEOUT_MS = 120_000;
 
-/** The program once /readyz is 200. Logs at `info`: the log has the ports it took. */
+/** The program once /readyz is 200. The log has the ports it took, at its default level. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
-  const { child, exited, stdout, stderr } = startMain({ LOG_LEVEL: 'info', ...env });
+  const { child, exited, stdout, stderr } = startMain(env);
   const logs = (): Record<string, unknown>[] =>
     stdout()
       .split('\n')

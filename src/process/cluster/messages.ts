@@ -10,6 +10,8 @@ export type WorkerMessage =
   /** Ready to receive the configuration. */
   | { kind: 'starting' }
   | { kind: 'listening'; url: string }
+  /** The worker exits. */
+  | { kind: 'start-failed'; reason: string; exitCode: number }
   /** Sent periodically. */
   | { kind: 'readiness'; isReady: boolean }
   /** Sent periodically; `requestedAt` is the moment of sending by the worker's clock. */

@@ -8,6 +8,7 @@ import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster
 import { type Logger, createLogger, flushLog } from '../../observe/logger.js';
 import { createReadiness } from '../../observe/health.js';
 import { createReload } from '../reload.js';
+import { StartError } from '../start-error.js';
 import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
 import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
 import { heapMiB } from './divide-limits.js';
@@ -161,6 +162,7 @@ class WorkerPool {
     // A message to an exiting worker cannot be delivered; its exit event follows.
     worker.on('error', () => undefined);
     let servesSince = Infinity;
+    let failure: StartError | undefined;
     return new Promise((resolve, reject) => {
       worker.on('message', (received: unknown) => {
         const message = unwrap(received) as WorkerMessage | undefined;
@@ -168,18 +170,19 @@ class WorkerPool {
           servesSince = performance.now();
           resolve(message.url);
         }
-        if (message !== undefined) this.#handle(worker, message);
+        if (message?.kind === 'start-failed') failure = new StartError(message.reason, message);
+        else if (message !== undefined) this.#handle(worker, message);
       });
       worker.once('exit', (code) => {
         const wasServing = this.#remove(worker);
         const servedMs = performance.now() - servesSince;
         if (wasServing) this.#restart({ worker: worker.process.pid, code }, backoff, servedMs);
-        else reject(new Error(`a worker exited with code ${code} before it listened`));
+        else reject(failure ?? new Error(`a worker exited with code ${code} before it listened`));
       });
     });
   }
 
-  #handle(worker: Worker, message: WorkerMessage): void {
+  #handle(worker: Worker, message: Exclude<WorkerMessage, { kind: 'start-failed' }>): void {
     if (message.kind === 'starting') this.#configure(worker);
     else if (message.kind === 'readiness')
       this.#readiness.report(worker.id, message.isReady, performance.now());

@@ -4,6 +4,7 @@ import type { Config } from '../../config/schema.js';
 import { type ShutdownOptions, createShutdown } from '../shutdown.js';
 import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
+import { toStartError } from '../start-error.js';
 import { logUncaught, servePublic } from '../serve.js';
 import { answerCall } from './process-control.js';
 import {
@@ -30,8 +31,22 @@ const WORKER_LEASE_RENEWAL_MS = 400;
 /** The primary receives these as well and decides; Ctrl-C reaches the whole process group. */
 const HANDLED_BY_PRIMARY: NonNullable<ShutdownOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** @throws Error when the port is taken or a file cannot be read */
-export async function runWorker({ count, instance }: { count: number; instance: string }): Promise<void> {
+interface WorkerOptions {
+  count: number;
+  instance: string;
+}
+
+/** When it cannot start, the primary gets the reason: each worker would print the same. */
+export async function runWorker(options: WorkerOptions): Promise<void> {
+  try {
+    await serveAsWorker(options);
+  } catch (error) {
+    const { message: reason, exitCode } = toStartError(error);
+    process.send?.(wrap({ kind: 'start-failed', reason, exitCode }), () => process.exit(exitCode));
+  }
+}
+
+async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> {
   const config = await receiveConfig();
   const self = cluster.worker?.id ?? 0;
   const metrics = createMetrics();

@@ -1,0 +1,48 @@
+// What a valid configuration still lacks for a start: the upstream, and readable certificates.
+import { X509Certificate } from 'node:crypto';
+import type { Config } from './schema.js';
+
+export interface StartProblem {
+  key: string;
+  text: string;
+}
+
+const NO_UPSTREAM =
+  'set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000';
+
+export function startProblems(config: Config, readFile: (path: string) => string): StartProblem[] {
+  const pemFile = (key: string, path: string | undefined): StartProblem[] => {
+    const text = path === undefined ? undefined : pemProblem(path, readFile);
+    return text === undefined ? [] : [{ key, text }];
+  };
+  return [
+    ...(config.upstream.url === undefined ? [{ key: 'upstream.url', text: NO_UPSTREAM }] : []),
+    ...pemFile('upstream.caFile', config.upstream.caFile),
+    ...pemFile('redis.caFile', config.redis.caFile),
+  ];
+}
+
+const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
+
+/** OpenSSL ignores what it cannot read in such a file, and then trusts nobody. */
+function pemProblem(path: string, readFile: (path: string) => string): string | undefined {
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    return `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  const certificates = text.match(CERTIFICATE) ?? [];
+  if (certificates.length === 0)
+    return `${path} has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
+  const broken = certificates.findIndex((certificate) => !isCertificate(certificate));
+  return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,63 @@
+// Opens a listener. A failure names the key and the remedy.
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { configKeys } from '../config/keys.js';
+import { EXIT_CONFIG, StartError } from './start-error.js';
+
+export interface ListenAddress {
+  host: string;
+  port: number;
+}
+
+/** The section of the configuration with the host and the port. */
+export type ListenerName = 'server' | 'admin';
+
+/**
+ * @returns the URL, with the port taken
+ * @throws StartError when the address cannot be used
+ */
+export async function listen(server: Server, name: ListenerName, at: ListenAddress): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new StartError(describeListenFailure(name, at, error), { exitCode: EXIT_CONFIG, cause: error }));
+    });
+    server.listen(at.port, at.host, resolve);
+  });
+  const { address, port } = server.address() as AddressInfo;
+  return `http://${inUrl(address)}:${port}`;
+}
+
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+export function describeListenFailure(
+  name: ListenerName,
+  { host, port }: ListenAddress,
+  { code, message }: Pick<NodeJS.ErrnoException, 'code' | 'message'>,
+): string {
+  const remedy = remedyOf(code, keyWithVariable(`${name}.host`), keyWithVariable(`${name}.port`));
+  return `Cannot listen on ${inUrl(host)}:${port} (${code ?? message}): ${remedy}`;
+}
+
+function remedyOf(code: string | undefined, hostKey: string, portKey: string): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `another program uses this port. Stop it, or set ${portKey} to another port.`;
+    case 'EACCES':
+      return `this user may not open this port. Set ${portKey} to one above 1023, or grant CAP_NET_BIND_SERVICE.`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `the host name is unknown. Set ${hostKey} to an address of this machine.`;
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
+      return `this machine does not have the address. Set ${hostKey} to one of its addresses.`;
+    default:
+      return `check ${hostKey} and ${portKey}.`;
+  }
+}
+
+/** Such as `server.port (PORT)`. */
+function keyWithVariable(key: string): string {
+  const variable = configKeys().find((known) => known.key === key)?.variable;
+  return `${key} (${variable ?? ''})`;
+}

@@ -1,0 +1,100 @@
+// What a start needs beyond valid values: the upstream, and certificates that can be read.
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../src/config/config-error.js';
+import { loadStartConfig } from '../../src/config/load.js';
+import { createCertificate } from '../support/certificate.js';
+import { problemsFrom } from '../support/load-config.js';
+
+const UPSTREAM_URL = 'https://handle.example.org';
+const { cert: certificate } = await createCertificate();
+
+interface Given {
+  env?: Record<string, string>;
+  files?: Record<string, string>;
+}
+
+/** The lines of the error, without its heading. */
+function startProblemsOf({ env = {}, files = {} }: Given): string[] {
+  const readFile = (path: string): string => {
+    const text = files[path];
+    if (text === undefined) throw new Error('ENOENT: no such file or directory');
+    return text;
+  };
+  try {
+    loadStartConfig({ env: { UPSTREAM_URL, ...env }, readFile });
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n').slice(1);
+    throw error;
+  }
+  return [];
+}
+
+describe('a configuration that the proxy cannot start with', () => {
+  it('has no upstream', () => {
+    expect(startProblemsOf({ env: { UPSTREAM_URL: '' } })).toEqual([
+      '  upstream.url (default): set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000',
+    ]);
+  });
+
+  it.each([
+    ['UPSTREAM_CA_FILE', 'upstream.caFile'],
+    ['REDIS_CA_FILE', 'redis.caFile'],
+  ])('names a file in %s that has no certificate', (variable, key) => {
+    const problem = (files: Record<string, string>) => startProblemsOf({ env: { [variable]: '/ca' }, files });
+    const start = `  ${key} (variable ${variable}): `;
+    expect(problem({})).toEqual([`${start}/ca cannot be read: ENOENT: no such file or directory`]);
+    const empty = `${start}/ca has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
+    expect(problem({ '/ca': '' })).toEqual([empty]);
+    expect(problem({ '/ca': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----' })).toEqual([
+      empty,
+    ]);
+    const broken = certificate.replace(/\n.*\n/, '\nAAAA\n');
+    expect(problem({ '/ca': `${certificate}\n${broken}` })).toEqual([
+      `${start}certificate 2 of /ca is broken`,
+    ]);
+    expect(problem({ '/ca': `# our CA\n${certificate}${certificate}` })).toEqual([]);
+  });
+
+  it('reports all of that at once', () => {
+    expect(
+      startProblemsOf({ env: { UPSTREAM_URL: '', UPSTREAM_CA_FILE: '/a', REDIS_CA_FILE: '/b' } }),
+    ).toHaveLength(3);
+  });
+});
+
+describe('keys that contradict each other', () => {
+  const FINGERPRINT = 'AB'.repeat(32);
+
+  it('are a fingerprint and a plain http address', () => {
+    const pinned = { UPSTREAM_FINGERPRINT: FINGERPRINT };
+    expect(problemsFrom({ env: { ...pinned, UPSTREAM_URL: 'http://handle.example.org:8000' } })).toEqual([
+      expect.stringMatching(
+        /upstream\.fingerprint \(variable UPSTREAM_FINGERPRINT\): .*no certificate at http:\/\/handle\.example\.org:8000/,
+      ),
+    ]);
+    const mirrored = { ...pinned, UPSTREAM_URL, UPSTREAM_MIRRORS: 'https://m1,http://m2' };
+    expect(problemsFrom({ env: mirrored })).toEqual([expect.stringContaining('http://m2')]);
+    expect(problemsFrom({ env: { ...pinned, UPSTREAM_URL, UPSTREAM_MIRRORS: 'https://m1' } })).toEqual([]);
+  });
+
+  it.each([
+    [{ PORT: '9090' }, 1],
+    [{ PORT: '9090', HOST: '::' }, 1],
+    [{ PORT: '9090', HOST: 'localhost' }, 1],
+    [{ PORT: '9090', HOST: '192.0.2.1' }, 0],
+    [{ PORT: '0', ADMIN_PORT: '0' }, 0],
+  ])('are the same port for both listeners (%o)', (env, count) => {
+    const problems = problemsFrom({ env });
+    expect(problems).toHaveLength(count);
+    if (count > 0) expect(problems[0]).toMatch(/^ {2}admin\.port .*another port than that of server\.port/);
+  });
+
+  it('are an empty variable and a value in the file', () => {
+    const yaml = 'upstream: { url: "https://handle.example.org" }\ncache: { maxBytes: 1MiB }';
+    expect(
+      problemsFrom({ yaml, env: { UPSTREAM_URL: ' ', CACHE_MAX_BYTES: '2MiB', LOG_LEVEL: '' } }),
+    ).toEqual([
+      '  upstream.url (variable UPSTREAM_URL): the variable is empty, but file /etc/proxy.yaml has a value; unset the variable, or give it a value',
+    ]);
+  });
+});
