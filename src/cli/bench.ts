@@ -4,6 +4,7 @@ import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
 import { EXIT, Failure } from './failure.js';
 import { readHandles } from './handle-list.js';
+import { readHandleName } from './handle-name.js';
 import { sendPaced } from './paced-requests.js';
 import { nameTable } from './terminal.js';
 
@@ -35,7 +36,7 @@ const GRACE_MS = 5000;
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
   const { file, json = false } = options;
   assertMayBench(options);
-  const handles = [...given, ...(file === undefined ? [] : await readHandles(file))];
+  const handles = [...given.map(readHandleName), ...(file === undefined ? [] : await readHandles(file))];
   if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
   const measured = await measure(handles, options);
   const report = createReport(measured);

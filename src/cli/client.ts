@@ -1,5 +1,5 @@
 // HTTP requests of the commands to a running proxy and its admin listener.
-import { Failure } from './failure.js';
+import { EXIT, Failure } from './failure.js';
 
 export interface AdminOptions {
   /** Address of the admin listener. */
@@ -8,18 +8,25 @@ export interface AdminOptions {
 
 /** @throws Failure when the admin listener does not respond with 2xx */
 export async function callAdmin({ admin }: AdminOptions, path: string, body?: object): Promise<unknown> {
-  const { ADMIN_TOKEN: token } = process.env;
+  const { ADMIN_TOKEN: token = '' } = process.env;
   const response = await fetchOrFail(`${admin}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
       'Content-Type': 'application/json',
-      ...(token !== undefined && token !== '' && { Authorization: `Bearer ${token}` }),
+      ...(token !== '' && { Authorization: `Bearer ${token}` }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
+  if (response.status === 401) throw token === '' ? TOKEN_MISSING : TOKEN_WRONG;
   if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await response.text()}`);
   return response.json();
 }
+
+const TOKEN_MISSING = new Failure(
+  'The admin listener needs a token: set ADMIN_TOKEN to the value of admin.token.',
+  EXIT.usage,
+);
+const TOKEN_WRONG = new Failure('The admin listener does not accept the token in ADMIN_TOKEN.');
 
 /** @throws Failure with the address and the reason when there is no response */
 export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<Response> {

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure } from './failure.js';
+import { readHandleName } from './handle-name.js';
 import { printable } from './terminal.js';
 
 export interface ListSource {
@@ -36,7 +37,10 @@ export async function readHandles(file: string): Promise<string[]> {
 async function* readLines(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
-  for await (const line of createInterface({ input })) if (line.trim() !== '') yield line.trim();
+  for await (const line of createInterface({ input })) {
+    const handle = readHandleName(line);
+    if (handle !== '') yield handle;
+  }
 }
 
 interface HandlePage {
@@ -72,7 +76,7 @@ async function fetchPage({ proxy, prefix, page, pageSize, authorization }: PageR
   });
   const body = ((await response.json().catch(() => undefined)) as HandlePage | null | undefined) ?? {};
   const { handles, totalCount } = body;
-  if (!response.ok || !isList(handles)) throw new Failure(listFailure(response.status, body));
+  if (!response.ok || !isList(handles)) throw listFailure(response.status, body, authorization);
   return { handles, totalCount };
 }
 
@@ -81,16 +85,20 @@ const isList = (handles: unknown): handles is string[] =>
 
 /** What to do about the statuses with which a Handle server refuses to list. */
 const HINTS: Partial<Record<number, string>> = {
-  401: 'give --user (or HANDLE_USER) and its password in HANDLE_PASSWORD or --password-file',
+  401: 'the Handle server does not accept this user and password',
   403: 'the user needs the right list_handles in an HS_ADMIN of the prefix, and upstream.url must be https',
   501: 'listing is disabled on the Handle server (allow_list_hdls)',
 };
 
-function listFailure(status: number, { message }: HandlePage): string {
+function listFailure(status: number, { message }: HandlePage, authorization: string | undefined): Failure {
+  const isMissing = status === 401 && authorization === undefined;
   const text = typeof message === 'string' ? ` ${printable(message)}` : '';
-  const hint = HINTS[status];
-  return `cannot list the prefix: ${status}${text}${hint === undefined ? '' : `; ${hint}`}`;
+  const hint = isMissing ? LOGIN_NEEDED : HINTS[status];
+  const parts = [`cannot list the prefix: ${status}${text}`, ...(hint === undefined ? [] : [hint])];
+  return new Failure(parts.join('; '), isMissing ? EXIT.usage : EXIT.failed);
 }
+
+const LOGIN_NEEDED = 'give --user (or HANDLE_USER) and its password in HANDLE_PASSWORD or --password-file';
 
 /** The password is never an argument: arguments are visible to every user of the machine. */
 function authorizationFor({ proxy, user, passwordFile }: ListSource): string | undefined {

@@ -2,6 +2,7 @@
 import { handleToPath } from '../handle/handle.js';
 import { type AdminOptions, callAdmin, fetchOrFail } from './client.js';
 import { Failure } from './failure.js';
+import { readHandleName } from './handle-name.js';
 import {
   type CacheEntryReport,
   cacheEntryLine,
@@ -18,7 +19,8 @@ export interface ResolveOptions extends AdminOptions {
   plain?: boolean;
 }
 
-export async function resolve(handle: string, options: ResolveOptions): Promise<void> {
+export async function resolve(given: string, options: ResolveOptions): Promise<void> {
+  const handle = readHandleName(given);
   const base = options.direct ?? options.proxy;
   const response = await fetchOrFail(`${base}/api/handles/${handleToPath(handle)}`);
   process.stdout.write(`${formatBody(await response.text(), options)}\n`);

@@ -1,10 +1,10 @@
 // `warm`: requests each handle of a list through the proxy so that it is cached, and can resume.
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { handleToPath } from '../handle/handle.js';
 import { reasonOf } from './client.js';
 import { Failure } from './failure.js';
 import { type ListSource, listHandles } from './handle-list.js';
 import { sendPaced } from './paced-requests.js';
+import { openState } from './warm-state.js';
 import { printable, startProgress } from './terminal.js';
 
 export interface WarmOptions extends ListSource {
@@ -23,8 +23,8 @@ interface WarmSummary {
 const MAX_PRINTED_FAILURES = 10;
 
 export async function warm(file: string | undefined, options: WarmOptions): Promise<void> {
-  const handles = await listHandles(file, options);
   const state = openState(options.state);
+  const handles = await listHandles(file, options);
   const todo = handles.filter((handle) => !state.isDone(handle));
   const queue = todo.values();
   const summary: WarmSummary = {
@@ -65,39 +65,12 @@ async function warmOne(handle: string, proxy: string, summary: WarmSummary): Pro
   }
 }
 
-function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, total: number): void {
+/** Failed handles are left: the next run requests them again. */
+function printSummary({ warmed, notFound, skipped, failures }: WarmSummary, todo: number): void {
+  const left = todo - warmed - notFound;
   for (const { handle, reason } of failures.slice(0, MAX_PRINTED_FAILURES))
     process.stderr.write(`${printable(handle)}: ${reason}\n`);
   process.stdout.write(
-    `${warmed} warmed, ${notFound} not found, ${failures.length} failed, ${skipped} done before; ${total} to do\n`,
+    `${warmed} warmed, ${notFound} not found, ${failures.length} failed, ${skipped} done before; ${left} left\n`,
   );
-}
-
-interface WarmState {
-  isDone: (handle: string) => boolean;
-  markDone: (handle: string) => void;
-  save: () => void;
-}
-
-const SAVE_EVERY_MS = 200;
-
-/** The finished handles, one per line. The file is only appended to, so a killed process loses little. */
-function openState(file: string | undefined): WarmState {
-  const lines = file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
-  const done = new Set(lines);
-  let unsaved: string[] = [];
-  let savedAt = Date.now();
-  const save = (): void => {
-    if (file !== undefined && unsaved.length > 0) appendFileSync(file, `${unsaved.join('\n')}\n`);
-    unsaved = [];
-    savedAt = Date.now();
-  };
-  return {
-    isDone: (handle) => done.has(handle),
-    markDone(handle) {
-      unsaved.push(handle);
-      if (Date.now() - savedAt > SAVE_EVERY_MS) save();
-    },
-    save,
-  };
 }

@@ -7,6 +7,7 @@ import express, {
   type Response,
 } from 'express';
 import { ServiceError } from '../errors.js';
+import { handleInUrl } from '../handle/handle-in-url.js';
 import { handleToPath } from '../handle/handle.js';
 import { type PageBranding, renderPage } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
@@ -18,7 +19,6 @@ import { readHandle } from '../http/target.js';
 import { frontPage } from './front-page.js';
 import { createLocationParser } from './locations.js';
 import { createRedirectErrorReply } from './problems.js';
-import { handleInUrl } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 
 interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {

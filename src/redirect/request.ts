@@ -1,23 +1,5 @@
-// Reads a redirect request: the handle in its path and its query parameters, as HDLProxy reads them.
+// Reads the query parameters of a redirect request, as HDLProxy reads them.
 import type { RecordQuery } from '../http/query.js';
-
-/** Resolvers whose URL may stand before a handle. */
-const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
-const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
-
-/**
- * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN the first
- * remaining colon stands for the slash (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp").
- *
- * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
- */
-export function handleInUrl(path: string): string {
-  const bare = path.replace(/^\/+/, '').trim().replace(RESOLVER, '');
-  const scheme = SCHEME.exec(bare)?.[0];
-  if (scheme === undefined) return bare;
-  const handle = bare.slice(scheme.length);
-  return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
-}
 
 export interface RedirectQuery extends RecordQuery {
   /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */

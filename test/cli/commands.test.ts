@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
+import { startOperated } from '../support/operated-proxy.js';
 
 const demo = await startDemoServer();
 const TOKEN = 'a-token-of-the-operator';
@@ -48,9 +49,10 @@ test('invalid usage exits with 2', async () => {
 test('check-config prints each effective value and its source, and masks secrets', async () => {
   const file = join(folder(), 'proxy.yaml');
   writeFileSync(file, 'cache: { found: { maxTtl: 2h } }\n');
-  const env = { CONFIG: file, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
-  const { code, stdout } = await cli(['check-config'], env);
+  const env = { UPSTREAM_URL: demo.url, ADMIN_TOKEN: TOKEN, REDIS_URL: 'redis://user:hush@redis:6379' };
+  const { code, stdout } = await cli(['check-config', '--config', file], env);
   expect(code).toBe(0);
+  expect((await cli(['check-config'], { ...env, CONFIG: file })).stdout).toBe(stdout);
   expect(stdout).toMatch(new RegExp(`cache.found.maxTtl +"2h" +file ${file}`));
   expect(stdout).toMatch(/redis.url +\S+ +variable REDIS_URL/);
   expect(stdout).toMatch(/log.level +"info" +default/);
@@ -66,8 +68,8 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect(resolved).toMatchObject({ code: 0, stdout: expect.stringContaining('"responseCode":1') as string });
   expect(resolved.stderr).toContain('found, fresh');
   expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
-  expect((await cli(['purge', '--prefix', '21.T11998/', '--soft'], env)).stdout).toContain('"soft":true');
-  expect((await cli(['purge', '--all'], { ...env, ADMIN_TOKEN: '' })).code).toBe(1);
+  const purged = await cli(['purge', '--prefix', '21.T11998/', '--soft'], env);
+  expect(purged.stdout).toBe('Marked as stale in every worker and instance: all handles under 21.T11998/\n');
   expect((await cli(['stats'], env)).stdout).toMatch(/21\.T11998\/page/);
   const list = join(folder(), 'handles');
   const state = `${list}.done`;
@@ -79,8 +81,61 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   });
   expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(3);
   demo.reset();
-  expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 done before; 0 to do');
+  expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 done before; 0 left');
   expect(demo.asked).toBe(0);
+});
+
+test('purge says in words what it did, and prints JSON with --json', async () => {
+  const { place } = await startOperated(demo.url);
+  const one = await cli(['purge', 'hdl:21.T11998/page'], place);
+  expect(one).toEqual({
+    code: 0,
+    stdout: 'Purged in every worker and instance: 21.T11998/page\n',
+    stderr: '',
+  });
+  const two = await cli(['purge', '21.T11998/page', '21.T11998/demo'], place);
+  expect(two.stdout).toBe('Purged in every worker and instance: 2 handles\n');
+  const json = await cli(['purge', '--all', '--json'], place);
+  expect(JSON.parse(json.stdout)).toEqual({ purged: { all: true }, soft: false, shared: true });
+});
+
+test('a missing token is invalid usage, a wrong one is a failure', async () => {
+  const { place } = await startOperated(demo.url, { ADMIN_TOKEN: TOKEN });
+  const missing = await cli(['stats'], place);
+  expect(missing).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('set ADMIN_TOKEN') as string,
+  });
+  const wrong = await cli(['purge', '--all'], { ...place, ADMIN_TOKEN: 'another-token-than-that' });
+  expect(wrong).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('does not accept') as string,
+  });
+  expect((await cli(['stats'], { ...place, ADMIN_TOKEN: TOKEN })).code).toBe(0);
+});
+
+test('stats prints each figure with its unit, under a heading', async () => {
+  const { place } = await startOperated(demo.url);
+  for (let asked = 0; asked < 3; asked++) await cli(['resolve', '21.T11998/page'], place);
+  await cli(['resolve', '21.T11998/demo'], place);
+  const { stdout } = await cli(['stats'], place);
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  expect(stdout.match(/^\S.*$/gm)).toEqual([
+    'Proxy',
+    'Requests (since the start)',
+    'Handle server (since the start)',
+    'Latency (last minute)',
+    'Memory',
+    'Top handles (requests in the last 5 to 10 minutes)',
+  ]);
+  expect(stdout).toMatch(new RegExp(`^ {2}Version +${version}$`, 'm'));
+  expect(stdout).toMatch(/^ {2}Total +4 requests$/m);
+  expect(stdout).toMatch(/^ {2}Hit share +50 % \(2 of 4\)$/m);
+  expect(stdout).toMatch(/^ {2}Handle server +median [\d.]+ ms, 99th percentile [\d.]+ ms$/m);
+  expect(stdout).toMatch(/^ {2}21\.T11998\/page +3 requests$/m);
+  expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB$/m);
 });
 
 test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {

@@ -38,6 +38,7 @@ function folder(): string {
   });
   writeFileSync(join(path, 'handles.txt'), '21.T11998/demo\n21.T11998/page\n');
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
+  writeFileSync(join(path, 'proxy.yaml'), 'cache: { maxBytes: 512MiB }\n');
   const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/cli/main.js')}' "$@"\n`;
   writeFileSync(join(path, 'handle-resolver-proxy'), shim, { mode: 0o755 });
   return path;
@@ -45,7 +46,8 @@ function folder(): string {
 
 test.each(commands)('%s', async (command) => {
   const cwd = folder();
-  const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, ...(await startOperated(demo.url)).place };
+  const { place } = await startOperated(demo.url);
+  const env = { PATH: `${cwd}:${process.env['PATH'] ?? ''}`, UPSTREAM_URL: demo.url, ...place };
   const args = ['--norc', '-c', `set -o pipefail; ${adapted(command)}`];
   const { exited, stderr } = follow(spawn('bash', args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   const { code } = await exited;

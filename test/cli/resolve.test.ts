@@ -82,3 +82,24 @@ test('reports an unreachable proxy and the reason', async () => {
   const { code, stderr } = await cli(['resolve', HANDLE], { PROXY_URL: url });
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^cannot reach .*: connect ECONNREFUSED/)]);
 });
+
+test.each([
+  'hdl:21.T11998/demo',
+  'https://hdl.handle.net/21.T11998/demo',
+  'https://doi.org/21.T11998%2Fdemo?noredirect',
+  'http://dx.doi.org/21.T11998/demo#section',
+])('takes a handle as %s', async (given) => {
+  const { code, stdout } = await cli(['resolve', given], await place());
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ handle: HANDLE });
+});
+
+test('decodes a URL once, as bytes, and a bare handle not at all', async () => {
+  const handle = '21.T11998/ä%20 ?#b';
+  demo.put(handle, [textValue(1, 'DESC', 'odd')]);
+  const env = await place();
+  const inUrl = `https://hdl.handle.net/21.T11998/ä${encodeURIComponent('%20 ?#b')}`;
+  for (const given of [handle, `hdl:${handle}`, inUrl]) {
+    expect(JSON.parse((await cli(['resolve', given], env)).stdout)).toMatchObject({ handle });
+  }
+});

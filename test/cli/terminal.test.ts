@@ -27,7 +27,8 @@ describe('on a terminal', () => {
     const { url, place } = await startOperated(demo.url);
     await fetch(`${url}/api/handles/21.T11998/demo`);
     const { screen, exited, press } = startOnTerminal(['stats', '--watch'], place);
-    const table = /\u001b\[2J\u001b\[Huptime +\d+ s\r\nrequests +1 \([^]*?\r\n1 +21\.T11998\/demo\r\n/g;
+    const table =
+      /\u001b\[2J\u001b\[HProxy\r\n[^]*?Uptime +\d+ s\r\n[^]*?Total +1 requests\r\n[^]*?21\.T11998\/demo +1 requests\r\n/g;
     await expect.poll(() => screen().match(table)?.length, START).toBeGreaterThanOrEqual(2);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 0 });
@@ -41,15 +42,15 @@ describe('on a terminal', () => {
     expect(screen).not.toMatch(/[\u0007\u001b]/);
   });
 
-  itWithProgram('script', 'purge prints its report, and the status without a token', async () => {
+  itWithProgram('script', 'purge prints its report, and asks for a missing token', async () => {
     const token = 'a-token-of-the-operator';
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });
     expect(purged.code).toBe(0);
-    expect(purged.screen).toContain('{"purged":{"prefix":"21.T1/"},"soft":false,"shared":true}');
+    expect(purged.screen).toContain('Purged in every worker and instance: all handles under 21.T1/');
     const refused = await onTerminal(['purge', '--all'], place);
-    expect(refused.code).toBe(1);
-    expect(refused.screen).toContain('/purge: status 401');
+    expect(refused.code).toBe(2);
+    expect(refused.screen).toContain('set ADMIN_TOKEN');
   });
 
   itWithProgram(

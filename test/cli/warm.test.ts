@@ -50,9 +50,10 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   press(CTRL_C);
   expect(await exited).toMatchObject({ code: 1 });
   expect(screen()).toContain('interrupted; run the same command to resume');
-  const [, warmed = ''] =
-    /(\d+) warmed, 0 not found, 0 failed, 0 done before; 900 to do/.exec(screen()) ?? [];
+  const [, warmed = '', left = ''] =
+    /(\d+) warmed, 0 not found, 0 failed, 0 done before; (\d+) left/.exec(screen()) ?? [];
   const done = Number(warmed);
+  expect(Number(left)).toBe(900 - done);
   expect(done).toBeGreaterThan(0);
   expect(done).toBeLessThan(900);
   expect(readFileSync(`${list}.done`, 'utf8').trimEnd().split('\n')).toHaveLength(done);
@@ -60,7 +61,7 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   const resumed = await cli(['warm', list, '--state', `${list}.done`], env);
   expect(resumed).toMatchObject({
     code: 0,
-    stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} done before; ${900 - done} to do\n`,
+    stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} done before; 0 left\n`,
   });
   expect(await answeredBy(proxy)).toBe(900);
 });
@@ -95,7 +96,7 @@ test('prints failures and retries them in the next run', async () => {
   const failed = await cli(args, { PROXY_URL: proxy.url });
   expect(failed).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed') as string,
+    stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed, 0 done before; 12 left') as string,
   });
   expect(failed.stderr).toMatch(
     /^(?:\d+ of 12, .*\n)+(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
@@ -113,10 +114,7 @@ test.each([4, COUNT, 10_000])(
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const args = ['warm', '--prefix', DEMO_PREFIX, '--page-size', String(pageSize)];
     const { code, stdout, stderr } = await cli(args, { PROXY_URL: proxy.url, ...LOGIN });
-    expect([code, stdout]).toEqual([
-      0,
-      `${COUNT} warmed, 0 not found, 0 failed, 0 done before; ${COUNT} to do\n`,
-    ]);
+    expect([code, stdout]).toEqual([0, `${COUNT} warmed, 0 not found, 0 failed, 0 done before; 0 left\n`]);
     expect(stderr).toContain(`${COUNT} of ${COUNT} handles listed\n`);
     expect(stdout + stderr + proxy.output()).not.toContain(DEMO_PASSWORD);
     expect((await ask(proxy.url, '/api/handles/21.T11998/page')).headers['cache-status']).toContain('; hit');
@@ -133,8 +131,13 @@ test('takes the user from an option and the password from a file', async () => {
 });
 
 test.each<[reason: string, env: Record<string, string>, code: number, text: string]>([
-  ['no user is given', {}, 1, '401; give --user'],
-  ['the password is wrong', { ...LOGIN, HANDLE_PASSWORD: 'hush-wrong' }, 1, '401'],
+  ['no user is given', {}, 2, '; give --user'],
+  [
+    'the password is wrong',
+    { ...LOGIN, HANDLE_PASSWORD: 'hush-wrong' },
+    1,
+    '401; the Handle server does not accept',
+  ],
   ['the user lacks the right', { HANDLE_USER: '300:21.T11998/USER02', HANDLE_PASSWORD: 'secret2' }, 1, '403'],
   ['no password is given', { HANDLE_USER: LOGIN.HANDLE_USER }, 2, 'Give the password'],
   ['the connection is not encrypted', { ...LOGIN, PROXY_URL: 'http://handle.test' }, 2, 'in the clear'],
@@ -144,6 +147,51 @@ test.each<[reason: string, env: Record<string, string>, code: number, text: stri
   expect(ended).toEqual({ code, stdout: '' });
   expect(stderr).toContain(text);
   expect(stderr).not.toMatch(/hush|secret2/);
+});
+
+test('takes handles as URIs and URLs of resolvers', async () => {
+  const proxy = await start();
+  const names = [
+    '21.T11998/page',
+    'hdl:21.T11998/page',
+    'https://hdl.handle.net/21.T11998/demo',
+    'doi:21.T11998/empty',
+  ];
+  const { code, stdout } = await cli(['warm', file('forms', `${names.join('\n')}\n`)], {
+    PROXY_URL: proxy.url,
+  });
+  expect([code, stdout]).toEqual([0, '3 warmed, 0 not found, 0 failed, 0 done before; 0 left\n']);
+});
+
+test.each([
+  ['binary data', '21.T11998/page\n\u0000\u0001\n', /line 2 is not a handle/],
+  ['another format', '{"done":[]}', /line 1 is not a handle/],
+  ['an empty line', '21.T11998/page\n\n21.T11998/demo\n', /line 2 is not a handle/],
+])('a state file with %s is refused before anything is requested', async (_what, text, reason) => {
+  const proxy = await start();
+  const state = file('state', text);
+  const { code, stderr } = await cli(['warm', listOf(3, 'untouched'), '--state', state], {
+    PROXY_URL: proxy.url,
+  });
+  expect([code, stderr]).toEqual([2, expect.stringMatching(reason)]);
+  expect(stderr).toContain(state);
+  expect(readFileSync(state, 'utf8')).toBe(text);
+  expect(await answeredBy(proxy)).toBe(0);
+});
+
+test('a state file that cannot be written is refused before anything is requested', async () => {
+  const { code, stderr } = await cli(['warm', listOf(3, 'unwritable'), '--state', '/nowhere/state']);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/cannot use the state file: .*\/nowhere\/state/)]);
+});
+
+test('the last line of a state file that was cut off is requested again', async () => {
+  const { url } = await start();
+  const list = file('cut', '21.T11998/demo\n21.T11998/page\n');
+  const state = file('cut.done', '21.T11998/demo\n21.T11998/pa');
+  const { code, stdout, stderr } = await cli(['warm', list, '--state', state], { PROXY_URL: url });
+  expect([code, stdout]).toEqual([0, '1 warmed, 0 not found, 0 failed, 1 done before; 0 left\n']);
+  expect(stderr).toContain('the last line is cut off');
+  expect(readFileSync(state, 'utf8')).toBe('21.T11998/demo\n21.T11998/page\n');
 });
 
 test('a list together with a prefix, or neither, is invalid usage', async () => {

@@ -6,7 +6,7 @@ import { prefersJson, readAccept } from '../../src/redirect/accept.js';
 import { appendToUrl, toRedirectUrl } from '../../src/redirect/redirect-url.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
 import { selectLocation } from '../../src/redirect/select-location.js';
-import { handleInUrl } from '../../src/redirect/request.js';
+import { handleInUrl } from '../../src/handle/handle-in-url.js';
 import { escapeText, html } from '../../src/html/html.js';
 import { writeLocations } from '../../src/redirect/locations.js';
 import { parseLocations } from '../../src/redirect/locations.js';

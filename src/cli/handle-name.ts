@@ -1,0 +1,12 @@
+// A handle as people give it: bare, as a URI (`hdl:…`), or as the URL of a public resolver.
+import { handleInUrl } from '../handle/handle-in-url.js';
+import { parseHandle } from '../handle/handle.js';
+
+/** A URL is percent-encoded and may have a query. Any other form holds the handle as text. */
+export function readHandleName(text: string): string {
+  const name = handleInUrl(text);
+  if (!/^\s*https?:/i.test(text)) return name;
+  const [path = ''] = name.split(/[?#]/, 1);
+  const parsed = parseHandle(Buffer.from(path).toString('latin1'));
+  return parsed.ok ? parsed.handle : path;
+}

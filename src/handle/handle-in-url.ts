@@ -1,0 +1,19 @@
+// The handle in a URI or in the URL of a public resolver, as HDLProxy reads it.
+
+/** Resolvers whose URL may stand before a handle. */
+const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
+const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
+
+/**
+ * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN the first
+ * remaining colon stands for the slash (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp").
+ *
+ * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
+ */
+export function handleInUrl(path: string): string {
+  const bare = path.replace(/^\/+/, '').trim().replace(RESOLVER, '');
+  const scheme = SCHEME.exec(bare)?.[0];
+  if (scheme === undefined) return bare;
+  const handle = bare.slice(scheme.length);
+  return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
+}
