@@ -33,7 +33,7 @@ test.each(['099', '600', '999'])(
     for (const question of [PUT, LOGIN]) {
       const { answers } = await exchange(proxy.url, question, { answers: 1 });
       expect(answers.map((answer) => answer.status)).toEqual([502]);
-      expect(answers[0]?.body).toContain('invalid status code');
+      expect(answers[0]?.body).toContain('Invalid response from the Handle server');
     }
   },
 );

@@ -65,9 +65,9 @@ describe('a record nested deeper than 1,000 levels', () => {
   test.each([1001, 5000, 1_000_000])('%i levels: an invalid response on every route', async (levels) => {
     const proxy = await start({ V2_ANONYMOUS_READ: 'true' });
     for (const path of [...routesOf(`21.T1/${levels}`), ...routesOf(`21.T1/${levels}`)]) {
-      const { status, text } = await ask(proxy.url, path);
-      expect([status, text.includes('1000 levels')], path).toEqual([502, true]);
+      expect((await ask(proxy.url, path)).status, path).toBe(502);
     }
+    await expect.poll(proxy.output).toContain('JSON nested deeper than 1000 levels');
     await expectGoodAnswer(proxy);
   });
 });

@@ -1,4 +1,5 @@
 // How real connections fail: each shape becomes the right error, with a second try only where it helps.
+import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
@@ -20,7 +21,9 @@ test('a port where nobody listens is unreachable', async () => {
   const { resolve, calls } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_UNREACHABLE',
-    message: expect.stringContaining('ECONNREFUSED') as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringContaining('ECONNREFUSED') as string,
+    }) as Diagnosis,
   });
   expect(calls).toMatchObject([{ result: 'UPSTREAM_UNREACHABLE', retried: true }]);
 });
@@ -29,7 +32,9 @@ test('an unknown host name is unreachable', async () => {
   const { resolve } = openClient({ url: 'http://no-such-host.invalid' });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_UNREACHABLE',
-    message: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringMatching(/ENOTFOUND|EAI_AGAIN/) as string,
+    }) as Diagnosis,
   });
 });
 
@@ -84,7 +89,9 @@ test('a body over the limit is cancelled early, requested once, and its connecti
   const { resolve } = openClient(server, { maxBodyBytes: 50_000 });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringContaining('more than 50000 bytes') as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringContaining('more than 50000 bytes') as string,
+    }) as Diagnosis,
   });
   await closed;
   expect(sent).toBeLessThan(20_000_000);
@@ -108,7 +115,7 @@ test('an unrequested switch of protocol is an invalid response at once', async (
   const { resolve } = openClient(server);
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringContaining('HTTP 101') as string,
+    diagnosis: expect.objectContaining({ cause: expect.stringContaining('HTTP 101') as string }) as Diagnosis,
   });
   await Promise.all(closed);
   expect(server.connections()).toBe(1);

@@ -1,4 +1,5 @@
 // Responses with unexpected bytes: compressed ones, several at once, and unsolicited ones.
+import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
 import type net from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
@@ -28,7 +29,9 @@ test('a broken compression is an invalid response, requested once', async () => 
   const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
   await expect(openClient(server).resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringContaining('Z_DATA_ERROR') as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringContaining('Z_DATA_ERROR') as string,
+    }) as Diagnosis,
   });
   expect(server.connections()).toBe(1);
 });
@@ -53,7 +56,9 @@ test('a response that exceeds the limit when decompressed is given up', async ()
   });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
-    message: expect.stringContaining('more than 50000 bytes') as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringContaining('more than 50000 bytes') as string,
+    }) as Diagnosis,
   });
 });
 
@@ -63,7 +68,9 @@ test('decompression stops at the limit, even when the whole response has arrived
   const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
   const { resolve } = openClient(await listenPacked('gzip', body), { maxBodyBytes: 50_000 });
   await expect(resolve()).rejects.toMatchObject({
-    message: expect.stringContaining('more than 50000 bytes') as string,
+    diagnosis: expect.objectContaining({
+      cause: expect.stringContaining('more than 50000 bytes') as string,
+    }) as Diagnosis,
   });
 });
 
