@@ -8,6 +8,7 @@ import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
 import { type RecordClient, createRecordClient } from '../upstream/record-client.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
+import { warnOfIgnoredLogins } from './ignored-login.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export interface Forwarding {
@@ -16,6 +17,8 @@ export interface Forwarding {
   forward: Forward;
   withBody: WithBody;
   passThrough: PipelineDeps['passThrough'];
+  /** Undefined over https. */
+  onIgnoredLogin: (() => void) | undefined;
   /** Where a reverse look-up service is configured. */
   reverse?: {
     passThrough: NonNullable<PipelineDeps['reverseLookup']>;
@@ -34,8 +37,10 @@ export function makeForwarding(shared: SharedDeps, access: UpstreamAccess): Forw
   const withBody = makeWithBody(shared.config);
   const reverse = makeReverse(shared, withBody);
   const maxRecordBytes = shared.config.upstream.maxBodySize;
+  const onIgnoredLogin = warnOfIgnoredLogins(shared);
   return {
-    records: makeRecords(shared, access),
+    records: makeRecords(shared, { ...access, onIgnoredLogin }),
+    onIgnoredLogin,
     forward,
     withBody,
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
@@ -45,11 +50,23 @@ export function makeForwarding(shared: SharedDeps, access: UpstreamAccess): Forw
 
 function makeRecords(
   { config, upstreamUrl: url, pseudonym }: SharedDeps,
-  { connections: { dispatcher }, limiter }: UpstreamAccess,
+  {
+    connections: { dispatcher },
+    limiter,
+    onIgnoredLogin,
+  }: UpstreamAccess & Pick<Forwarding, 'onIgnoredLogin'>,
 ): RecordClient {
   const { timeout, writeTimeout, maxBodySize, caseSensitive } = config.upstream;
   const limits = { timeoutMs: timeout, writeTimeoutMs: writeTimeout, maxBodyBytes: maxBodySize };
-  return createRecordClient({ url, pseudonym, caseSensitive, limiter, dispatcher, ...limits });
+  return createRecordClient({
+    url,
+    pseudonym,
+    caseSensitive,
+    limiter,
+    dispatcher,
+    onIgnoredLogin,
+    ...limits,
+  });
 }
 
 function makeForwarder({ config, upstreamUrl, pseudonym }: SharedDeps, agent: Agent): Forward {

@@ -167,7 +167,7 @@ function makePipeline(
   { check, scanHeaders, requestLog, responses, onUnexpected }: RequestSteps,
 ): RequestListener {
   const { config } = shared;
-  const { resolver, records, passThrough, withBody, forward, reverse, lock } = kept;
+  const { resolver, records, passThrough, withBody, forward, reverse, lock, onIgnoredLogin } = kept;
   return createPipeline({
     check,
     scanHeaders,
@@ -183,6 +183,7 @@ function makePipeline(
       withBody,
       forward,
       conditional: { records, lock },
+      onIgnoredLogin,
     }),
     openApi: makeOpenApi(shared),
     ...(reverse && { reverseLookup: reverse.passThrough }),

@@ -26,7 +26,7 @@ export const server = section({
     'TCP port of the public listener; `0` selects a free port.',
   ),
   workers: wholeNumber({ min: 0, max: 1024, byDefault: 0 }).describe(
-    'Number of worker processes; `0` is one per core.',
+    'Number of worker processes; `0` is one per core, as far as the memory of the machine or of its cgroup has 128 MiB for each beside `cache.maxBytes` and `http.hotPath.maxBytes`.',
   ),
   shutdownTimeout: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
     'Timeout for requests in flight after a stop signal; then their connections are closed.',

@@ -1,15 +1,16 @@
 // Runs this process as the only one, the primary or a worker, until a signal; SIGHUP reloads the configuration.
 import cluster from 'node:cluster';
-import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { type ConfigSources, loadStartConfig } from '../config/load.js';
 import { processSources } from '../config/process-sources.js';
 import type { Config } from '../config/schema.js';
+import { createLogger } from '../observe/logger.js';
 import { INSTANCE_VARIABLE, WORKERS_VARIABLE, servePrimary } from './cluster/primary.js';
 import { runWorker } from './cluster/worker.js';
 import { stopWithNpmShell } from './npm-shell.js';
 import { type Service, serve } from './serve.js';
 import { toStartError } from './start-error.js';
+import { countWorkers, thisMachine } from './worker-count.js';
 import { SHUTDOWN_SPARE_MS, type ShutdownOptions, createShutdown } from './shutdown.js';
 
 /**
@@ -42,8 +43,12 @@ async function runAsWorker(): Promise<void> {
 
 async function runAsMain(sources: ConfigSources): Promise<void> {
   const { config } = loadStartConfig(sources);
-  const count = config.server.workers || availableParallelism();
-  const starting = count === 1 ? serve(config) : servePrimary(config, count);
+  const logger = createLogger({ level: config.log.level });
+  const machine = thisMachine();
+  const counted = countWorkers(config, machine);
+  logger.info({ ...counted, ...machine }, 'starting');
+  const { workers } = counted;
+  const starting = workers === 1 ? serve(config, logger) : servePrimary(config, { count: workers, logger });
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);

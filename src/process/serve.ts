@@ -31,8 +31,10 @@ export function logUncaught(logger: Logger): (error: unknown) => void {
 }
 
 /** Serves in a single process. @throws StartError when an address cannot be used */
-export async function serve(config: Config): Promise<Service> {
-  const logger = createLogger({ level: config.log.level });
+export async function serve(
+  config: Config,
+  logger = createLogger({ level: config.log.level }),
+): Promise<Service> {
   const open = await servePublic(config, { logger, metrics: createMetrics() });
   const admin = await serveAdmin(config, open.app.admin);
   announce(config, logger, { url: open.url, adminUrl: admin.url });

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type WriteResult, judgeWrite, settle, withoutRetryAfter } from '../upstream/write-outcome.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
@@ -19,6 +20,8 @@ interface WriteRouteDeps {
   invalidate: (handle: string) => Promise<void>;
   forward: Forward;
   conditional: ConditionalDeps;
+  /** Called when a write is refused because its login was ignored; undefined over https. */
+  onIgnoredLogin: (() => void) | undefined;
 }
 
 export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
@@ -38,7 +41,7 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
         return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
       }),
     );
-    await reply({ req, res, query }, relayed, deps);
+    await reply({ req, res, query }, await reportIgnoredLogin(req, relayed, deps), deps);
   };
 }
 
@@ -70,6 +73,20 @@ export async function forwardFenced(
   // Outside of the try: a change that is not confirmed is settled all the same.
   await settle(fence, judgeWrite(result));
   return relayed;
+}
+
+/** Over plain http a login is ignored: 403 with response code 402 (recording "create: Basic over plain http"). */
+async function reportIgnoredLogin(
+  { headers }: Request,
+  relayed: RelayedResponse,
+  { onIgnoredLogin }: Pick<WriteRouteDeps, 'onIgnoredLogin'>,
+): Promise<RelayedResponse> {
+  const { response } = relayed;
+  if (onIgnoredLogin === undefined || response.statusCode !== 403 || headers.authorization === undefined)
+    return relayed;
+  const body = await readResponseBody(response);
+  if (parseWriteResponse(body).responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
+  return { response, body };
 }
 
 async function reply(

@@ -59,6 +59,8 @@ interface RecordClientOptions {
   caseSensitive: boolean;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
+  /** Called when a write is refused because its login was ignored. */
+  onIgnoredLogin: (() => void) | undefined;
 }
 
 interface CallerRequest {
@@ -75,7 +77,9 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
     try {
-      return await send(request, options.writeTimeoutMs);
+      const answer = await send(request, options.writeTimeoutMs);
+      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) options.onIgnoredLogin?.();
+      return answer;
     } catch (error) {
       if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });
       throw error;

@@ -5,7 +5,7 @@ import { makeAdmin } from '../../compose/admin.js';
 import { newInstance } from '../../compose/shared-deps.js';
 import type { Config } from '../../config/schema.js';
 import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster-metrics.js';
-import { type Logger, createLogger, flushLog } from '../../observe/logger.js';
+import { type Logger, flushLog } from '../../observe/logger.js';
 import { createReadiness } from '../../observe/health.js';
 import { createReload } from '../reload.js';
 import { StartError } from '../start-error.js';
@@ -22,8 +22,10 @@ export const WORKERS_VARIABLE = 'HANDLE_PROXY_WORKERS';
 export const INSTANCE_VARIABLE = 'HANDLE_PROXY_INSTANCE';
 
 /** @throws Error when a worker cannot start */
-export async function servePrimary(config: Config, count: number): Promise<Service> {
-  const logger = createLogger({ level: config.log.level });
+export async function servePrimary(
+  config: Config,
+  { count, logger }: { count: number; logger: Logger },
+): Promise<Service> {
   const workers = new WorkerPool(config, { count, logger });
   const url = await workers.start();
   const readiness = createReadiness();

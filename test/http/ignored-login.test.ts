@@ -1,0 +1,70 @@
+// The warning that the Handle server ignores logins over plain http, given once it is true.
+import { expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { textValue } from '../handle-server/seed.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+/** As a Handle server on plain http. */
+const plain = await demo.listenInsecurely(0);
+const MINUTE_MS = 60_000;
+
+const BODY = JSON.stringify([textValue(1, 'URL', 'https://example.org/new')]);
+const HEADERS = {
+  Authorization: basic('300:21.T11998/USER01', 'password'),
+  'Content-Type': 'application/json',
+};
+const V2_BODY = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://example.org/new' }]);
+
+async function start(upstreamUrl: string) {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const proxy = await startProxy({ UPSTREAM_URL: upstreamUrl }, { logger });
+  const send = async (path: string, body: string, headers: Record<string, string> = HEADERS) => {
+    const response = await fetch(proxy.url + path, { method: 'PUT', headers, body });
+    return { status: response.status, text: await response.text() };
+  };
+  const warnings = () =>
+    lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ level }) => level === 'warn');
+  return { ...proxy, send, warnings };
+}
+
+const WARNING = {
+  msg: 'the Handle server ignored the login of a write',
+  upstream: plain.url,
+  remedy: 'set upstream.url to an https address',
+};
+
+test('a write with a login that is refused with 402 is a warning, once a minute', async () => {
+  const { send, warnings, pass } = await start(plain.url);
+  expect(warnings()).toEqual([]);
+  const refused = { status: 403, text: '{"responseCode":402,"handle":"21.T11998/demo"}' };
+  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+  expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
+  pass(MINUTE_MS);
+  expect(await send('/api/handles/21.T11998/demo', BODY)).toEqual(refused);
+  expect(warnings()).toHaveLength(2);
+});
+
+test('a write of ePIC v2 is the same', async () => {
+  const { send, warnings } = await start(plain.url);
+  expect(await send('/api/v2/handles/21.T11998/demo', V2_BODY)).toMatchObject({ status: 502 });
+  expect(warnings()).toEqual([expect.objectContaining(WARNING)]);
+});
+
+test('a write without a login is none', async () => {
+  const { send, warnings } = await start(plain.url);
+  const answer = await send('/api/handles/21.T11998/demo', BODY, { 'Content-Type': 'application/json' });
+  expect(answer).toMatchObject({ status: 403 });
+  expect(warnings()).toEqual([]);
+});
+
+test('an http port that takes logins is none, whatever it refuses', async () => {
+  const { send, warnings } = await start(demo.url);
+  expect(await send('/api/handles/21.T11998/written', BODY)).toMatchObject({ status: 201 });
+  const other = { ...HEADERS, Authorization: basic('300:21.T11998/USER02', 'secret2') };
+  expect(await send('/api/handles/21.T11998/demo', BODY, other)).toMatchObject({ status: 403 });
+  expect(warnings()).toEqual([]);
+});
