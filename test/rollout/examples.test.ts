@@ -168,8 +168,9 @@ describe('the systemd unit', () => {
     expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
   });
 
-  it('does not start it again when its configuration is refused, and gives it time to stop', () => {
-    expect(setting('RestartPreventExitStatus')).toBe('2');
+  it('starts it again after every failure, as a port may be in use for a moment only, and gives it time to stop', () => {
+    expect(setting('Restart')).toBe('on-failure');
+    expect(setting('RestartPreventExitStatus')).toBe('');
     expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
   });
 
