@@ -26,6 +26,7 @@ COPY LICENSE ./
 USER 10001:10001
 EXPOSE 8080
 
+# Liveness, not readiness: a container is not to be restarted because the Handle server is down.
 # The admin listener stays on the loopback address of the container; set ADMIN_HOST=0.0.0.0
 # and ADMIN_TOKEN to let an orchestrator or Prometheus reach it. Set its port by ADMIN_PORT, not in the file, or this check misses it.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \

@@ -2,7 +2,18 @@
 const FILES = ['errors', 'app', 'main'];
 const KERNEL = ['errors', 'handle'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
-const COMPOSE = ['record', 'v2', 'redirect', 'admin', 'openapi', 'server', 'config', 'observe', ...INTERFACE];
+const COMPOSE = [
+  'record',
+  'v2',
+  'redirect',
+  'native',
+  'admin',
+  'openapi',
+  'server',
+  'config',
+  'observe',
+  ...INTERFACE,
+];
 const modules = {
   errors: [],
   handle: [],
@@ -18,12 +29,13 @@ const modules = {
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
+  native: ['record', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
   admin: ['http', 'html', 'resolver', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
-  cli: ['process', 'config', ...KERNEL],
+  cli: ['process', 'compose', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -41,7 +53,7 @@ const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],
-  compose: ['redis/connections', 'redis/namespace'],
+  compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',
@@ -82,7 +94,7 @@ module.exports = {
     inCache('memory', ['coherence']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
-    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'openapi', 'admin', 'html']),
+    onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'html']),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination']),
@@ -92,7 +104,7 @@ module.exports = {
     onlyIn('commander', ['cli']),
     onlyIn('cli-progress', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'v2', 'openapi', 'admin']),
+    onlyIn('zod', ['config', 'record', 'v2', 'openapi', 'admin']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -4,26 +4,26 @@ import { type ProcessControl, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
+import { upstreamServers } from './config/upstream-servers.js';
 import type { Outcome } from './handle/outcome.js';
 import { createActivity } from './observe/activity.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
+import type { NativeAnswer } from './native/answer.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
-import { type LimiterUsage, ConcurrencyLimiter } from './upstream/concurrency-limiter.js';
-import { type Connections, type createPools, createConnections } from './upstream/connections.js';
+import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
+import { makeNative } from './compose/native.js';
 import { makeHandler } from './compose/http.js';
+import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { createProcessControl } from './compose/process-control.js';
-import { type SharedDeps, type Peers, makeTracing, newInstance } from './compose/shared-deps.js';
-import { limiterOptions, makeResolver, makeUpstream, shareUpstream } from './compose/resolver.js';
+import { type SharedDeps, type Peers, makeTracing, newInstance, pseudonymOf } from './compose/shared-deps.js';
+import { makeResolver, shareUpstream } from './compose/resolver.js';
+import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
 export interface AppDeps {
   config: Config;
-  /** Text of the PEM file `upstream.caFile`. */
-  ca?: string | undefined;
-  /** Text of the PEM file `redis.caFile`. */
-  redisCa?: string | undefined;
   logger: Logger;
   metrics: Metrics;
   now?: () => number;
@@ -38,10 +38,14 @@ export interface AppDeps {
 export interface App {
   /** Answers the public listener. */
   handler: RequestListener;
+  /** Answers native messages. */
+  native: NativeAnswer;
   /** Answers the operator's listener. */
   admin: RequestListener;
   /** For `/readyz` of the admin listener. */
   readiness: Readiness;
+  /** Makes readiness wait for the first contact with Redis, and for something to answer with. */
+  addStartChecks: () => StartChecks;
   /** Deletes all entries: those from before the first message of the primary may have missed a write. */
   clearCache: () => void;
   /** Applies a message that the primary has sent. */
@@ -59,16 +63,14 @@ export interface App {
 
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
-  const { url: upstreamUrl } = deps.config.upstream;
-  if (upstreamUrl === undefined) throw new Error('upstream.url is not set');
-  const pseudonym = `handle-resolver-proxy-${deps.instance ?? newInstance()}`;
+  if (upstreamServers(deps.config).length === 0) throw new Error('upstream.url is not set');
+  const pseudonym = pseudonymOf(deps.instance ?? newInstance());
   const now = deps.now ?? Date.now;
   const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const shared: SharedDeps = { ...deps, now, activity, upstreamUrl, pseudonym, ...traced };
+  const shared: SharedDeps = { ...deps, now, activity, pseudonym, ...traced };
   const { peers } = shared;
-  const connections = makeConnections(shared);
   const cache: Cache = makeCache(shared, {
     onInvalidated(key) {
       resolver.detachLoads(key);
@@ -78,23 +80,24 @@ export function createApp(deps: AppDeps): App {
     },
   });
   const coordination = makeCoordination(shared, cache);
-  const client = makeUpstream(shared, connections);
-  const upstream = shareUpstream(shared, { cache, upstream: client });
-  const limiter = new ConcurrencyLimiter(limiterOptions(shared, 'passed'));
+  const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
+  const upstream = shareUpstream(shared, { cache, upstream: upstreams.reads });
   const resolver = makeResolver(shared, { cache, upstream });
   shared.metrics.registerStoreUsage(() => cache.memory.usage());
-  const usages = (): [read: LimiterUsage, passed: LimiterUsage] => [client.usage(), limiter.usage()];
-  registerUsage(shared, usages);
+  registerUsage(shared, upstreams);
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
-  const control = createProcessControl(shared, { cache, resolver, eventLoop, usages });
+  const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams });
   const operations = createOperations(() => [control], now);
-  const made = { resolver, cache, coordination, connections, limiter };
+  const native = makeNative(shared, { resolver, upstreams });
+  const made = { resolver, cache, coordination, upstreams, native };
   const { handler, rebuild, close } = makeHandler(shared, made);
   return {
     handler,
+    native,
     admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
+    addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache }),
     clearCache: cache.clear,
     apply: cache.apply,
     applyUnclaimedName: coordination.receive,
@@ -110,7 +113,7 @@ export function createApp(deps: AppDeps): App {
       peers?.stopLoading();
       eventLoop.close();
       activity.close();
-      await Promise.all([close(), cache.close(), connections.close()]);
+      await Promise.all([close(), cache.close(), upstreams.close()]);
       await tracing?.close();
     },
   };
@@ -120,22 +123,10 @@ function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cach
   return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
-function makeConnections({ config, upstreamUrl, ca, createDispatcher }: SharedDeps): Connections {
-  const { connections, fingerprint } = config.upstream;
-  return createConnections({ url: upstreamUrl, connections, ca, fingerprint }, createDispatcher);
-}
-
-function registerUsage(
-  { metrics }: SharedDeps,
-  usages: () => [read: LimiterUsage, passed: LimiterUsage],
-): void {
-  metrics.registerLimitUsage(() => {
-    const [read, passed] = usages();
-    return [
-      { kind: 'read', ...read },
-      { kind: 'passed', ...passed },
-    ];
-  });
+function registerUsage({ metrics }: SharedDeps, { servers }: Upstreams): void {
+  metrics.registerLimitUsage(() =>
+    servers.flatMap(({ usage }) => Object.entries(usage()).map(([kind, used]) => ({ kind, ...used }))),
+  );
 }
 
 /** A process whose event loop is blocked is not ready. */

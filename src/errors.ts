@@ -7,6 +7,8 @@ export const CATALOGUE = {
   EMPTY_HANDLE: { status: 400, responseCode: 102, title: 'Empty handle invalid' },
   HANDLE_TOO_LONG: { status: 400, responseCode: 102, title: 'Handle longer than 2048 bytes' },
   BAD_REQUEST: { status: 400, responseCode: 4, title: 'Malformed HTTP request' },
+  BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
+  BATCH_ANONYMOUS: { status: 400, responseCode: 4, title: 'A batch is answered without credentials' },
   V2_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of values (ePIC v2)' },
   ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
   V2_INDEX_TAKEN: {
@@ -20,12 +22,18 @@ export const CATALOGUE = {
     responseCode: 202,
     title: 'The write would lock the caller out (ePIC v2)',
   },
+  NOT_RESPONSIBLE: { status: 400, responseCode: 301, title: 'No Handle server here serves this prefix' },
   ADMIN_TOKEN_NEEDED: { status: 401, responseCode: 402, title: 'Admin token required' },
   V2_LOGIN_NEEDED: { status: 401, responseCode: 402, title: 'Login required (ePIC v2)' },
   ADMIN_FOREIGN: {
     status: 403,
     responseCode: 400,
     title: 'Cross-origin request rejected',
+  },
+  UPSTREAM_READ_ONLY: {
+    status: 403,
+    responseCode: 7,
+    title: 'Handles of this prefix can only be read here: its Handle server is configured as read-only',
   },
   V2_FORBIDDEN: { status: 403, responseCode: 400, title: 'The Handle server denied the request (ePIC v2)' },
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },
@@ -40,6 +48,7 @@ export const CATALOGUE = {
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },
   CONDITION_FAILED: { status: 412, responseCode: 4, title: 'Precondition failed' },
   BODY_TOO_LARGE: { status: 413, responseCode: 4, title: 'Request body too large' },
+  BATCH_TOO_LARGE: { status: 413, responseCode: 4, title: 'Too many handles in one request' },
   REQUEST_LINE_TOO_LONG: { status: 414, responseCode: 4, title: 'Request line too long' },
   V2_NOT_JSON: { status: 415, responseCode: 4, title: 'JSON body required (ePIC v2)' },
   RATE_LIMITED: { status: 429, responseCode: 3, title: 'Too many requests from this address' },
@@ -99,7 +108,7 @@ export interface Diagnosis {
   remedy?: string | undefined;
 }
 
-/** A reader who is told no better time may try again after this time. */
+/** Retry-After of an error for which no better time is known. */
 const RETRY_AFTER_SECONDS = 5;
 
 /** RFC 9110 §15.6.3 to §15.6.5: the request may succeed later. */

@@ -46,6 +46,10 @@ export interface Cache {
   /** The entry in each tier; does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
   redisState: () => 'up' | 'away' | 'unused';
+  /** Whether entries of Redis are used now. */
+  isRedisReadable: () => boolean;
+  /** Whether Redis has something to answer with. */
+  holdsRedisEntry: () => Promise<boolean>;
   /** Undefined without Redis. */
   commands: RedisCommands | undefined;
   close: () => Promise<void>;
@@ -81,6 +85,8 @@ export function createCache(deps: CacheDeps): Cache {
     },
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
     redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),
+    isRedisReadable: () => isUp() && redis?.isReadable() === true,
+    holdsRedisEntry: async () => (await redis?.holdsEntry()) === true,
     commands,
     close,
   };

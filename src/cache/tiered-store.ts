@@ -33,10 +33,15 @@ export class TieredStore implements Store<TieredTicket> {
     this.#deps = deps;
   }
 
-  async get(key: string): Promise<Lookup<TieredTicket>> {
-    const { memory: tier, redis } = this.#deps;
-    const { entry, ticket: memory } = tier.get(key);
-    if (redis === undefined) return { entry, from: 'memory', ticket: { memory, redis: undefined } };
+  get(key: string): Lookup<TieredTicket> | Promise<Lookup<TieredTicket>> {
+    const { memory, redis } = this.#deps;
+    const { entry, ticket } = memory.get(key);
+    if (redis === undefined) return { entry, from: 'memory', ticket: { memory: ticket, redis: undefined } };
+    return this.#getShared(key, ticket, redis);
+  }
+
+  async #getShared(key: string, memory: number, redis: RedisStore): Promise<Lookup<TieredTicket>> {
+    const { memory: tier } = this.#deps;
     const far = await redis.get(key);
     const ticket = { memory, redis: far.ticket };
     // Read memory again: the key may have been invalidated while Redis answered.

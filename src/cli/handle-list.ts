@@ -34,7 +34,8 @@ export async function readHandles(file: string): Promise<string[]> {
   return handles;
 }
 
-async function* readLines(file: string): AsyncGenerator<string> {
+/** The same one after the other, for lists of any length. */
+export async function* readLines(file: string): AsyncGenerator<string> {
   if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
   const input = file === '-' ? process.stdin : createReadStream(file);
   for await (const line of createInterface({ input })) {

@@ -48,14 +48,17 @@ function addServe(program: Command): void {
     .command('check-config')
     .description('check the configuration as serve does; print each value and its source, secrets masked')
     .option(...CONFIG_OPTION)
+    .option('--probe', 'also try the Handle server, its mirrors, Redis and the reverse look-up once')
     .option('--json', 'print JSON')
-    .action((options: CheckConfigOptions) => {
-      checkConfig(options);
-    });
+    .action((options: CheckConfigOptions) => checkConfig(options));
 }
 
 function addOperate(program: Command): void {
-  atAdmin(atProxy(program.command('resolve').argument('<handle>')))
+  atAdmin(
+    atProxy(
+      program.command('resolve').argument('<handle>', 'handle; - for those of standard input, one per line'),
+    ),
+  )
     .description('resolve a handle through the proxy and show its cache entries')
     .addOption(
       new Option('--direct <url>', 'resolve at this Handle server instead of the proxy').argParser(baseUrl),

@@ -2,7 +2,7 @@
 import type { HandleValue } from '../handle/value.js';
 import { printable } from './terminal.js';
 
-interface RecordResponse {
+export interface RecordResponse {
   handle: string;
   values: HandleValue[];
 }
@@ -60,9 +60,11 @@ export function recordTable({ handle, values }: RecordResponse, columns: number)
   return [printable(handle), line(HEAD, 'data'), ...lines].join('\n');
 }
 
-/** One line per value: index, type, ttl and data, separated by tabs. */
-export const recordLines = ({ values }: RecordResponse): string =>
-  values.map((value) => [...cellsOf(value), printable(textOfData(value).text)].join('\t')).join('\n');
+/** Index, type, ttl and data, separated by tabs. */
+export const valueLine = (value: HandleValue): string =>
+  [...cellsOf(value), printable(textOfData(value).text)].join('\t');
+
+export const recordLines = ({ values }: RecordResponse): string => values.map(valueLine).join('\n');
 
 /** A cache entry as `GET /cache` of the admin listener reports it. */
 export interface CacheEntryReport {

@@ -3,6 +3,7 @@ import { handleToPath } from '../handle/handle.js';
 import { type AdminOptions, callAdmin, fetchOrFail } from './client.js';
 import { Failure } from './failure.js';
 import { readHandleName } from './handle-name.js';
+import { type ListOptions, resolveList } from './resolve-list.js';
 import {
   type CacheEntryReport,
   cacheEntryLine,
@@ -12,14 +13,14 @@ import {
 } from './record-table.js';
 import { printableLines } from './terminal.js';
 
-export interface ResolveOptions extends AdminOptions {
-  proxy: string;
-  direct?: string;
-  json?: boolean;
-  plain?: boolean;
-}
+export interface ResolveOptions extends AdminOptions, ListOptions {}
 
+/** `-` stands for the handles of standard input. */
 export async function resolve(given: string, options: ResolveOptions): Promise<void> {
+  if (given === '-') {
+    await resolveList(options);
+    return;
+  }
   const handle = readHandleName(given);
   const base = options.direct ?? options.proxy;
   const response = await fetchOrFail(`${base}/api/handles/${handleToPath(handle)}`);

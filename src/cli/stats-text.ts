@@ -1,9 +1,17 @@
 // The statistics as text: each figure with its unit, under a heading.
-import { nameTable, printable } from './terminal.js';
+import { type Rows, printable, section } from './terminal.js';
 
 interface LatencyMs {
   p50: number | null;
   p99: number | null;
+}
+
+interface ServerReport {
+  server: string;
+  breaker: string;
+  state: string;
+  cause?: string;
+  remedy?: string;
 }
 
 /** The part of `GET /stats` that the text shows. */
@@ -20,7 +28,7 @@ export interface StatsReport {
     requests: number;
     failures: number;
     latencyMs: LatencyMs;
-    servers: { server: string; breaker: string }[];
+    servers: ServerReport[];
   };
   redis: { state: string };
   memory: { store: string; entries: number; bytes: number }[];
@@ -28,8 +36,6 @@ export interface StatsReport {
 }
 
 const MAX_HANDLES = 10;
-
-type Rows = readonly (readonly [name: string, value: string])[];
 
 export function statsText(report: StatsReport): string {
   const sections = [
@@ -41,11 +47,6 @@ export function statsText(report: StatsReport): string {
     section('Top handles (requests in the last 5 to 10 minutes)', handleRows(report.topHandles)),
   ];
   return sections.join('\n\n');
-}
-
-function section(heading: string, rows: Rows): string {
-  const table = rows.length === 0 ? 'none' : nameTable(rows);
-  return [heading, ...table.split('\n').map((line) => `  ${line}`)].join('\n');
 }
 
 const proxyRows = ({ version, uptimeSeconds, redis }: StatsReport): Rows => [
@@ -72,8 +73,16 @@ const shareOf = (part: number, whole: number): string =>
 const upstreamRows = ({ requests, failures, servers }: StatsReport['upstream']): Rows => [
   ['Requests', `${requests} requests`],
   ['Failures', `${failures} requests`],
-  ...servers.map(({ server, breaker }) => ['Circuit breaker', `${breaker} (${server})`] as const),
+  ...servers.flatMap((report) => [
+    ['Server', serverState(report)] as const,
+    ['Circuit breaker', `${report.breaker} (${report.server})`] as const,
+  ]),
 ];
+
+function serverState({ server, state, cause, remedy }: ServerReport): string {
+  const reasons = [cause, remedy].filter((part) => part !== undefined);
+  return [`${state} (${server})`, ...reasons].join('; ');
+}
 
 const latencyRows = ({ requests, upstream }: StatsReport): Rows => [
   ['Proxy', percentilesOf(requests.latencyMs)],

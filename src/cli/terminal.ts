@@ -13,8 +13,16 @@ export const printableLines = (text: string): string => text.split('\n').map(pri
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
+export type Rows = readonly (readonly [name: string, value: string])[];
+
+/** A heading with a table below. */
+export function section(heading: string, rows: Rows): string {
+  const table = rows.length === 0 ? 'none' : nameTable(rows);
+  return [heading, ...table.split('\n').map((line) => `  ${line}`)].join('\n');
+}
+
 /** Names and values in two columns. */
-export const nameTable = (rows: readonly (readonly [name: string, value: string])[]): string => {
+export const nameTable = (rows: Rows): string => {
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 };

@@ -2,11 +2,12 @@
 import { hostname } from 'node:os';
 import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
 import type { RedisOptions } from '../cache/instance.js';
-import { databaseNumber } from '../cache/redis/connections.js';
+import { type RedisAddress, databaseNumber } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
-import type { SharedDeps } from './shared-deps.js';
+import { type ServerConfig, describeServers, upstreamServers } from '../config/upstream-servers.js';
+import { type SharedDeps, readPem } from './shared-deps.js';
 
 /** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
 const FENCE_SPARE_MS = 15_000;
@@ -16,11 +17,11 @@ export function makeCache(
   { onInvalidated, onBanned }: Pick<CacheDeps, 'onInvalidated' | 'onBanned'>,
 ): Cache {
   const { config, now, logger, metrics, activity, peers } = shared;
-  const { cache, upstream } = config;
+  const { cache } = config;
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
     redis: redisOptions(shared),
-    fenceLifeMs: upstream.queueTimeout + upstream.writeTimeout + FENCE_SPARE_MS,
+    fenceLifeMs: maxWriteMs(config) + FENCE_SPARE_MS,
     now,
     worker: peers,
     onInvalidated,
@@ -39,31 +40,34 @@ export function makeCache(
   });
 }
 
+const maxWriteMs = (config: Config): number =>
+  Math.max(...upstreamServers(config).map(({ queueTimeout, writeTimeout }) => queueTimeout + writeTimeout));
+
+/** Undefined where no Redis is configured. */
+export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | undefined {
+  const ca = readPem(redis.caFile);
+  const { url, sentinels, sentinelName, cluster, commandTimeout: commandTimeoutMs } = redis;
+  if ((url ?? sentinels ?? cluster) === undefined) return undefined;
+  return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
+}
+
 /** Undefined where no Redis is configured. */
 export function redisOptions({
   config,
-  upstreamUrl,
-  redisCa,
   logger,
   metrics,
-}: Pick<SharedDeps, 'upstreamUrl' | 'logger'> & {
-  config: Pick<Config, 'redis'>;
-  redisCa?: string | undefined;
+}: Pick<SharedDeps, 'config' | 'logger'> & {
   metrics?: Pick<SharedDeps['metrics'], 'countRedisError'>;
 }): RedisOptions | undefined {
-  const { url, sentinels, sentinelName, cluster, keyPrefix, commandTimeout, lostMaxAge, writesWithout } =
-    config.redis;
-  if ((url ?? sentinels ?? cluster) === undefined) return undefined;
+  const address = redisAddress(config);
+  if (address === undefined) return undefined;
+  const servers = upstreamServers(config);
+  const { keyPrefix, lostMaxAge, writesWithout } = config.redis;
   return {
-    url,
-    sentinels,
-    cluster,
-    sentinelName,
-    ca: redisCa,
-    keyPrefix: keyPrefix ?? defaultKeyPrefix(upstreamUrl, config.redis),
+    ...address,
+    keyPrefix: keyPrefix ?? defaultKeyPrefix(servers, config.redis),
     // A derived prefix names the upstream itself.
-    upstream: keyPrefix && upstreamUrl,
-    commandTimeoutMs: commandTimeout,
+    upstream: keyPrefix && describeServers(servers),
     lostMaxAgeMs: lostMaxAge,
     writesWithout,
     onError: (command) => {
@@ -73,11 +77,8 @@ export function redisOptions({
       logger.warn({ reason }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
-      const remedy = 'set maxmemory-policy to volatile-lru or noeviction';
-      logger.warn(
-        { policy, remedy },
-        'redis may evict coordination keys, each eviction delays writes by 2.5 s',
-      );
+      const remedy = 'set maxmemory-policy to noeviction or volatile-lru';
+      logger.warn({ policy, remedy }, 'redis may evict locks or coordination keys');
     },
     onForeign: (found) => {
       logger.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix');
@@ -87,12 +88,12 @@ export function redisOptions({
 
 /** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
 export function defaultKeyPrefix(
-  upstreamUrl: string,
+  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
   redis: Pick<Config['redis'], 'url' | 'cluster'>,
   machine = hostname(),
 ): string {
-  const { origin, hostname: host } = new URL(upstreamUrl);
+  const upstream = describeServers(servers);
   // A loopback address is another server on each machine.
-  const upstream = isLoopback(host) ? `${origin} of ${machine}` : origin;
-  return `hrp:${shortHash(upstream)}:${databaseNumber(redis)}:`;
+  const isLocal = servers.some(({ url }) => isLoopback(new URL(url).hostname));
+  return `hrp:${shortHash(isLocal ? `${upstream} of ${machine}` : upstream)}:${databaseNumber(redis)}:`;
 }

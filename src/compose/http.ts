@@ -9,27 +9,28 @@ import { type Listener, guard } from '../http/guard.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
-import { ResponseCache } from '../record/response-cache.js';
+import { ResponseCache, isRedirect } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
+import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { type RateLimit, createRateLimit } from '../server/rate-limit.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type HitLog, createHitLog } from '../observe/hit-log.js';
+import type { NativeAnswer } from '../native/answer.js';
+import { createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
-import type { Connections } from '../upstream/connections.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
+import type { Upstreams } from './upstreams.js';
+import { freshnessRules, makeBatch, makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
 
 /** What requests are answered from. */
 interface Backends {
   resolver: Resolver<unknown>;
   cache: Cache;
   coordination: Coordination;
-  connections: Connections;
-  /** For forwarded requests. */
-  limiter: ConcurrencyLimiter;
+  upstreams: Upstreams;
+  native: NativeAnswer;
 }
 
 interface Handler {
@@ -51,7 +52,7 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
   const { coordination, resolver } = backends;
   const kept: KeptOnReload = {
     ...backends,
-    ...makeForwarding(shared, backends),
+    ...makeForwarding(shared, backends.upstreams),
     lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
     countHit: makeHitCounter(shared, hits),
   };
@@ -71,7 +72,11 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
 }
 
 /** What the read path and the pipeline share. */
-interface RequestSteps extends Pick<ReadDeps, 'scanHeaders' | 'check' | 'requestLog' | 'onUnexpected'> {
+interface RequestSteps extends Pick<
+  ReadDeps,
+  'scanHeaders' | 'check' | 'requestLog' | 'acceptRequestId' | 'onUnexpected'
+> {
+  charge: RateLimit['charge'];
   responses: ResponseCache;
 }
 
@@ -85,14 +90,16 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
       maxRequestLineBytes: config.http.maxRequestLine,
       rateLimited: rateLimit?.refusalOf,
     }),
+    charge: rateLimit?.charge ?? (() => Promise.resolve()),
     requestLog: makeRequestLog(shared),
+    acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: makeResponseCache(shared, kept),
     onUnexpected,
   };
   const read = createRead({
     ...steps,
     lookUp: (handle, options) => kept.resolver.lookUp(handle, options),
-    clientMaxAgeMs: config.http.clientMaxAge,
+    ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
     onAnsweredHit: kept.countHit,
@@ -148,37 +155,36 @@ function makeHitCounter({ metrics, activity }: SharedDeps, hits: HitLog): ReadDe
   const counts = new Map<number, number>();
   metrics.registerFlush(() => {
     for (const [status, count] of counts) {
-      // The record interface never redirects.
-      const family = status === 301 || status === 302 ? 'redirect' : 'record';
+      const family = isRedirect({ status }) ? 'redirect' : 'record';
       metrics.countRequest({ family, result: 'hit', status, count });
     }
     counts.clear();
   });
-  return function countHit(answered) {
+  return function countHit(answered, requestId) {
     counts.set(answered.status, (counts.get(answered.status) ?? 0) + 1);
     activity.countHit(answered.handle);
-    hits.log(answered);
+    hits.log(answered, requestId);
   };
 }
 
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
-  { check, scanHeaders, requestLog, responses, onUnexpected }: RequestSteps,
+  { responses, charge, ...steps }: RequestSteps,
 ): RequestListener {
   const { config } = shared;
-  const { resolver, records, passThrough, withBody, forward, reverse, lock, onIgnoredLogin } = kept;
+  const { resolver, upstreams, passThrough, withBody, reverse, lock } = kept;
+  const { records, forward, onIgnoredLogin } = upstreams;
+  const fence = makeFence(kept);
   return createPipeline({
-    check,
-    scanHeaders,
-    requestLog,
+    ...steps,
     passThrough,
     deletionGuard: createDeletionGuard({
       rules: config.deletion,
       resolve: (handle, options) => resolver.resolve(handle, options),
     }),
     writeRoute: createWriteRoute({
-      fence: (handle) => resolver.fence(handle),
+      fence,
       invalidate: (handle) => resolver.forget(handle),
       withBody,
       forward,
@@ -186,12 +192,21 @@ function makePipeline(
       onIgnoredLogin,
     }),
     openApi: makeOpenApi(shared),
+    ...(config.native.tunnel && { tunnel: createTunnelRoute({ ...kept.native, withBody }) }),
+    ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge }) }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
-    ...(config.v2.enabled && { v2: makeV2(shared, kept) }),
+    ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
     ...(config.redirect.enabled && {
       redirect: makeRedirect(shared, { resolver, onHit: (hit) => responses.prepare(hit) }),
     }),
     trustedProxies: config.http.trustedProxies,
-    onUnexpected,
   });
+}
+
+/** A handle that cannot be written here is refused before its fence. */
+function makeFence({ resolver, upstreams }: Backends): Resolver<unknown>['fence'] {
+  return async function fence(handle) {
+    upstreams.assertWritable(handle);
+    return resolver.fence(handle);
+  };
 }

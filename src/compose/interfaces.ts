@@ -2,17 +2,27 @@
 import { readFileSync } from 'node:fs';
 import type { Coordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
+import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import { openApiDocument } from '../openapi/document.js';
 import { createOpenApiRoute } from '../openapi/routes.js';
+import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
+import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import type { Hit } from '../record/response-cache.js';
+import type { FreshnessRules } from '../record/send.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Deps, V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+
+export function freshnessRules({ http }: Config): FreshnessRules {
+  const limits = { clientMaxAgeMs: http.clientMaxAge, sharedMaxAgeMs: http.sharedMaxAge };
+  return { freshness: recordFreshness(limits), redirectFreshness: redirectFreshness(limits) };
+}
 
 export function makeRedirect(
   { config, logger, metrics, now }: SharedDeps,
@@ -23,7 +33,7 @@ export function makeRedirect(
     keyOf: (handle) => resolver.keyOf(handle),
     allowedHosts: config.redirect.allowedHosts,
     branding: config.page,
-    clientMaxAgeMs: config.http.clientMaxAge,
+    ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: metrics.countStale,
     onHit,
@@ -33,24 +43,50 @@ export function makeRedirect(
   });
 }
 
-interface V2Backends extends Pick<V2Deps, 'records' | 'withBody' | 'lock'> {
+interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge'> {
   resolver: Resolver<unknown>;
+}
+
+export function makeBatch(shared: SharedDeps, { resolver, withBody, charge }: BatchBackends): BatchRoutes {
+  const { http } = shared.config;
+  // A batch may be for one server alone.
+  const least = Math.min(...upstreamServers(shared.config).map(({ concurrency }) => concurrency));
+  const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
+  return createBatchRoutes({
+    // Single reads always have the other half.
+    streamElements: createStreamElements({ perBatch: part(4), total: part(2) }),
+    fromMemory: (handle) => resolver.fromMemory(handle),
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    withBody,
+    maxBodyBytes: http.maxBodySize,
+    charge,
+    gzipMinBytes: http.gzipMinBytes,
+    onStale: shared.metrics.countStale,
+    onElement: shared.metrics.countBatchHandle,
+    onUnexpected: reportUnexpected(shared),
+  });
+}
+
+interface V2Backends extends Pick<V2Deps, 'records' | 'withBody' | 'lock'> {
+  resolver: Pick<Resolver<unknown>, 'resolve'>;
+  fence: Resolver<unknown>['fence'];
   coordination: Pick<Coordination, 'unclaimed'>;
   reverse?: { lookup: ReverseLookup };
 }
 
 export function makeV2(shared: SharedDeps, backends: V2Backends): V2Routes {
   const { config, metrics, now } = shared;
-  const { resolver, coordination, records, withBody, lock, reverse } = backends;
+  const { resolver, fence, coordination, records, withBody, lock, reverse } = backends;
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
     records,
-    resolver,
+    resolver: { resolve: (handle, options) => resolver.resolve(handle, options), fence },
     lock,
     unclaimed: coordination.unclaimed,
     mayDelete: (handle) => allowsDeletion(config.deletion, 'handle', handle),
     ...(reverse && { reverseLookup: reverse.lookup }),
+    freshness: freshnessRules(config).freshness,
     onStale: metrics.countStale,
     onUnexpected: reportUnexpected(shared),
     now,
@@ -61,14 +97,13 @@ const settingsOf = ({ v2, http }: Config): V2Settings => ({
   ...v2,
   identities: new Map(v2.identities),
   maxBodyBytes: http.maxBodySize,
-  clientMaxAgeMs: http.clientMaxAge,
 });
 
 export function makeOpenApi({ config }: Pick<SharedDeps, 'config'>): PipelineDeps['openApi'] {
   const document = openApiDocument({
     version: packageVersion(),
     title: config.page.title,
-    has: { v2: config.v2.enabled, redirect: config.redirect.enabled },
+    has: { batch: config.batch.enabled, v2: config.v2.enabled, redirect: config.redirect.enabled },
     admin: config.admin,
   });
   return createOpenApiRoute({

@@ -6,21 +6,22 @@ import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
+import { sumUsages } from '../upstream/concurrency-limiter.js';
+import type { Upstreams } from './upstreams.js';
 import type { SharedDeps } from './shared-deps.js';
 
 interface Controlled {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
-  usages: () => LimiterUsage[];
+  upstreams: Pick<Upstreams, 'servers'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
 export function createProcessControl(shared: SharedDeps, controlled: Controlled): ProcessControl {
   const { logger, metrics, activity } = shared;
-  const { cache, resolver, eventLoop, usages } = controlled;
+  const { cache, resolver, eventLoop, upstreams } = controlled;
   return {
     async purge(request) {
       await purge(resolver, request);
@@ -29,15 +30,17 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
     inspect: (handle) => inspect(resolver.keyOf(handle), cache, shared.now),
     report() {
       const { rss, heapUsed } = process.memoryUsage();
-      const limiters = usages();
+      const { running, waiting } = sumUsages(
+        upstreams.servers.flatMap(({ usage }) => Object.values(usage())),
+      );
       return Promise.resolve({
         version: VERSION,
         pid: process.pid,
         memory: cache.memory.usage(),
         process: { rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
         redis: cache.redisState(),
-        running: limiters.reduce((sum, { running }) => sum + running, 0),
-        waiting: limiters.reduce((sum, { waiting }) => sum + waiting, 0),
+        running,
+        waiting,
         logLevel: logger.level,
         activity: activity.report(),
       });

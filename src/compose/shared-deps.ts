@@ -1,8 +1,10 @@
 // The dependencies that all parts share: configuration, log, metrics, tracer, peers.
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { WorkerCoherence } from '../cache/cache.js';
 import type { WorkerCoordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
+import type { ReportUnexpected } from '../http/error-reply.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Activity } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
@@ -21,14 +23,9 @@ export interface Peers extends WorkerCoherence, WorkerCoordination {
 export interface SharedDeps {
   /** Replaced by a reload: a part that copies a value keeps that of the start. */
   config: Config;
-  /** Text of the PEM file `upstream.caFile`. */
-  ca?: string | undefined;
-  /** Text of the PEM file `redis.caFile`. */
-  redisCa?: string | undefined;
   logger: Logger;
   metrics: Metrics;
   activity: Activity;
-  upstreamUrl: string;
   /** Our name in `Via`. It differs by proxy, so that a chain of proxies is not taken for a loop. */
   pseudonym: string;
   now: () => number;
@@ -42,14 +39,17 @@ export interface SharedDeps {
 
 /** Logs and counts an unexpected error; its request is answered with 500. */
 export const reportUnexpected =
-  ({ logger, metrics }: Pick<SharedDeps, 'logger' | 'metrics'>) =>
-  (error: unknown): void => {
-    logger.error({ err: error }, 'unexpected error');
+  ({ logger, metrics }: Pick<SharedDeps, 'logger' | 'metrics'>): ReportUnexpected =>
+  (error, requestId) => {
+    logger.error({ err: error, requestId }, 'unexpected error');
     metrics.countInternalError();
   };
 
 /** A random name that distinguishes this proxy from others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');
+
+/** A proxy's name in `Via`. */
+export const pseudonymOf = (instance: string): string => `handle-resolver-proxy-${instance}`;
 
 export interface Tracing {
   tracer: Tracer;
@@ -79,3 +79,7 @@ export function makeTracing(
   });
   return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
 }
+
+/** The text of a PEM file, where one is configured. @throws Error when it cannot be read */
+export const readPem = (path: string | undefined): string | undefined =>
+  path === undefined ? undefined : readFileSync(path, 'utf8');

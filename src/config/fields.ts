@@ -61,11 +61,18 @@ function measured({ kind, example, parse }: Measure, { min, max, byDefault }: Al
 
 /** A whole number, also as a string of digits: environment variables are strings. */
 export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
+  return integer(min, max).prefault(byDefault);
+}
+
+function integer(min: number, max: number) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
     typeof given === 'string' && /^-?\d+$/.test(given) ? Number(given) : given;
-  return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error })).prefault(byDefault);
+  return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error }));
 }
+
+/** The port of a listener that is off without it. */
+export const optionalPort = () => integer(0, 65_535).optional();
 
 /** `true` or `false`, also as a string. */
 export function flag(byDefault: boolean) {
@@ -101,16 +108,25 @@ export function normalised({
   });
 }
 
-/** Comma-separated items; `read` returns undefined for an invalid one. */
+/** Comma-separated items, or a YAML list of them; `read` returns undefined for an invalid one. */
 export function list<T>({ allowed, read }: { allowed: string; read: (item: string) => T | undefined }) {
   const error = `give ${allowed}, separated by commas`;
-  return z.string({ error }).transform((given, context) => {
-    const items = given.split(',').map((item) => read(item.trim()));
-    if (items.every((item) => item !== undefined)) return items;
+  const joined = (given: unknown): unknown => (Array.isArray(given) ? given.join(',') : given);
+  const items = z.string({ error }).transform((given, context) => {
+    const values = given.split(',').map((item) => read(item.trim()));
+    if (values.every((item) => item !== undefined)) return values;
     context.addIssue({ code: 'custom', message: error });
     return z.NEVER;
   });
+  return z.preprocess(joined, items);
 }
+
+/** A list of mappings. Its variable has the list as JSON or YAML. */
+export const mappings = <T extends z.ZodType>(item: T) =>
+  z
+    .array(item, { error: 'give a list of mappings; in a variable as JSON' })
+    .default([])
+    .meta({ structured: true });
 
 const MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const BYTES = { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 };

@@ -12,6 +12,8 @@ export interface ConfigKey {
   description: string;
   /** Whether SIGHUP applies a new value without a restart. */
   isReloadable: boolean;
+  /** Whether the value is a list of mappings; then the variable has it as JSON. */
+  isStructured: boolean;
 }
 
 /** Fixed names that scripts and containers rely on. */
@@ -37,7 +39,7 @@ interface Section {
 }
 
 function keysOf(schema: unknown, above: Section): ConfigKey[] {
-  const isReloadable = above.isReloadable || isMarkedReloadable(schema);
+  const isReloadable = above.isReloadable || isMarked(schema, 'reloadable');
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
   if (!(inner instanceof z.ZodObject)) return [keyOf(schema, above.path.join('.'), isReloadable)];
   return Object.entries(inner.shape).flatMap(([name, child]) =>
@@ -45,13 +47,15 @@ function keysOf(schema: unknown, above: Section): ConfigKey[] {
   );
 }
 
-const isMarkedReloadable = (schema: unknown): boolean =>
-  schema instanceof z.ZodType && schema.meta()?.['reloadable'] === true;
+const isMarked = (schema: unknown, mark: 'reloadable' | 'structured'): boolean =>
+  schema instanceof z.ZodType && schema.meta()?.[mark] === true;
 
 function keyOf(schema: unknown, key: string, isReloadable: boolean): ConfigKey {
   if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
   const description = schema.description ?? '';
-  return { key, variable: variableOf(key), byDefault: defaultOf(schema, key), description, isReloadable };
+  const isStructured = isMarked(schema, 'structured');
+  const byDefault = defaultOf(schema, key);
+  return { key, variable: variableOf(key), byDefault, description, isReloadable, isStructured };
 }
 
 /** An optional key, and a list that is empty by default, has none. */

@@ -5,6 +5,7 @@ import { parseUrl } from './addresses.js';
 import { ConfigError, type ConfigProblem, suggestKey } from './config-error.js';
 import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } from './keys.js';
 import { configSchema, type Config } from './schema.js';
+import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
 
 export interface ConfigSources {
@@ -63,10 +64,26 @@ const explain = (given: Given): ExplainedKey[] =>
   });
 
 function validate(given: Given): Config {
-  const parsed = configSchema.safeParse(given.tree);
+  const parsed = configSchema.safeParse(withInheritedKeys(given.tree));
   if (parsed.success && given.hidden.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   throw new ConfigError([...given.hidden, ...issues.flatMap((issue) => problemsOf(issue, given))]);
+}
+
+/** The values as given, where each server of `upstreams` has those of `upstream` that it does not give itself. */
+function withInheritedKeys(tree: unknown): unknown {
+  if (!isTree(tree) || !Array.isArray(tree['upstreams'])) return tree;
+  const { upstream } = tree;
+  const entries = isTree(upstream) ? Object.entries(upstream) : [];
+  const inherited = Object.fromEntries(entries.filter(([key]) => INHERITED_KEYS.includes(key)));
+  const { breaker } = inherited;
+  const inherit = (server: unknown): unknown => {
+    if (!isTree(server)) return server;
+    const ownBreaker =
+      isTree(breaker) && isTree(server['breaker']) ? { ...breaker, ...server['breaker'] } : undefined;
+    return { ...inherited, ...server, ...(ownBreaker && { breaker: ownBreaker }) };
+  };
+  return { ...tree, upstreams: tree['upstreams'].map(inherit) };
 }
 
 function readGiven({ env, readFile }: ConfigSources): Given {
@@ -75,7 +92,8 @@ function readGiven({ env, readFile }: ConfigSources): Given {
   const isEmpty = ({ variable }: ConfigKey): boolean => env[variable]?.trim() === '';
   const variables = configKeys().filter((key) => env[key.variable] !== undefined && !isEmpty(key));
   const tree = variables.reduce<unknown>(
-    (soFar, { key, variable }) => withValue(soFar, key.split('.'), env[variable]),
+    (soFar, { key, variable, isStructured }) =>
+      withValue(soFar, key.split('.'), isStructured ? parseVariable(env[variable]) : env[variable]),
     inFile,
   );
   const hidden = configKeys()
@@ -86,6 +104,15 @@ function readGiven({ env, readFile }: ConfigSources): Given {
       text: `the variable is empty, but file ${file} has a value; unset the variable, or give it a value`,
     }));
   return { tree, file, variables, hidden };
+}
+
+/** JSON is YAML; a text that is neither is reported by the schema. */
+function parseVariable(text = ''): unknown {
+  try {
+    return parseYaml(text);
+  } catch {
+    return text;
+  }
 }
 
 function readTree(file: string, readFile: (path: string) => string): unknown {
@@ -131,9 +158,10 @@ function sectionsOf(key: string): string[] {
 }
 
 function problemAt(key: string, message: string, given: Given): ConfigProblem {
-  const known = configKeys().find((entry) => entry.key === key);
-  const source = sourceOf(key, given);
+  const known = configKeys().find((entry) => entry.key === key || key.startsWith(`${entry.key}.`));
+  const source = sourceOf(known?.key ?? key, given);
   if (known === undefined) return { key, source, text: 'this is a section: give a mapping of keys' };
+  if (known.key !== key) return { key, source, text: message };
   const value = valueAt(given.tree, key) ?? known.byDefault;
   return { key, source, text: `${maskValue(key, value)} is not allowed; ${message}` };
 }

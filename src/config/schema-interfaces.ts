@@ -16,6 +16,12 @@ export const deletion = reloadable(
   }),
 );
 
+export const batch = section({
+  enabled: flag(true).describe(
+    'Whether many handles are answered in one request, by `GET /api/handles?handle=` and `POST /api/resolve`.',
+  ),
+});
+
 export const reverseLookup = section({
   url: normalised({
     allowed: 'an http:// or https:// address with neither path, query nor credentials',

@@ -66,7 +66,7 @@ const hotPath = section({
 const rateLimit = reloadable(
   section({
     perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-      'Maximum requests per minute from one client address (IPv6: one /56 network); then 429. Counted across all instances on one Redis, without Redis per worker; `0` is unlimited.',
+      'Maximum requests per minute from one client address (IPv6: one /56 network), a batch counted as its handles; then 429. Counted across all instances on one Redis, without Redis per worker; `0` is unlimited.',
     ),
   }),
 );
@@ -74,7 +74,12 @@ const rateLimit = reloadable(
 export const http = section({
   clientMaxAge: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '60s' }).describe(
-      'Maximum `max-age` of a response: how long clients and downstream caches may reuse it.',
+      'Maximum `max-age` of redirects and pages: how long clients may reuse them without a request. Records are always `max-age=0, must-revalidate`, so that clients see their own writes at once.',
+    ),
+  ),
+  sharedMaxAge: reloadable(
+    duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
+      'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. It does not hear of writes: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
     ),
   ),
   maxRequestLine: size({ min: '1KiB', max: '1MiB', byDefault: '8KiB' }).describe(
@@ -98,7 +103,7 @@ export const http = section({
     })
       .default([])
       .describe(
-        'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
+        'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
   rateLimit,
@@ -124,6 +129,9 @@ export const admin = section({
     ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
     'Maximum event loop delay (99th percentile over a second) at which `/readyz` reports ready; `0ms` disables the check.',
+  ),
+  readyWithoutUpstream: flag(false).describe(
+    'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Without it an instance that has nothing to answer with is not ready.',
   ),
 });
 

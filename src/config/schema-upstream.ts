@@ -1,6 +1,8 @@
-// Keys of the Handle server: addresses, timeouts, limits and circuit breaker.
+// Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
+import { z } from 'zod';
+import { upperAscii } from '../handle/handle.js';
 import { readFingerprints, readOrigin } from './addresses.js';
-import { duration, flag, list, normalised, section, size, text, wholeNumber } from './fields.js';
+import { duration, flag, list, mappings, normalised, section, size, text, wholeNumber } from './fields.js';
 
 const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
 
@@ -37,12 +39,6 @@ const times = {
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
   ),
-  staleAfter: duration({ min: '1ms', max: '10m', byDefault: '1.8s' }).describe(
-    'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
-  ),
-  retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; `0s` disables both.',
-  ),
   maxRest: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
     'Maximum time a server is not contacted after it sent 429 or 503 with `Retry-After`; `0s` ignores `Retry-After`.',
   ),
@@ -66,23 +62,69 @@ const limits = {
   ),
 };
 
+/** What each server of `upstreams` has of its own; the keys of `upstream` are the defaults. */
+const perServer = { ...times, ...limits, breaker };
+
+const url = normalised({ allowed: ORIGIN, read: readOrigin });
+
+const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
+
 export const upstream = section({
-  url: normalised({ allowed: ORIGIN, read: readOrigin })
+  url: url
     .optional()
-    .describe('Address of the Handle server, such as `https://handle.example.org:8000`; required.'),
-  mirrors: list({ allowed: 'http:// or https:// addresses', read: readOrigin })
-    .default([])
     .describe(
-      'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
+      'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given.',
     ),
+  mirrors: mirrors.describe(
+    'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',
+  ),
   mirrorMaxTtl: duration({ min: '0s', max: '365d', byDefault: '1m' }).describe(
     'Maximum lag of a mirror: the maximum TTL of its records, and the time after a write in which only the primary is read.',
   ),
   ...trust,
-  ...times,
-  ...limits,
+  ...perServer,
+  staleAfter: duration({ min: '1ms', max: '10m', byDefault: '1.8s' }).describe(
+    'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
+  ),
+  retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
+    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; `0s` disables both.',
+  ),
+  followReferrals: flag(false).describe(
+    'Whether a handle whose prefix no server here serves is read at the server that the record of its prefix names, without credentials.',
+  ),
+  referralRoot: url
+    .prefault('https://hdl.handle.net')
+    .describe(
+      'Where the records of prefixes (`0.NA/…`) are read for `upstream.followReferrals`, unless a server of `upstreams` has the prefix `0.NA`.',
+    ),
+  referralsToPrivateNetworks: flag(false).describe(
+    'Whether `upstream.followReferrals` may lead to loopback, private and other addresses that are not public.',
+  ),
   caseSensitive: flag(false).describe(
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
   ),
-  breaker,
 });
+
+/** `21.T1`, `21.T1.*` or `*`, in capitals: the ASCII case of a prefix has no meaning. */
+function readPrefixPattern(given: string): string | undefined {
+  const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
+  return isPattern ? upperAscii(given) : undefined;
+}
+
+const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
+
+const server = z.strictObject({
+  prefixes: list({ allowed: PREFIXES, read: readPrefixPattern }),
+  url,
+  readOnly: flag(false),
+  mirrors,
+  ...trust,
+  ...perServer,
+});
+
+export const upstreams = mappings(server).describe(
+  'Several Handle servers instead of `upstream.url`, each with `prefixes` and `url`, and where they differ from `upstream.*` with `readOnly`, `mirrors`, `caFile`, `fingerprint`, timeouts, limits and `breaker`. The longest matching prefix decides.',
+);
+
+/** The keys that a server of `upstreams` takes from `upstream` when it has none of its own. */
+export const INHERITED_KEYS: readonly string[] = Object.keys(perServer);

@@ -2,20 +2,25 @@
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
 import { cache, redis } from './schema-cache.js';
-import { deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
+import { batch, deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
+import { native } from './schema-native.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
-import { upstream } from './schema-upstream.js';
+import { upstream, upstreams } from './schema-upstream.js';
+import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 
 const sections = z.strictObject({
   server,
   http,
   upstream,
+  upstreams,
   redis,
   cache,
   deletion,
+  batch,
   reverseLookup,
   v2,
   redirect,
+  native,
   page,
   admin,
   log,
@@ -32,22 +37,15 @@ export const configSchema = sections.check(({ value, issues }) => {
 
 type CrossRule = [isBroken: boolean, key: string, message: string];
 
-function crossRules({ server: listener, upstream: handleServer, ...config }: Config): CrossRule[] {
+function crossRules({ server: listener, ...config }: Config): CrossRule[] {
   const { idleTimeout, headersTimeout, requestTimeout } = listener;
-  const { url, mirrors, timeout, staleAfter, writeTimeout, queueTimeout, fingerprint } = handleServer;
-  const plainUrl = [url, ...mirrors].find((address) => address?.startsWith('http:'));
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtl, maxTtl } = config.cache.found;
   return [
-    [staleAfter >= timeout, 'upstream.staleAfter', 'give less than upstream.timeout'],
-    [
-      fingerprint !== undefined && plainUrl !== undefined,
-      'upstream.fingerprint',
-      `there is no certificate at ${plainUrl ?? ''}: give it as https`,
-    ],
+    ...upstreamRules(config),
     [headersTimeout > requestTimeout, 'server.headersTimeout', 'give at most server.requestTimeout'],
     [
-      idleTimeout !== 0 && idleTimeout <= writeTimeout + queueTimeout,
+      idleTimeout !== 0 && idleTimeout <= maxWriteMs(config),
       'server.idleTimeout',
       'give more than upstream.writeTimeout and queueTimeout together, or 0s',
     ],
@@ -59,6 +57,32 @@ function crossRules({ server: listener, upstream: handleServer, ...config }: Con
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
     [minTtl > maxTtl, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
+  ];
+}
+
+const maxWriteMs = ({ upstream: shared, upstreams: servers }: UpstreamSections): number =>
+  Math.max(...[shared, ...servers].map(({ writeTimeout, queueTimeout }) => writeTimeout + queueTimeout));
+
+function upstreamRules(config: UpstreamSections): CrossRule[] {
+  const { url, staleAfter, timeout } = config.upstream;
+  const servers = upstreamServers(config);
+  const patterns = servers.flatMap(({ prefixes }) => prefixes);
+  const repeated = patterns.find((pattern, at) => patterns.indexOf(pattern) < at);
+  const shortest = Math.min(timeout, ...servers.map((server) => server.timeout));
+  return [
+    [url !== undefined && config.upstreams.length > 0, 'upstream.url', 'give this or upstreams, not both'],
+    [repeated !== undefined, 'upstreams', `prefix ${repeated ?? ''} is given twice`],
+    [staleAfter >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
+    ...servers.map(fingerprintRule),
+  ];
+}
+
+function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): CrossRule {
+  const plainUrl = [url, ...mirrors].find((address) => address.startsWith('http:'));
+  return [
+    fingerprint !== undefined && plainUrl !== undefined,
+    `${key}.fingerprint`,
+    `there is no certificate at ${plainUrl ?? ''}: give it as https`,
   ];
 }
 

@@ -1,6 +1,7 @@
 // What a valid configuration still lacks for a start: the upstream, and readable certificates.
 import { X509Certificate } from 'node:crypto';
 import type { Config } from './schema.js';
+import { upstreamServers } from './upstream-servers.js';
 
 export interface StartProblem {
   key: string;
@@ -16,9 +17,11 @@ export function startProblems(config: Config, readFile: (path: string) => string
     return text === undefined ? [] : [{ key, text }];
   };
   return [
-    ...(config.upstream.url === undefined ? [{ key: 'upstream.url', text: NO_UPSTREAM }] : []),
+    ...(upstreamServers(config).length === 0 ? [{ key: 'upstream.url', text: NO_UPSTREAM }] : []),
     ...pemFile('upstream.caFile', config.upstream.caFile),
+    ...config.upstreams.flatMap(({ caFile }, at) => pemFile(`upstreams.${at}.caFile`, caFile)),
     ...pemFile('redis.caFile', config.redis.caFile),
+    ...pemFile('native.site.certificateFile', config.native.site.certificateFile),
   ];
 }
 

@@ -43,6 +43,9 @@ export const sized = (bytes: Buffer | string): Buffer => {
   return Buffer.concat([int32(content.length), content]);
 };
 
+/** hdllib refuses any count or length above this. */
+const MAX_COUNT = 1_048_576;
+
 /** Reads fields one after the other; throws a RangeError when the bytes end too early. */
 export class ByteReader {
   readonly #bytes: Buffer;
@@ -57,7 +60,7 @@ export class ByteReader {
   }
 
   take(length: number): Buffer {
-    if (length < 0 || length > this.remaining) throw new RangeError('the bytes end too early');
+    this.#assertWithin(length);
     this.#at += length;
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
@@ -84,8 +87,14 @@ export class ByteReader {
 
   list<T>(readOne: () => T): T[] {
     const length = this.int32();
-    if (length < 0 || length > this.remaining) throw new RangeError('the bytes end too early');
+    this.#assertWithin(length);
     return Array.from({ length }, readOne);
+  }
+
+  /** Before anything of this length is allocated. */
+  #assertWithin(length: number): void {
+    if (length < 0 || length > MAX_COUNT) throw new RangeError('Invalid array size');
+    if (length > this.remaining) throw new RangeError('the bytes end too early');
   }
 }
 

@@ -53,10 +53,14 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
 /** @throws RangeError when the bytes are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
-  const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  const entries = readReferences(reader);
   if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
   return entries;
 }
+
+/** HS_VLIST data and the references of a value have the same layout. */
+export const readReferences = (reader: ByteReader): ValueReference[] =>
+  reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
 
 export function encodeVlist(entries: readonly ValueReference[]): Buffer {
   const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
@@ -67,11 +71,18 @@ interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
   jsonOrder: readonly string[];
+  /** hdllib writes four idle bytes after the numbers of an RSA key. */
+  tail: Buffer;
 }
 
 const LAYOUTS: Record<string, KeyLayout> = {
-  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'] },
-  DSA: { name: 'DSA_PUB_KEY', binaryOrder: ['q', 'p', 'g', 'y'], jsonOrder: ['y', 'p', 'q', 'g'] },
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: int32(0) },
+  DSA: {
+    name: 'DSA_PUB_KEY',
+    binaryOrder: ['q', 'p', 'g', 'y'],
+    jsonOrder: ['y', 'p', 'q', 'g'],
+    tail: Buffer.alloc(0),
+  },
 };
 
 /** A JSON Web Key with its numbers in base64url. */
@@ -97,7 +108,7 @@ export function encodePublicKey(json: unknown): Buffer {
   const layout = Object.hasOwn(LAYOUTS, kty) ? LAYOUTS[kty] : undefined;
   if (layout === undefined) throw new RangeError('a key that is neither RSA nor DSA');
   const numbers = layout.binaryOrder.map((member) => sized(signed(jwk[member] ?? '')));
-  return Buffer.concat([sized(layout.name), int16(0), ...numbers]);
+  return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
 
 const unsigned = (bytes: Buffer): string =>

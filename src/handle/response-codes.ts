@@ -14,8 +14,12 @@ export const RESPONSE_CODE = {
   valueExists: 201,
   invalidValue: 202,
   notResponsible: 301,
+  serviceReferral: 302,
+  prefixReferral: 303,
   invalidAdmin: 400,
   insufficientPermissions: 401,
   authenticationNeeded: 402,
   authenticationFailed: 403,
+  sessionTimeout: 500,
+  sessionFailed: 501,
 } as const;

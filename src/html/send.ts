@@ -68,14 +68,13 @@ interface RedirectResponse {
   url: string;
   /** Headers that change with time. */
   headers: Record<string, string>;
-  expires: string;
   variesByAccept: boolean;
 }
 
 /** Sends a redirect and returns its representation. The body is a link, as RFC 9110 section 15.4 advises. */
 export function sendRedirect(
   res: Response,
-  { status, url, headers, expires, variesByAccept }: RedirectResponse,
+  { status, url, headers, variesByAccept }: RedirectResponse,
 ): Representation {
   const link = escapeText(url);
   const body = Buffer.from(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
@@ -84,7 +83,7 @@ export function sendRedirect(
     isWorthGzip: false,
     body,
     etag: undefined,
-    common: ['Vary', varyOf(variesByAccept), 'Location', url, 'Expires', expires],
+    common: ['Vary', varyOf(variesByAccept), 'Location', url],
     ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
   };
   setHeaders(res, [...Object.entries(headers).flat(), ...made.common, ...made.ofBody]);

@@ -42,10 +42,16 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
 }
 
 /** The bytes to send: indented when `pretty`, wrapped as JSONP with a callback, with their type. */
-export function render(json: string, { pretty, callback }: Format): { contentType: string; bytes: Buffer } {
-  const text = pretty ? prettyJson(json) : json;
-  if (callback === undefined) return { contentType: JSON_TYPE, bytes: Buffer.from(text) };
-  return { contentType: JSONP_TYPE, bytes: Buffer.from(`${callback}(${text});`) };
+export function render(json: string, format: Format): { contentType: string; bytes: Buffer } {
+  const { contentType, before, after } = frameOf(format);
+  const text = format.pretty ? prettyJson(json) : json;
+  return { contentType, bytes: Buffer.from(before + text + after) };
+}
+
+/** The type of a body, and what stands around its JSON. */
+export function frameOf({ callback }: Format): { contentType: string; before: string; after: string } {
+  if (callback === undefined) return { contentType: JSON_TYPE, before: '', after: '' };
+  return { contentType: JSONP_TYPE, before: `${callback}(`, after: ');' };
 }
 
 const messageOf = ({ message }: RecordContent): { message?: string } => (message === '' ? {} : { message });

@@ -1,4 +1,5 @@
 // The context of one request in `res.locals`. It never outlives the request.
+import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { Format } from './query.js';
@@ -6,16 +7,28 @@ import type { Target } from './target.js';
 
 /** The result of a request, for log and metrics. */
 export type Result =
-  'hit' | 'miss' | 'stale' | 'authoritative' | 'refused' | 'bypass' | 'write' | 'error' | 'invalid' | 'local';
+  | 'hit'
+  | 'miss'
+  | 'stale'
+  | 'authoritative'
+  | 'refused'
+  | 'batch'
+  | 'bypass'
+  | 'write'
+  | 'error'
+  | 'invalid'
+  | 'local';
 
 export interface RequestContext {
   /** The interface, for metrics. */
-  family: 'record' | 'v2' | 'redirect';
+  family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
   target: Target;
   format: Format;
   /** The decoded handle; undefined until it is parsed. */
   handle?: string;
   result: Result;
+  /** The id that a trusted proxy has sent, or one of our own when something has needed it. */
+  requestId?: string | undefined;
   /** The error that the response reports. */
   failure?: ServiceError;
 }
@@ -25,10 +38,13 @@ export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
+/** Made when it is first needed: a hit needs none. */
+export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
+
 /** Express sets an empty one. */
 export const hasContext = (res: ServerResponse): boolean => {
-  const context: Partial<RequestContext> = contextOf(res);
-  return context.target !== undefined;
+  const { locals } = res as unknown as { locals?: Partial<RequestContext> };
+  return locals?.target !== undefined;
 };
 
 /** Call it before Express handles the request, which keeps an existing context. */

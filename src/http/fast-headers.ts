@@ -4,6 +4,7 @@ export interface FastHeaders {
   acceptEncoding: string | undefined;
   ifNoneMatch: string | undefined;
   origin: string | undefined;
+  requestId: string | undefined;
   /** The response must not be shared. */
   hasCredentials: boolean;
   /** The request has passed this proxy before: our own name is in `Via` (RFC 9110 §7.6.3). */
@@ -20,6 +21,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     acceptEncoding: undefined,
     ifNoneMatch: undefined,
     origin: undefined,
+    requestId: undefined,
     hasCredentials: false,
     isLoop: false,
   };
@@ -38,6 +40,7 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
     found.acceptEncoding = undefined;
     found.ifNoneMatch = undefined;
     found.origin = undefined;
+    found.requestId = undefined;
     found.hasCredentials = false;
     found.isLoop = false;
     for (let at = 0; at < raw.length; at += 2) {
@@ -49,10 +52,11 @@ export function createScanHeaders(pseudonym: string): ScanHeaders {
   };
 }
 
-const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin'>([
+const FIELDS = new Map<string, 'acceptEncoding' | 'ifNoneMatch' | 'origin' | 'requestId'>([
   ['accept-encoding', 'acceptEncoding'],
   ['if-none-match', 'ifNoneMatch'],
   ['origin', 'origin'],
+  ['x-request-id', 'requestId'],
 ]);
 
 /** By length: 1 for the length of a name that is read. */

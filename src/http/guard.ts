@@ -2,7 +2,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
 import { JSON_TYPE } from './body.js';
-import { renderError } from './error-reply.js';
+import { hasContext, requestIdOf } from './context.js';
+import { type ReportUnexpected, renderError } from './error-reply.js';
 
 /** The guard also handles the rejection of a returned promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -11,12 +12,13 @@ export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 type FailingListener = (...given: [...Parameters<Listener>, fail: (error: unknown) => void]) => unknown;
 
 /** Without it an exception in a listener or an unhandled rejection ends the process. */
-export function guard(listener: FailingListener, onUnexpected: (error: unknown) => void): RequestListener {
+export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {
   return function guarded(req, res) {
     const fail = (error: unknown): void => {
+      const requestId = hasContext(res) ? requestIdOf(res) : undefined;
       // A ServiceError was reported where it was created.
-      if (!(error instanceof ServiceError)) onUnexpected(error);
-      if (!res.headersSent) sendInternalError(res);
+      if (!(error instanceof ServiceError)) onUnexpected(error, requestId);
+      if (!res.headersSent) sendInternalError(res, requestId);
       // A truncated response must not look complete.
       else if (!res.writableEnded) res.destroy();
     };
@@ -29,20 +31,23 @@ export function guard(listener: FailingListener, onUnexpected: (error: unknown) 
   };
 }
 
-function sendInternalError(res: ServerResponse): void {
-  const { status, headers, body } = completeError(new ServiceError('INTERNAL'));
+function sendInternalError(res: ServerResponse, requestId: string | undefined): void {
+  const { status, headers, body } = completeError(new ServiceError('INTERNAL'), requestId);
   // Headers that the listener has set belong to another response.
   for (const name of res.getHeaderNames()) res.removeHeader(name);
   res.writeHead(status, headers).end(body);
 }
 
 /** An error as a complete response, for those that are written without Express. */
-export function completeError(failure: ServiceError): {
+export function completeError(
+  failure: ServiceError,
+  requestId?: string,
+): {
   status: number;
   headers: Record<string, string>;
   body: string;
 } {
-  const { status, json, headers } = renderError(failure, undefined);
+  const { status, json, headers } = renderError(failure, { requestId });
   const framing = { 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(json)) };
   return { status, headers: { ...framing, ...headers }, body: json };
 }

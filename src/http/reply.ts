@@ -22,9 +22,10 @@ interface ReplyForm {
 /** A promise only when the body is compressed. */
 export function representReply(
   { status, json }: Reply,
-  { format, ...form }: ReplyForm,
+  form: ReplyForm,
 ): Representation | Promise<Representation> {
-  return represent({ ...render(json, format), hasEtag: status === 200 }, form);
+  const { contentType, bytes } = render(json, form.format);
+  return represent({ bytes, contentType, hasEtag: status === 200 }, form);
 }
 
 /** The response to one caller. */
@@ -38,10 +39,13 @@ interface OutgoingReply {
 
 /** A 304 when the caller has this representation (RFC 9110 §15.4.5). */
 export function outgoing(reply: Reply, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
-  const headers = Object.entries(reply.headers).flat().concat(made.common);
+  const headers: string[] = [];
+  for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
+  headers.push(...made.common);
   if (made.etag !== undefined && matchesEtag(ifNoneMatch, made.etag))
     return { status: 304, headers, body: undefined };
-  return { status: reply.status, headers: headers.concat(made.ofBody), body: made.body };
+  headers.push(...made.ofBody);
+  return { status: reply.status, headers, body: made.body };
 }
 
 /** Sends JSON from an Express route in the requested form, and returns the representation. */

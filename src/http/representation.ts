@@ -70,6 +70,7 @@ export function etagOf(bytes: Buffer, encoding: Encoding): string {
 /** If-None-Match compares weakly: `*` or any tag of the list (RFC 9110 §13.1.2). */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch === etag) return true;
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 

@@ -1,15 +1,16 @@
 // Reports each request once, when its response has ended.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Result, contextOf } from './context.js';
+import { type RequestContext, type Result, contextOf, requestIdOf } from './context.js';
 
 interface AnsweredRequest {
-  family: 'record' | 'v2' | 'redirect';
+  family: RequestContext['family'];
   method: string;
   handle: string | undefined;
   path: string;
   status: number;
   result: Result;
   ms: number;
+  requestId: string;
   /** Of an error: its code, and for the operator what caused it and what to do. */
   code?: string;
   cause?: string;
@@ -54,6 +55,7 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
         status: res.statusCode,
         result,
         ms,
+        requestId: requestIdOf(res),
         ...(failure && { code: failure.code, ...failure.diagnosis }),
         ...(trace && { traceId: trace.traceId }),
       });

@@ -16,7 +16,8 @@ interface PinoInternals {
 }
 
 export interface HitLog {
-  log: (line: HitLine) => void;
+  /** `requestId`: only one that came with the request; it is not escaped. */
+  log: (line: HitLine, requestId: string | undefined) => void;
   /** Writes the buffered lines. */
   flush: () => void;
 }
@@ -43,14 +44,14 @@ export function createHitLog(logger: Logger, now: () => number): HitLog {
     buffer = '';
   }
 
-  function log(line: HitLine): void {
+  function log(line: HitLine, requestId: string | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);
     if (rest === undefined) {
       rest = bindings + writeRest(line);
       restOf.set(line, rest);
     }
-    buffer += head() + rest;
+    buffer += requestId === undefined ? head() + rest : `${head()},"requestId":"${requestId}"${rest}`;
     if (buffer.length >= FLUSH_CHARS) flush();
     else timer ??= setTimeout(flush, FLUSH_MS).unref();
   }

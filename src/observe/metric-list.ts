@@ -1,18 +1,78 @@
 // All metrics of the proxy: name, type, labels and help text.
+import { CATALOGUE } from '../errors.js';
+
+type Labels = Readonly<Record<string, string>>;
 
 export interface MetricEntry {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labelNames: readonly string[];
   readonly help: string;
+  /**
+   * Series of a counter or histogram that are 0 from the start: Prometheus takes the first value of a series that
+   * appears later for its beginning, and sees no increase.
+   */
+  readonly fromStart?: readonly Labels[];
 }
+
+/** The values of the labels that have the same ones in every deployment. */
+const VALUES = {
+  family: ['record', 'v2', 'redirect', 'native-tunnel'],
+  store: ['found', 'notFound'],
+  reason: ['error', 'late', 'resting'],
+  kind: ['read', 'passed'],
+  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'leave', 'claim'],
+} as const;
+
+export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
+
+const each = (label: keyof typeof VALUES): Labels[] => VALUES[label].map((value) => ({ [label]: value }));
+
+/** Kinds of responses, and the codes of failures. */
+const OUTCOMES = [
+  ...['found', 'empty', 'not-found', 'refused'],
+  ...Object.keys(CATALOGUE).filter((code) => code.startsWith('UPSTREAM_')),
+];
+
+type Statuses = Readonly<Record<string, readonly number[]>>;
+
+const FAILURES: Statuses = {
+  refused: [401, 403],
+  invalid: [400, 404, 405, 429],
+  error: [500, 502, 503, 504],
+};
+
+/** The usual statuses of each result. Further ones appear with their first response. */
+const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
+  record: {
+    ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
+    ...{ bypass: [200], write: [200, 201] },
+  },
+  v2: { hit: [200], miss: [200], stale: [200], bypass: [200], write: [201, 204] },
+  redirect: { hit: [301, 302, 404], miss: [301, 302, 404], stale: [302], authoritative: [302, 404] },
+  'native-tunnel': { hit: [200], miss: [200], stale: [200], authoritative: [200] },
+};
+
+const USUAL_REQUESTS: Labels[] = VALUES.family.flatMap((family) =>
+  Object.entries({ ...USUAL[family], ...FAILURES }).flatMap(([result, statuses]) =>
+    statuses.map((status) => ({ family, result, status: String(status) })),
+  ),
+);
 
 export const METRICS = {
   requests: {
     name: 'handle_proxy_requests_total',
     type: 'counter',
     labelNames: ['family', 'result', 'status'],
-    help: 'Responses by interface (record, v2, redirect), result (hit, miss, stale, …) and HTTP status.',
+    help: 'Responses by interface (record, v2, redirect, native-tunnel), result (hit, miss, stale, …) and HTTP status.',
+    fromStart: USUAL_REQUESTS,
+  },
+  batchHandles: {
+    name: 'handle_proxy_batch_handles_total',
+    type: 'counter',
+    labelNames: ['result'],
+    help: 'Handles answered in batches, by result (hit, miss, stale, …); a batch is one response of `handle_proxy_requests_total`.',
+    fromStart: ['hit', 'miss', 'stale', 'invalid', 'error'].map((result) => ({ result })),
   },
   internalErrors: {
     name: 'handle_proxy_internal_errors_total',
@@ -25,12 +85,14 @@ export const METRICS = {
     type: 'histogram',
     labelNames: ['family'],
     help: 'Duration of requests; responses from the response cache take microseconds and are not measured.',
+    fromStart: each('family'),
   },
   upstreamRequests: {
     name: 'handle_proxy_upstream_requests_total',
     type: 'counter',
     labelNames: ['outcome'],
     help: 'Reads sent to the upstream, by outcome (kind of response or error code).',
+    fromStart: OUTCOMES.map((outcome) => ({ outcome })),
   },
   upstreamSeconds: {
     name: 'handle_proxy_upstream_seconds',
@@ -55,12 +117,14 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['store'],
     help: 'Entries evicted from memory for lack of space, by store (found, notFound).',
+    fromStart: each('store'),
   },
   staleAnswers: {
     name: 'handle_proxy_stale_answers_total',
     type: 'counter',
     labelNames: ['reason'],
     help: 'Stale responses, by reason (error, late, resting).',
+    fromStart: each('reason'),
   },
   breakerOpen: {
     name: 'handle_proxy_breaker_open',
@@ -85,6 +149,7 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['kind'],
     help: 'Requests rejected because the queue for the upstream was full or timed out, by kind (read, passed).',
+    fromStart: each('kind'),
   },
   rateLimited: {
     name: 'handle_proxy_rate_limited_total',
@@ -109,6 +174,7 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['command'],
     help: 'Failed or timed out Redis commands, by command.',
+    fromStart: each('command'),
   },
   redisUp: {
     name: 'handle_proxy_redis_up',

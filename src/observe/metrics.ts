@@ -1,10 +1,10 @@
 // The metrics of one process. compose connects the callbacks of other modules to these functions.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { METRICS, type MetricEntry } from './metric-list.js';
+import { type LabelValue, METRICS, type MetricEntry } from './metric-list.js';
 
 export interface RequestSample {
-  /** The interface: `record`, `v2` or `redirect`. */
-  family: string;
+  /** The interface. */
+  family: LabelValue<'family'>;
   result: string;
   status: number;
   /** Undefined for responses too fast to be measured. */
@@ -29,16 +29,18 @@ export interface LimitUsage {
 
 export interface Metrics {
   countRequest(request: RequestSample): void;
+  /** A handle that was answered in a batch. */
+  countBatchHandle: (result: string) => void;
   countInternalError(): void;
   /** `flush` is called before each scrape, for callers that count by themselves. */
   registerFlush(flush: () => void): void;
   countUpstreamRequest(answer: { outcome: string; ms: number }): void;
   setBreakerState(state: string, server: string): void;
-  countEviction(store: string): void;
-  countStale: (reason: string) => void;
-  countRedisError(command: string): void;
+  countEviction(store: LabelValue<'store'>): void;
+  countStale: (reason: LabelValue<'reason'>) => void;
+  countRedisError(command: LabelValue<'command'>): void;
   setRedisState(state: 'up' | 'lost'): void;
-  countRejected(kind: string): void;
+  countRejected(kind: LabelValue<'kind'>): void;
   countRateLimited(): void;
   countDroppedConnection(): void;
   /** These read their values at each scrape. */
@@ -79,6 +81,18 @@ export function createMetrics(): Metrics {
 
 type Reading = readonly [labels: Record<string, string>, value: number];
 
+function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
+  const counter = new Counter({ ...metric, registers: [registry], collect });
+  for (const labels of metric.fromStart ?? []) counter.inc(labels, 0);
+  return counter;
+}
+
+function addHistogram(registry: Registry, metric: MetricEntry): Histogram {
+  const histogram = new Histogram({ ...metric, registers: [registry], buckets: BUCKETS });
+  for (const labels of metric.fromStart ?? []) histogram.zero(labels);
+  return histogram;
+}
+
 /** A gauge whose values are read at each scrape. */
 function addGauge(registry: Registry, metric: MetricEntry, read: () => readonly Reading[]): void {
   new Gauge({
@@ -91,19 +105,18 @@ function addGauge(registry: Registry, metric: MetricEntry, read: () => readonly 
 }
 
 function createRequestMetrics(registry: Registry) {
-  const registers = [registry];
   const flushes: (() => void)[] = [];
-  const requests = new Counter({
-    ...METRICS.requests,
-    registers,
-    collect() {
-      for (const flush of flushes) flush();
-    },
+  const requests = addCounter(registry, METRICS.requests, () => {
+    for (const flush of flushes) flush();
   });
-  const seconds = new Histogram({ ...METRICS.requestSeconds, buckets: BUCKETS, registers });
-  const staleAnswers = new Counter({ ...METRICS.staleAnswers, registers });
-  const internalErrors = new Counter({ ...METRICS.internalErrors, registers });
+  const seconds = addHistogram(registry, METRICS.requestSeconds);
+  const staleAnswers = addCounter(registry, METRICS.staleAnswers);
+  const internalErrors = addCounter(registry, METRICS.internalErrors);
+  const batchHandles = addCounter(registry, METRICS.batchHandles);
   return {
+    countBatchHandle: (result: string): void => {
+      batchHandles.inc({ result });
+    },
     countInternalError: (): void => {
       internalErrors.inc();
     },
@@ -114,7 +127,7 @@ function createRequestMetrics(registry: Registry) {
       requests.inc({ family, result, status }, count);
       if (ms !== undefined) seconds.observe({ family }, ms / 1000);
     },
-    countStale: (reason: string): void => {
+    countStale: (reason: LabelValue<'reason'>): void => {
       staleAnswers.inc({ reason });
     },
   };
@@ -122,10 +135,10 @@ function createRequestMetrics(registry: Registry) {
 
 function createUpstreamMetrics(registry: Registry) {
   const registers = [registry];
-  const requests = new Counter({ ...METRICS.upstreamRequests, registers });
-  const seconds = new Histogram({ ...METRICS.upstreamSeconds, buckets: BUCKETS, registers });
+  const requests = addCounter(registry, METRICS.upstreamRequests);
+  const seconds = addHistogram(registry, METRICS.upstreamSeconds);
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers, aggregator: 'max' });
-  const rejected = new Counter({ ...METRICS.rejected, registers });
+  const rejected = addCounter(registry, METRICS.rejected);
   const readers: (() => readonly LimitUsage[])[] = [];
   const use = (): LimitUsage[] => readers.flatMap((read) => read());
   addGauge(registry, METRICS.upstreamRunning, () => use().map(({ kind, running }) => [{ kind }, running]));
@@ -138,7 +151,7 @@ function createUpstreamMetrics(registry: Registry) {
     setBreakerState: (state: string, server: string): void => {
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
-    countRejected: (kind: string): void => {
+    countRejected: (kind: LabelValue<'kind'>): void => {
       rejected.inc({ kind });
     },
     registerLimitUsage: (read: () => readonly LimitUsage[]): void => {
@@ -153,17 +166,17 @@ function createCacheMetrics(registry: Registry) {
   const usage = (): StoreUsage[] => readers.flatMap((read) => read());
   addGauge(registry, METRICS.cacheEntries, () => usage().map(({ store, entries }) => [{ store }, entries]));
   addGauge(registry, METRICS.cacheBytes, () => usage().map(({ store, bytes }) => [{ store }, bytes]));
-  const evictions = new Counter({ ...METRICS.cacheEvictions, registers });
-  const redisErrors = new Counter({ ...METRICS.redisErrors, registers });
+  const evictions = addCounter(registry, METRICS.cacheEvictions);
+  const redisErrors = addCounter(registry, METRICS.redisErrors);
   const redisUp = new Gauge({ ...METRICS.redisUp, registers, aggregator: 'min' });
   return {
-    countEviction: (store: string): void => {
+    countEviction: (store: LabelValue<'store'>): void => {
       evictions.inc({ store });
     },
     registerStoreUsage: (read: () => readonly StoreUsage[]): void => {
       readers.push(read);
     },
-    countRedisError: (command: string): void => {
+    countRedisError: (command: LabelValue<'command'>): void => {
       redisErrors.inc({ command });
     },
     setRedisState: (state: 'up' | 'lost'): void => {
@@ -174,8 +187,8 @@ function createCacheMetrics(registry: Registry) {
 
 function createServerMetrics(registry: Registry) {
   const registers = [registry];
-  const rateLimited = new Counter({ ...METRICS.rateLimited, registers });
-  const connectionsDropped = new Counter({ ...METRICS.connectionsDropped, registers });
+  const rateLimited = addCounter(registry, METRICS.rateLimited);
+  const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
   let readDelayMs = (): number => 0;
   new Gauge({
     ...METRICS.eventLoopDelay,

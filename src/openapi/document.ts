@@ -10,7 +10,7 @@ interface DocumentOptions {
   version: string;
   title: string;
   /** Enabled interfaces. */
-  has: { v2: boolean; redirect: boolean };
+  has: { batch: boolean; v2: boolean; redirect: boolean };
   /** Address of the admin listener. */
   admin: { host: string; port: number };
 }
@@ -48,7 +48,7 @@ const securitySchemes: Record<string, Schema> = {
 
 export function openApiDocument({ version, title, has, admin }: DocumentOptions): OpenApiDocument {
   const paths = {
-    ...recordPaths(),
+    ...recordPaths(has),
     ...(has.v2 && v2Paths()),
     ...(has.redirect && redirectPaths()),
     ...adminPaths(admin),
@@ -67,7 +67,7 @@ export function openApiDocument({ version, title, has, admin }: DocumentOptions)
       .filter(([name]) => used.has(name))
       .map(([name, description]) => ({ name, description })),
     paths,
-    components: { schemas: componentSchemas(), securitySchemes },
+    components: { schemas: componentSchemas(has), securitySchemes },
   };
 }
 

@@ -1,8 +1,8 @@
 // The calls of the record interface.
+import { batchPaths, withBatch } from './batch-paths.js';
 import {
   type Operation,
   type Paths,
-  type Schema,
   failures,
   header,
   inPath,
@@ -14,63 +14,34 @@ import {
   requestHeader,
   text,
 } from './parts.js';
+import { PROXY_CODES, RECORD_TAG, flag, form, inForm, selection } from './record-parts.js';
 
-const TAG = 'Record interface';
 const JSON_TYPE = 'application/json';
-const flag = { ...text, enum: ['', 'true', 'false'] };
-
 const handle = inPath(
   'handle',
   'Prefix, slash, suffix. The slash may be %2F; a suffix may contain slashes.',
   '21.T11998/page',
 );
 
-const indexes = query('index', 'Only the values with these indexes; may be repeated.', list(integer));
-
-const form = [query('pretty', 'Indented JSON.', flag), query('callback', 'JSONP: the name of the function.')];
-
-/** With `callback` every response is a script. */
-const inForm = (schema: Schema) => ({
-  content: { [JSON_TYPE]: { schema }, 'application/javascript': { schema: text } },
-});
+const [indexes, types] = selection;
 
 const record = inForm(ref('Record'));
 /** Responses of the Handle server are relayed in its own form. */
 const RELAYED = 'Other responses of the Handle server';
 const anyOther = { default: { description: RELAYED, ...record } };
 const LOGIN_NEEDED = 'A login is needed (responseCode 402); empty when the password is wrong';
-const proxyFailures = failures(
-  [
-    'BAD_PATH',
-    'BAD_PARAMETER',
-    'EMPTY_HANDLE',
-    'HANDLE_TOO_LONG',
-    'REQUEST_LINE_TOO_LONG',
-    'RATE_LIMITED',
-    'UPSTREAM_BAD_ANSWER',
-    'UPSTREAM_FAILED',
-    'UPSTREAM_UNREACHABLE',
-    'UPSTREAM_RESTING',
-    'OVERLOADED',
-    'UPSTREAM_TIMEOUT',
-  ],
-  record,
-);
+const proxyFailures = failures(PROXY_CODES, record);
 
 const resolve: Operation = {
   operationId: 'resolveHandle',
-  tags: [TAG],
+  tags: [RECORD_TAG],
   summary: 'Read a record',
   description:
     'From the cache where that is allowed; with credentials, `publicOnly=false` or `auth=true` always from the Handle server.',
   parameters: [
     handle,
     indexes,
-    query(
-      'type',
-      'Only the values of these types; `URL.` with the dot means its subtypes too; may be repeated.',
-      list(text),
-    ),
+    types,
     query('auth', 'Read from the Handle server, not from the cache.', flag),
     query('publicOnly', '`false`: also values that only administrators may read.', flag),
     ...form,
@@ -111,7 +82,7 @@ const conditionFailed = failures(['CONDITION_FAILED'], record);
 
 const put: Operation = {
   operationId: 'writeHandle',
-  tags: [TAG],
+  tags: [RECORD_TAG],
   summary: 'Create or replace a record, or values of it',
   parameters: [
     handle,
@@ -152,7 +123,7 @@ const put: Operation = {
 
 const remove: Operation = {
   operationId: 'deleteHandle',
-  tags: [TAG],
+  tags: [RECORD_TAG],
   summary: 'Delete a handle, or values of it',
   description: '403 unless the operator has enabled deletion.',
   parameters: [handle, ...conditions, indexes],
@@ -170,7 +141,7 @@ const handles = inForm(ref('HandleList'));
 
 const listHandles: Operation = {
   operationId: 'listHandles',
-  tags: [TAG],
+  tags: [RECORD_TAG],
   summary: 'The handles of a prefix',
   parameters: [
     { ...query('prefix', 'The prefix.'), required: true, example: '21.T11998' },
@@ -187,7 +158,8 @@ const listHandles: Operation = {
   security: writes,
 };
 
-export const recordPaths = (): Paths => ({
+export const recordPaths = ({ batch }: { batch: boolean }): Paths => ({
   '/api/handles/{handle}': { get: resolve, put, delete: remove },
-  '/api/handles': { get: listHandles },
+  '/api/handles': { get: batch ? withBatch(listHandles) : listHandles },
+  ...(batch && batchPaths()),
 });

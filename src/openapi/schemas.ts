@@ -1,6 +1,7 @@
 // The schemas of bodies. Bodies that are validated have the schema of their validator.
 import { z } from 'zod';
 import { logLevelBody, purgeBody } from '../admin/api.js';
+import { batchBody } from '../record/batch/request.js';
 import { bodyValue } from '../v2/translation/schema.js';
 import { type Schema, integer, list, object, ref, text } from './parts.js';
 
@@ -103,10 +104,22 @@ function checkedBy(validator: z.ZodType): Schema {
   return schema;
 }
 
-export const componentSchemas = (): Record<string, Schema> => ({
+const batchElement: Schema = object({
+  handle: described(text, 'As in the request.'),
+  status: described(integer, 'Status of the GET of this handle.'),
+  body: ref('Record'),
+});
+
+const batch: Record<string, Schema> = {
+  Batch: list(batchElement),
+  BatchBody: checkedBy(batchBody),
+};
+
+export const componentSchemas = (has: { batch: boolean }): Record<string, Schema> => ({
   Value: value,
   Record: record,
   HandleList: handleList,
+  ...(has.batch && batch),
   Problem: problem,
   V2Value: v2Value,
   V2BodyValue: {

@@ -1,8 +1,11 @@
 // Opens the listeners, and closes them without losing a request.
-import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { type App, type AppDeps, createApp } from '../app.js';
+import { createProbes } from '../compose/probes.js';
+import type { StartChecks } from '../compose/start-checks.js';
+import { startProbes } from '../compose/start-probes.js';
 import type { Config } from '../config/schema.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import { VERSION } from '../config/version.js';
 import { type DrainOptions, createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
@@ -38,6 +41,7 @@ export async function serve(
   const open = await servePublic(config, { logger, metrics: createMetrics() });
   const admin = await serveAdmin(config, open.app.admin);
   announce(config, logger, { url: open.url, adminUrl: admin.url });
+  const cancelProbes = probeAll(config, logger, open.checks);
   return {
     url: open.url,
     adminUrl: admin.url,
@@ -45,6 +49,7 @@ export async function serve(
     onUncaught: logUncaught(logger),
     async stop(timeoutMs) {
       logger.info('stopping');
+      cancelProbes();
       // The admin listener reports `not ready` until the last request is answered.
       await open.stop(timeoutMs);
       await admin.stop();
@@ -57,21 +62,18 @@ export async function serve(
 interface PublicService {
   url: string;
   app: App;
+  checks: StartChecks;
   stop: (timeoutMs?: number) => Promise<void>;
 }
 
 /** Opens the public listener. */
 export async function servePublic(
   config: Config,
-  deps: Omit<AppDeps, 'config' | 'ca' | 'redisCa'>,
+  deps: Omit<AppDeps, 'config'>,
   drainOptions: DrainOptions = {},
 ): Promise<PublicService> {
-  const app = createApp({
-    config,
-    ca: readPem(config.upstream.caFile),
-    redisCa: readPem(config.redis.caFile),
-    ...deps,
-  });
+  const app = createApp({ config, ...deps });
+  const checks = app.addStartChecks();
   const server = createHttpServer(app.handler, {
     ...config.server,
     maxRequestLineBytes: config.http.maxRequestLine,
@@ -87,6 +89,7 @@ export async function servePublic(
   return {
     url,
     app,
+    checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;
       await drain(Math.min(timeoutMs, config.server.shutdownTimeout));
@@ -95,10 +98,6 @@ export async function servePublic(
     },
   };
 }
-
-/** @throws Error when the file cannot be read */
-export const readPem = (path: string | undefined): string | undefined =>
-  path === undefined ? undefined : readFileSync(path, 'utf8');
 
 /** Opens the admin listener. */
 export async function serveAdmin(
@@ -111,12 +110,21 @@ export async function serveAdmin(
   return { url, stop: () => drain(0) };
 }
 
+/** Tries all servers; the result cancels it. */
+export const probeAll = (
+  config: Config,
+  logger: Logger,
+  { upstreamAnswered: onAnswered }: StartChecks,
+): (() => void) => startProbes({ probes: createProbes(config), logger, onAnswered });
+
 /** Logs the addresses. */
 export function announce(
   config: Config,
   logger: Logger,
   { url, adminUrl }: { url: string; adminUrl: string },
 ): void {
-  const { url: upstream } = config.upstream;
+  const upstream = upstreamServers(config)
+    .map(({ url: server }) => server)
+    .join(' ');
   logger.info({ url, admin: adminUrl, upstream, version: VERSION }, 'listening');
 }

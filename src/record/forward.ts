@@ -10,7 +10,7 @@ import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
 import { handleToPath, upperAscii } from '../handle/handle.js';
-import { type RequestContext, contextOf } from '../http/context.js';
+import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
@@ -23,6 +23,8 @@ interface ForwarderDeps {
   timeoutMs: number;
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
+  /** Whether the server may get the credentials of callers. */
+  withCredentials: boolean;
 }
 
 /** Forwards the request with this path and query, and this body. Rejects with a ServiceError. */
@@ -90,7 +92,8 @@ class ForwardedRequest extends IncomingMessage {
   }
 }
 
-export function createForwarder({ upstreamUrl, agent, timeoutMs, pseudonym }: ForwarderDeps): Forward {
+export function createForwarder(deps: ForwarderDeps): Forward {
+  const { upstreamUrl, agent, timeoutMs, pseudonym, withCredentials } = deps;
   const { host, pathname } = new URL(upstreamUrl);
   const basePath = pathname.replace(/\/+$/, '');
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
@@ -119,7 +122,9 @@ export function createForwarder({ upstreamUrl, agent, timeoutMs, pseudonym }: Fo
   return async function forward(req, res, { target, body }) {
     const { method } = req;
     const client = { method, httpVersion: req.httpVersion, headers: req.headers, peer: peerOf(req) };
-    const headers = forwardedHeaders(client, { host, pseudonym, bodyBytes: body.length });
+    const requestId = requestIdOf(res);
+    const hop = { host, pseudonym, withCredentials, bodyBytes: body.length, requestId };
+    const headers = forwardedHeaders(client, hop);
     return new Promise((onResponse, reject) => {
       const onFailure = (error: unknown): void => {
         clearTimeout(timer);

@@ -17,7 +17,7 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /** Computed here, or answered by this server (`Expect`). */
-const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via']);
+const OURS: ReadonlySet<string> = new Set(['content-length', 'expect', 'host', 'via', 'x-request-id']);
 
 /** A gateway that follows one of these carries out another request than the one that was checked here. */
 const OVERRIDES: ReadonlySet<string> = new Set([
@@ -47,8 +47,8 @@ const CLIENT_CLAIMS: ReadonlySet<string> = new Set([
   'x-ssl-client-cert',
 ]);
 
-/** Headers that `Connection` cannot remove: without them it would be another request (RFC 9110 §7.6.1). */
-const END_TO_END: ReadonlySet<string> = new Set(['authorization', 'cookie']);
+/** Not removed by `Connection`: without them it would be another request (RFC 9110 §7.6.1). */
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
 /** Methods whose requests have a length even without a body (RFC 9110 §8.6). */
 const WITH_LENGTH: ReadonlySet<string> = new Set(['PUT', 'POST']);
@@ -68,28 +68,37 @@ export interface Hop {
   pseudonym: string;
   /** Size of the body that is sent. */
   bodyBytes: number;
+  /** Whether the server may get what identifies the caller. */
+  withCredentials: boolean;
+  /** In our log line of the request; that of a client which is not trusted may be any other's. */
+  requestId: string;
 }
 
 export function forwardedHeaders(client: ClientRequestHead, hop: Hop): OutgoingHttpHeaders {
   const { method, headers } = client;
   const hasLength = hop.bodyBytes > 0 || WITH_LENGTH.has(method);
   return {
-    ...endToEndHeaders(client),
+    ...endToEndHeaders(client, hop),
     ...forwardingHeaders(client),
     host: hop.host,
+    'x-request-id': hop.requestId,
     via: appended(headers.via, `${client.httpVersion} ${hop.pseudonym}`),
     ...(hasLength && { 'content-length': String(hop.bodyBytes) }),
   };
 }
 
-function endToEndHeaders({ headers, peer }: ClientRequestHead): OutgoingHttpHeaders {
+function endToEndHeaders(
+  { headers, peer }: ClientRequestHead,
+  { withCredentials }: Pick<Hop, 'withCredentials'>,
+): OutgoingHttpHeaders {
   const named = connectionOptions(headers);
   const isDropped = (name: string): boolean =>
     HOP_BY_HOP.has(name) ||
     OURS.has(name) ||
     OVERRIDES.has(name) ||
+    (!withCredentials && CREDENTIALS.has(name)) ||
     (!peer.isTrusted && isClientClaim(name)) ||
-    (named.has(name) && !END_TO_END.has(name));
+    (named.has(name) && !CREDENTIALS.has(name));
   // Servers that pass headers on as variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => !isDropped(name) && !isDropped(name.replaceAll('_', '-'))),

@@ -9,27 +9,39 @@ import express, {
 } from 'express';
 import { contextOf, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
-import { createErrorReply } from '../http/error-reply.js';
+import { type ReportUnexpected, createErrorReply } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
+import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { originForm, rawHandleOf, readHandle, readTarget } from '../http/target.js';
+import type { BatchRoutes } from './batch/routes.js';
 import { isList } from './record-request.js';
-import { type RequestCheck, createRequestChecks, refuseUnknownEndpoint } from './request-checks.js';
+import {
+  type RequestCheck,
+  createRequestChecks,
+  refuseMethod,
+  refuseUnknownEndpoint,
+} from './request-checks.js';
 
 export interface PipelineDeps {
   check: RequestCheck;
   scanHeaders: ScanHeaders;
   requestLog: RequestLog;
-  onUnexpected: (error: unknown) => void;
+  acceptRequestId: AcceptRequestId;
+  onUnexpected: ReportUnexpected;
   writeRoute: RequestHandler;
   deletionGuard: RequestHandler;
   /** Everything else a Handle server offers under `/api`. */
   passThrough: RequestHandler;
+  /** Many handles in one request, where it is turned on. */
+  batch?: BatchRoutes;
   /** The reverse look-up service, where one is configured. */
   reverseLookup?: RequestHandler;
   /** Redirects and pages for every path that is not of an API, where they are turned on. */
   redirect?: { routes: RequestHandler[]; errorReply: ErrorRequestHandler };
+  /** Native messages over HTTP, where that is turned on. */
+  tunnel?: RequestHandler;
   /** The description of the interface. */
   openApi: RequestHandler;
   /** ePIC v2, where it is turned on. */
@@ -45,9 +57,12 @@ const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
 
 /** Paths for browsers: all but the API, in any case, and the reverse look-up. */
 const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
+/** Any path but those of the others: a native message names its handle itself. */
+const TUNNEL = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$)|\/static\/)/i;
 /** No handle: those have a slash between prefix and suffix. */
 const OPENAPI = /^\/openapi(?:\.json)?$/;
 const V2 = /^\/api\/v2(?=\/|$)/;
+const BATCH = /^\/api\/resolve\/?$/;
 const HANDLES = /^\/api\/handles(?:\/|$)/;
 
 export function createPipeline(deps: PipelineDeps): Express {
@@ -55,11 +70,16 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', deps.trustedProxies);
-  app.use(createBeginning(deps.requestLog)); // everything below reads the target from here, undecoded
+  app.use(createBeginning(deps)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
   app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions); // answered here: the same for every path
+  if (deps.batch) {
+    app.get(HANDLES, deps.batch.byQuery); // leaves all but batches to the next route
+    app.post(BATCH, deps.batch.byBody);
+    app.all(BATCH, refuseMethod);
+  }
   app.get(HANDLES, parseHandle, deps.passThrough); // GET and HEAD that read.ts leaves: never cached
   app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without the upstream
   app.put(NAMED_HANDLE, deps.writeRoute);
@@ -67,6 +87,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.post(NAMED_HANDLE, parseHandle, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: never cached
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
+  if (deps.tunnel) app.post(TUNNEL, deps.tunnel); // before the redirects, which take any other POST
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
   app.use(refuseUnknownEndpoint); // the rest
@@ -77,11 +98,16 @@ export function createPipeline(deps: PipelineDeps): Express {
 }
 
 /** Sets the context, and logs each request. */
-function createBeginning(requestLog: RequestLog): RequestHandler {
+function createBeginning({
+  requestLog,
+  acceptRequestId,
+}: Pick<PipelineDeps, 'requestLog' | 'acceptRequestId'>): RequestHandler {
   return function begin(req: Request, res: Response, next: NextFunction): void {
     const target = readTarget(req.url);
     const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
-    putContext(res, { family, target, format: readFormat(readParameters(target.query)), result: 'local' });
+    const format = readFormat(readParameters(target.query));
+    const requestId = acceptRequestId(req.get(REQUEST_ID), req);
+    putContext(res, { family, target, format, result: 'local', requestId });
     requestLog(req, res);
     // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
     if (!req.url.startsWith(target.path)) req.url = originForm(target);

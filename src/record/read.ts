@@ -1,25 +1,27 @@
 // GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type RequestContext, type Result, putContext } from '../http/context.js';
+import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
 import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../http/error-reply.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 import { type Reply, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
+import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { type RecordReplyDeps, renderResolution, reportReply, resultOf } from './record-reply.js';
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
 import type { AnsweredHit, PreparedResponse, ResponseCache } from './response-cache.js';
-import { type Recipient, createSendMade, createSendPrepared } from './send.js';
+import { type FreshnessRules, type Recipient, createSendMade, createSendPrepared } from './send.js';
 
-export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'> {
+export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'>, FreshnessRules {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
   /** Synchronous for a fresh entry in memory. */
   lookUp: (handle: string, options: { authoritative: boolean }) => FromEntry | Promise<Resolution>;
-  onAnsweredHit: (answered: AnsweredHit) => void;
+  acceptRequestId: AcceptRequestId;
+  onAnsweredHit: (answered: AnsweredHit, requestId: string | undefined) => void;
   requestLog: RequestLog;
   onUnexpected: ReportUnexpected;
 }
@@ -65,7 +67,7 @@ export function createRead(deps: ReadDeps): Read {
     const refusal = check(req, target, headers);
     const now = deps.now();
     const prepared = refusal === undefined ? responses.currentResponse(target, now) : undefined;
-    if (prepared !== undefined && sendHit(res, prepared, { method, headers, now })) return true;
+    if (prepared !== undefined && sendHit(res, prepared, { method, headers }, now)) return true;
     const request = parseRecordRequest(target, refusal);
     if (request === undefined) return false;
     const call = { req, res, method, target, headers: { ...headers } };
@@ -84,26 +86,32 @@ export function createRead(deps: ReadDeps): Read {
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
-    if (prepared !== undefined && sendHit(call.res, prepared, { ...call, now: deps.now() })) return true;
+    if (prepared !== undefined && sendHit(call.res, prepared, call, deps.now())) return true;
     return sendReply(call, request, rendered);
   }
 
   return read;
 }
 
-type SendHit = (res: ServerResponse, prepared: PreparedResponse, recipient: Recipient) => boolean;
+type SendHit = (
+  res: ServerResponse,
+  prepared: PreparedResponse,
+  recipient: Recipient,
+  now: number,
+) => boolean;
 
 /** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
-function createSendHit({ clientMaxAgeMs, onAnsweredHit }: ReadDeps): SendHit {
-  const sendPrepared = createSendPrepared(clientMaxAgeMs);
-  return function sendHit(res, prepared, recipient) {
-    const status = sendPrepared(res, prepared, recipient);
+function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): SendHit {
+  const sendPrepared = createSendPrepared(deps);
+  return function sendHit(res, prepared, recipient, now) {
+    const status = sendPrepared(res, prepared, recipient, now);
     if (status === undefined) return false;
-    const { method } = recipient;
+    const { method, headers } = recipient;
     const { handle, target } = prepared;
     // Nearly always the prepared response itself, which log and metrics recognise.
     const isUsual = method === prepared.method && status === prepared.status;
-    onAnsweredHit(isUsual ? prepared : { handle, target, method, status });
+    const answered = isUsual ? prepared : { handle, target, method, status };
+    onAnsweredHit(answered, acceptRequestId(headers.requestId, res.req));
     return true;
   };
 }
@@ -128,32 +136,32 @@ type SendReply = (
 
 /** Replies with a log line of their own: all but synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
-  const sendMade = createSendMade();
-  const { requestLog, onUnexpected, onStale, responses } = deps;
+  const sendMade = createSendMade(deps.now);
+  const { requestLog, acceptRequestId, onUnexpected, onStale, responses } = deps;
   const reports: Pick<RecordReplyDeps, 'onStale' | 'onHit'> = {
     onStale,
     onHit: (hit) => responses.prepare(hit),
   };
 
   return async function sendReply(call, request, rendered) {
-    const { res, target } = call;
-    const context = contextFor(request);
+    const { req, res, target, headers } = call;
+    const context = { ...contextFor(request), requestId: acceptRequestId(headers.requestId, req) };
     putContext(res, context);
-    requestLog(call.req, res);
+    requestLog(req, res);
     try {
-      const { reply, ...rest } = await rendered;
-      context.result = rest.result;
-      const made = await rest.made;
-      sendMade(res, reply, made, { ...call, now: deps.now() });
-      reportReply({ ...rest, target, status: reply.status, made }, reports);
+      const { handle, resolution, result, reply, made: making } = await rendered;
+      context.result = result;
+      const made = making instanceof Promise ? await making : making;
+      sendMade(res, reply, made, call);
+      reportReply({ handle, resolution, result, target, status: reply.status, made }, reports);
     } catch (error) {
-      const failure = asServiceError(error, onUnexpected);
+      const failure = asServiceError(error, onUnexpected, requestIdOf(res));
       if (res.headersSent) throw failure;
-      const reply = renderError(failure, request.handle);
+      const reply = renderError(failure, { handle: request.handle, requestId: requestIdOf(res) });
       context.result = resultOfError(reply.status);
       context.failure = failure;
       const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };
-      sendMade(res, reply, await representReply(reply, form), { ...call, now: deps.now() });
+      sendMade(res, reply, await representReply(reply, form), call);
     }
   };
 }

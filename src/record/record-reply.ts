@@ -1,7 +1,7 @@
 // Resolutions as replies of the record interface, and the way to send one from an Express route.
 import type { Request, Response } from 'express';
-import { bodyOfEntry, bodyOfMembers } from '../http/body.js';
-import { cacheHeaders } from '../http/cache-headers.js';
+import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
+import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
 import type { RecordQuery } from '../http/query.js';
 import { type Reply, sendReply } from '../http/reply.js';
@@ -10,7 +10,7 @@ import type { Resolution, StaleReason } from '../resolver/resolution.js';
 import type { Hit } from './response-cache.js';
 
 export interface RecordReplyDeps {
-  clientMaxAgeMs: number;
+  freshness: Freshness;
   gzipMinBytes: number;
   onStale: (reason: StaleReason) => void;
   /** A fresh entry in memory was answered: the response can be prepared for the next request. */
@@ -26,22 +26,27 @@ interface HandleQuery {
 export function renderResolution(
   resolution: Resolution,
   { handle, query }: HandleQuery,
-  { clientMaxAgeMs, now }: Pick<RecordReplyDeps, 'clientMaxAgeMs' | 'now'>,
+  { freshness, now }: Pick<RecordReplyDeps, 'freshness' | 'now'>,
 ): Reply {
+  const body = bodyOfResolution(resolution, { handle, query });
   if (resolution.kind === 'entry') {
     const { authoritative } = query;
-    const headers = cacheHeaders({ resolution, authoritative, now: now(), clientMaxAgeMs });
-    return { ...bodyOfEntry(resolution.entry, handle, query), headers };
+    const headers = cacheHeaders({ resolution, authoritative, now: now(), freshness });
+    return { ...body, headers };
   }
-  const { status, members, namesHandle, retryAfter } = resolution.refused;
-  return {
-    status,
-    json: bodyOfMembers(members, namesHandle ? handle : undefined),
-    headers: {
-      'Cache-Control': 'no-store',
-      ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
-    },
+  const { retryAfter } = resolution.refused;
+  const headers = {
+    'Cache-Control': 'no-store',
+    ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
   };
+  return { ...body, headers };
+}
+
+/** Status and JSON, without the headers. */
+export function bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Body {
+  if (resolution.kind === 'entry') return bodyOfEntry(resolution.entry, handle, query);
+  const { status, members, namesHandle } = resolution.refused;
+  return { status, json: bodyOfMembers(members, namesHandle ? handle : undefined) };
 }
 
 export function resultOf(
@@ -66,13 +71,13 @@ interface Replied {
 
 /** Counts a stale answer, and offers a hit to the response cache. */
 export function reportReply(
-  { resolution, result, ...replied }: Replied,
+  { resolution, result, target, handle, status, made }: Replied,
   { onStale, onHit }: Pick<RecordReplyDeps, 'onStale' | 'onHit'>,
 ): void {
   if (resolution.kind !== 'entry') return;
   const { entry, from, stale } = resolution;
   if (stale !== undefined) onStale(stale);
-  if (result === 'hit' && from === 'memory') onHit({ ...replied, entry });
+  if (result === 'hit' && from === 'memory') onHit({ target, handle, status, made, entry });
 }
 
 export interface RecordRouteDeps extends RecordReplyDeps {

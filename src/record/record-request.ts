@@ -1,6 +1,7 @@
 // An anonymous read of the record interface, parsed once from the raw request target.
 import { ServiceError } from '../errors.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
+import { isBatch } from './batch/request.js';
 import { type Target, rawHandleOf, readHandle, readTarget } from '../http/target.js';
 
 interface ParsedRequest {
@@ -20,7 +21,7 @@ export interface FailedRequest extends ParsedRequest {
 }
 
 /**
- * Undefined for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
+ * Undefined for batches, for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
  * for the form of its reply.
  */
 export function parseRecordRequest(
@@ -31,7 +32,7 @@ export function parseRecordRequest(
   const rawHandle = rawHandleOf(target.path);
   if (rawHandle === undefined) return undefined;
   const parameters = readParameters(target.query);
-  if (isList(rawHandle, parameters)) return undefined;
+  if (isList(rawHandle, parameters) || (rawHandle === '' && isBatch(parameters))) return undefined;
   const parsed = { target, format: readFormat(parameters) };
   if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
   let handle: string | undefined;

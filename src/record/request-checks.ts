@@ -49,6 +49,11 @@ export function createRequestChecks(check: RequestCheck, scanHeaders: ScanHeader
   };
 }
 
+/** The last route of an endpoint. */
+export function refuseMethod(req: Request, res: Response): void {
+  throw methodRefused(req, res, methodsAt(contextOf(res).target.path) ?? []);
+}
+
 /** The last route. */
 export function refuseUnknownEndpoint({ method }: Request, res: Response): void {
   throw unknownEndpoint(method, contextOf(res).target.path);
@@ -69,6 +74,7 @@ const READ = ['GET', 'HEAD'];
 /** The first match counts. Methods: recordings "sessions: …" and "empty handle: …". */
 const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
   [/^\/api\/handles\/?$/, [...READ, 'POST', 'PUT', 'DELETE']],
+  [/^\/api\/resolve\/?$/, ['POST']],
   [/^\/api\/sessions\/this$/, [...READ, 'POST', 'PUT', 'DELETE']],
   [/^\/api\/sessions(\/|$)/, ['POST']],
   [/^\/api\/site(\/|$)/, READ],

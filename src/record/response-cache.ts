@@ -35,6 +35,10 @@ export interface AnsweredHit {
   status: number;
 }
 
+/** The record interface never redirects. */
+export const isRedirect = ({ status }: Pick<AnsweredHit, 'status'>): boolean =>
+  status === 301 || status === 302;
+
 /**
  * Also the report of a GET with the whole response: with many responses in memory, each further object would be one
  * more CPU cache line to fetch.

@@ -1,18 +1,17 @@
 // Sends the responses of reads without Express: prepared ones, and replies that were just made.
 import type { ServerResponse } from 'node:http';
-import { createHitLines } from '../http/cache-headers.js';
+import { type Freshness, createHitLines } from '../http/cache-headers.js';
 import { linesWithCors, withCors } from '../http/cors.js';
 import type { FastHeaders } from '../http/fast-headers.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import { type Reply, outgoing } from '../http/reply.js';
 import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
-import type { PreparedResponse, PreparedVariant } from './response-cache.js';
+import { type PreparedResponse, type PreparedVariant, isRedirect } from './response-cache.js';
 
 /** The parts of a request that decide the form of its response. */
 export interface Recipient {
   method: string;
   headers: FastHeaders;
-  now: number;
 }
 
 /** Returns the status that was sent; undefined when the variant for this caller is not prepared. */
@@ -20,21 +19,31 @@ type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
   recipient: Recipient,
+  now: number,
 ) => number | undefined;
 
-export function createSendPrepared(clientMaxAgeMs: number): SendPrepared {
-  const hitLines = createHitLines(clientMaxAgeMs);
+/** How long clients may reuse records, and redirects. */
+export interface FreshnessRules {
+  freshness: Freshness;
+  redirectFreshness: Freshness;
+}
+
+export function createSendPrepared({ freshness, redirectFreshness }: FreshnessRules): SendPrepared {
+  const recordLines = createHitLines(freshness);
+  const redirectLines = createHitLines(redirectFreshness);
   const sendRaw = createSendRaw();
   return function sendPrepared(
     res,
     prepared,
-    { method, headers: { acceptEncoding, ifNoneMatch, origin }, now },
+    { method, headers: { acceptEncoding, ifNoneMatch, origin } },
+    now,
   ) {
     const variant = variantFor(prepared, acceptEncoding);
     if (variant === undefined) return undefined;
     const { head, commonLength, body, etag } = variant;
     const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
     const status = isKnown ? 304 : prepared.status;
+    const hitLines = isRedirect(prepared) ? redirectLines : recordLines;
     const lines = (hitLines(prepared, now) + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);
@@ -49,11 +58,11 @@ const variantFor = (
 
 type SendMade = (res: ServerResponse, reply: Reply, made: Representation, recipient: Recipient) => void;
 
-export function createSendMade(): SendMade {
+export function createSendMade(now: () => number): SendMade {
   const sendRaw = createSendRaw();
-  return function sendMade(res, reply, made, { method, headers: { ifNoneMatch, origin }, now }) {
+  return function sendMade(res, reply, made, { method, headers: { ifNoneMatch, origin } }) {
     const { status, headers, body } = outgoing(reply, made, ifNoneMatch);
     const text = method === 'HEAD' || body === undefined ? '' : body.toString('latin1');
-    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: text }, now);
+    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: text }, now());
   };
 }

@@ -20,8 +20,8 @@ interface WriteRouteDeps {
   invalidate: (handle: string) => Promise<void>;
   forward: Forward;
   conditional: ConditionalDeps;
-  /** Called when a write is refused because its login was ignored; undefined over https. */
-  onIgnoredLogin: (() => void) | undefined;
+  /** What to call when a write of the handle is refused because its login was ignored; undefined over https. */
+  onIgnoredLogin: (handle: string) => (() => void) | undefined;
 }
 
 export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
@@ -41,7 +41,11 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
         return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
       }),
     );
-    await reply({ req, res, query }, await reportIgnoredLogin(req, relayed, deps), deps);
+    await reply(
+      { req, res, query },
+      await reportIgnoredLogin(req, relayed, deps.onIgnoredLogin(handle)),
+      deps,
+    );
   };
 }
 
@@ -79,7 +83,7 @@ export async function forwardFenced(
 async function reportIgnoredLogin(
   { headers }: Request,
   relayed: RelayedResponse,
-  { onIgnoredLogin }: Pick<WriteRouteDeps, 'onIgnoredLogin'>,
+  onIgnoredLogin: (() => void) | undefined,
 ): Promise<RelayedResponse> {
   const { response } = relayed;
   if (onIgnoredLogin === undefined || response.statusCode !== 403 || headers.authorization === undefined)

@@ -6,9 +6,10 @@ import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import type { PageSender } from '../html/send.js';
-import { contextOf, hasContext } from '../http/context.js';
+import { contextOf, hasContext, requestIdOf } from '../http/context.js';
 import { type ReportUnexpected, asServiceError, resultOfError } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
+import { REQUEST_ID } from '../http/request-id.js';
 import { prefersJson } from './accept.js';
 import { lookUpForm } from './front-page.js';
 import { readShow } from './request.js';
@@ -26,7 +27,7 @@ export interface Problem {
 
 interface ProblemResponse {
   problem: Problem;
-  /** Those of a cache entry; without them the response is not stored. */
+  /** Those of a cache entry; without them the response is of this request alone: not stored, and with its id. */
   headers?: Record<string, string>;
   retryAfter?: string | undefined;
 }
@@ -36,16 +37,18 @@ export async function sendProblem(
   res: Response,
   { problem, headers, retryAfter, sender }: ProblemResponse & { sender: PageSender },
 ): Promise<void> {
+  const requestId = headers === undefined ? requestIdOf(res) : undefined;
   const response = {
     status: problem.status,
     headers: {
       ...(headers ?? { 'Cache-Control': 'no-store' }),
+      ...(requestId !== undefined && { [REQUEST_ID]: requestId }),
       ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
     },
     variesByAccept: true,
   };
   if (!prefersJson(req.headers.accept)) {
-    await sender.sendPage(req, res, { ...response, page: problemPage(problem) });
+    await sender.sendPage(req, res, { ...response, page: problemPage(problem, requestId) });
     return;
   }
   await sender.sendText(req, res, {
@@ -56,14 +59,15 @@ export async function sendProblem(
   });
 }
 
-function problemPage({ status, title, detail, handle }: Problem): SitePage {
+function problemPage({ status, title, detail, handle }: Problem, requestId: string | undefined): SitePage {
   const endsInSlash = handle?.endsWith('/') === true;
   return {
     title,
     main: html`<h1><span class="kind">${status}</span>${title}</h1>
       ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
       ${endsInSlash ? html`<p>The handle ends with a slash. Try it without.</p>` : undefined}
-      <section>${lookUpForm(handle)}</section>`,
+      <section>${lookUpForm(handle)}</section>
+      ${requestId === undefined ? undefined : html`<p class="quiet">Reference: <code>${requestId}</code></p>`}`,
   };
 }
 
@@ -126,7 +130,7 @@ export function createRedirectErrorReply({
       next(error);
       return;
     }
-    const failure = asServiceError(fromBodyParser(error), onUnexpected);
+    const failure = asServiceError(fromBodyParser(error), onUnexpected, requestIdOf(res));
     const context = contextOf(res);
     if (res.headersSent || readShow(readParameters(context.target.query)) === 'api') {
       next(failure);

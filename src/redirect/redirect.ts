@@ -60,17 +60,17 @@ function refuseOtherMethods(req: Request, res: Response, next: NextFunction): vo
 }
 
 function createRoute(deps: RespondDeps, branding: PageBranding): RequestHandler {
-  const { sender, clientMaxAgeMs } = deps;
+  const { sender, redirectFreshness, now } = deps;
   const front = { contentType: HTML_TYPE, text: renderPage(frontPage, branding) };
-  const maxAge = Math.floor(clientMaxAgeMs / 1000);
-  const headers = { ...sender.securityHeaders, 'Cache-Control': `public, max-age=${maxAge}` };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
     const { path, query } = contextOf(res).target;
     const parameters = readParameters([query, formOf(req)].filter((text) => text !== '').join('&'));
     const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
     const file = path === '/' && formHandle === '' ? front : FILES[path];
-    if (file !== undefined) await sender.sendText(req, res, { ...file, headers });
-    else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
+    if (file !== undefined) {
+      const headers = { ...sender.securityHeaders, ...redirectFreshness(Infinity, now()) };
+      await sender.sendText(req, res, { ...file, headers });
+    } else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
       const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
       await respondToHandle(req, res, { handle, parameters, deps });

@@ -4,7 +4,7 @@ import { handleToPath } from '../handle/handle.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
 import { type PageSender, sendRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
-import { cacheHeaders } from '../http/cache-headers.js';
+import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
@@ -23,6 +23,7 @@ export interface RespondDeps extends RecordRouteDeps {
   keyOf: (handle: string) => string;
   target: TargetDeps;
   sender: PageSender;
+  redirectFreshness: Freshness;
 }
 
 /** A request and the record for the response, after all aliases. */
@@ -35,9 +36,8 @@ interface ResolvedRequest {
   aliases: readonly string[];
   resolution: FromEntry;
   values: HandleValue[];
-  /** Of the response. When several records were read, it expires with the first of them. */
-  headers: Record<string, string>;
-  expires: string;
+  /** When several records were read, the response expires with the first of them. */
+  earliest: FromEntry;
 }
 
 export async function respondToHandle(
@@ -60,14 +60,14 @@ export async function respondToHandle(
     return;
   }
   if (resolution.stale !== undefined) deps.onStale(resolution.stale);
-  const { headers, expires } = lifetimeOf(chain.earliest ?? resolution, query, deps);
+  const { aliases, earliest = resolution } = chain;
   if (resolution.entry.kind === 'not-found') {
+    const headers = headersOf({ query, earliest, deps }, deps.redirectFreshness);
     await sendProblem(req, res, { problem: notFoundProblem(handle, end), headers, sender: deps.sender });
     return;
   }
   const values = valuesOf(resolution.entry);
-  const { aliases } = chain;
-  await respond({ req, res, deps, query, handle: end, aliases, resolution, values, headers, expires });
+  await respond({ req, res, deps, query, handle: end, aliases, resolution, values, earliest });
 }
 
 async function resolveAliases(
@@ -80,17 +80,12 @@ async function resolveAliases(
   return followAliases(first, { resolve, keyOf: deps.keyOf });
 }
 
-/** `Expires` is the end of the TTL (RFC 9111 section 5.3); HDLProxy starts a new TTL with each response. */
-function lifetimeOf(
-  resolution: FromEntry,
-  { authoritative }: RedirectQuery,
-  { now, clientMaxAgeMs }: RespondDeps,
-): Pick<ResolvedRequest, 'headers' | 'expires'> {
-  const isExpired = authoritative || resolution.stale !== undefined;
-  return {
-    headers: cacheHeaders({ resolution, authoritative, now: now(), clientMaxAgeMs }),
-    expires: new Date(isExpired ? now() : resolution.entry.staleAt).toUTCString(),
-  };
+function headersOf(
+  { query, earliest, deps }: Pick<ResolvedRequest, 'query' | 'earliest' | 'deps'>,
+  freshness: Freshness,
+): Record<string, string> {
+  const { authoritative } = query;
+  return cacheHeaders({ resolution: earliest, authoritative, now: deps.now(), freshness });
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
@@ -111,23 +106,25 @@ async function respond(request: ResolvedRequest): Promise<void> {
 }
 
 /** A permanent redirect to the URL of the last handle on this proxy. */
-function redirectToAlias({ res, handle, headers, expires }: ResolvedRequest): void {
+function redirectToAlias(request: ResolvedRequest): void {
+  const { res, handle, deps } = request;
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
-  sendRedirect(res, { status: 301, url, headers, expires, variesByAccept: false });
+  const headers = headersOf(request, deps.redirectFreshness);
+  sendRedirect(res, { status: 301, url, headers, variesByAccept: false });
 }
 
 function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
-  const { req, res, deps, handle, resolution, expires } = request;
+  const { req, res, deps, handle, resolution } = request;
   const { isRandom, variesByAccept } = target;
-  const headers = { ...request.headers };
+  const headers = headersOf(request, deps.redirectFreshness);
   // The client may store a random choice; a shared cache would give it to every client.
-  if (isRandom) headers['Cache-Control'] = (headers['Cache-Control'] ?? '').replace('public', 'private');
+  if (isRandom) headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   // RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308.
   const status = req.httpVersion === '1.0' && target.status > 302 ? 302 : target.status;
-  const made = sendRedirect(res, { status, url, headers, expires, variesByAccept });
+  const made = sendRedirect(res, { status, url, headers, variesByAccept });
   if (isPlainHit(request) && dependsOnEntryOnly(target))
     deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made });
 }
@@ -144,18 +141,21 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const values = request.values.filter(createValueFilter(query));
   const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now: deps.now() });
   // Browsers revalidate a page; the response is usually a 304.
-  const headers = { ...request.headers, 'Cache-Control': 'no-cache' };
+  const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
 }
 
-async function sendRecord({ req, res, deps, query, handle, resolution, headers }: ResolvedRequest) {
+async function sendRecord(request: ResolvedRequest): Promise<void> {
+  const { req, res, deps, query, handle, resolution } = request;
+  const headers = headersOf(request, deps.freshness);
   const { status, json } = bodyOfEntry(resolution.entry, handle, query);
   const { contentType, bytes } = render(json, contextOf(res).format);
   const text = bytes.toString();
   await deps.sender.sendText(req, res, { status, contentType, text, headers, variesByAccept: true });
 }
 
-async function sendLocations({ req, res, deps, query, handle, values, headers }: ResolvedRequest) {
+async function sendLocations(request: ResolvedRequest): Promise<void> {
+  const { req, res, deps, query, handle, values } = request;
   const text = writeLocations(values.filter(createValueFilter(query)), {
     handle,
     parse: deps.target.parseLocations,
@@ -163,6 +163,6 @@ async function sendLocations({ req, res, deps, query, handle, values, headers }:
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,
-    headers: { ...headers, ...deps.sender.securityHeaders },
+    headers: { ...headersOf(request, deps.redirectFreshness), ...deps.sender.securityHeaders },
   });
 }

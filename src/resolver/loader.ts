@@ -35,7 +35,7 @@ type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
 export interface EntryLoad {
   startedAt: number;
   /** The entry that the store held, which may be served stale. */
-  kept: Promise<KeptEntry>;
+  kept: KeptEntry | Promise<KeptEntry>;
   answer: Promise<Resolution>;
 }
 
@@ -55,13 +55,17 @@ export class Loader<Ticket> {
   }
 
   start(task: LoadTask): EntryLoad {
-    const lookup = Promise.resolve(this.#deps.store.get(task.key));
-    const answer = lookup.then(
-      (kept) => this.#answerFromEntry(task, kept) ?? this.#loadFromUpstream(task, kept),
-    );
+    const startedAt = this.#deps.now();
+    const kept = this.#deps.store.get(task.key);
+    const answer = this.#answer(task, kept);
     // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
     answer.catch(() => undefined);
-    return { startedAt: this.#deps.now(), kept: lookup, answer };
+    return { startedAt, kept, answer };
+  }
+
+  async #answer(task: LoadTask, lookup: Lookup<Ticket> | Promise<Lookup<Ticket>>): Promise<Resolution> {
+    const kept = lookup instanceof Promise ? await lookup : lookup;
+    return this.#answerFromEntry(task, kept) ?? this.#loadFromUpstream(task, kept);
   }
 
   judge(entry: Entry | undefined): Freshness {

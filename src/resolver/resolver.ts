@@ -49,9 +49,21 @@ export class Resolver<Ticket> {
     const key = this.keyOf(handle);
     if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
     const entry = this.#deps.memory.peek(key);
-    if (entry === undefined || this.#loader.judge(entry) !== 'fresh')
-      return this.#load({ key, handle }, entry);
-    this.#refreshAhead(entry, { key, handle, authoritative, newerThan: entry.requestedAt });
+    return this.#answerIfFresh(entry, { key, handle }) ?? this.#load({ key, handle }, entry);
+  }
+
+  /** A fresh entry in memory; undefined when it would have to be loaded. */
+  fromMemory(handle: string): FromEntry | undefined {
+    const key = this.keyOf(handle);
+    return this.#answerIfFresh(this.#deps.memory.peek(key), { key, handle });
+  }
+
+  #answerIfFresh(
+    entry: Entry | undefined,
+    { key, handle }: Pick<LoadTask, 'key' | 'handle'>,
+  ): FromEntry | undefined {
+    if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
+    this.#refreshAhead(entry, { key, handle, authoritative: false, newerThan: entry.requestedAt });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 

@@ -7,7 +7,7 @@ interface SharedUpstreamDeps {
   upstream: Omit<UpstreamClient, 'usage'>;
   keyOf: (handle: string) => string;
   /** Loads through the worker that owns the key; undefined when this worker must load by itself. */
-  loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
+  loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined> | undefined;
   /** False while invalidations may be missed: then the start of a load decides its freshness, so no load is joined. */
   mayJoin: () => boolean;
 }
@@ -25,7 +25,8 @@ export class SharedUpstream {
     const { handle, authoritative } = read;
     if (authoritative) return this.#deps.upstream.resolve(read);
     const key = this.#deps.keyOf(handle);
-    return (await this.#deps.loadAtOwner(key, handle)) ?? this.load(key, handle);
+    const atOwner = this.#deps.loadAtOwner(key, handle);
+    return (atOwner && (await atOwner)) ?? this.load(key, handle);
   }
 
   /** Loads a key once for all callers, here and in other workers. */

@@ -4,16 +4,17 @@ import { ServiceError } from '../errors.js';
 import { type IsTrustedProxy, clientAddress, networkOf } from './client-address.js';
 import type { Listener } from '../http/guard.js';
 
-/** The requests counted in the current window, and the rest of the window. */
+/** The requests in the current window, and the rest of the window. */
 interface RequestCount {
+  /** Above the limit when they did not fit. */
   count: number;
   leftMs: number;
 }
 
 interface RateLimitDeps {
   perMinute: number;
-  /** Counts one request more. */
-  count: (name: string, limit: number) => RequestCount | Promise<RequestCount>;
+  /** Counts so many requests more, if they fit under the limit. */
+  count: (name: string, addition: { limit: number; by: number }) => RequestCount | Promise<RequestCount>;
   isTrusted: IsTrustedProxy;
   onLimited: () => void;
 }
@@ -23,6 +24,8 @@ export interface RateLimit {
   wrap: (listener: Listener) => Listener;
   /** The refusal of a request above the limit. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+  /** Counts a request that stands for many as so many more. @throws ServiceError RATE_LIMITED */
+  charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 
 /**
@@ -31,17 +34,26 @@ export interface RateLimit {
  */
 export function createRateLimit({ perMinute, count, isTrusted, onLimited }: RateLimitDeps): RateLimit {
   const refused = new WeakMap<IncomingMessage, ServiceError>();
+  const countFor = (req: IncomingMessage, by: number): RequestCount | Promise<RequestCount> =>
+    count(networkOf(clientAddress(req, isTrusted)), { limit: perMinute, by });
 
-  function check(req: IncomingMessage, { count: requests, leftMs }: RequestCount): void {
-    if (requests <= perMinute) return;
+  function judge({ count: requests, leftMs }: RequestCount): ServiceError | undefined {
+    if (requests <= perMinute) return undefined;
     onLimited();
-    const detail = `at most ${perMinute} in a minute`;
-    refused.set(req, new ServiceError('RATE_LIMITED', { detail, retryAfterMs: leftMs }));
+    return new ServiceError('RATE_LIMITED', {
+      detail: `at most ${perMinute} in a minute`,
+      retryAfterMs: leftMs,
+    });
+  }
+
+  function check(req: IncomingMessage, counted: RequestCount): void {
+    const refusal = judge(counted);
+    if (refusal !== undefined) refused.set(req, refusal);
   }
 
   return {
     wrap: (listener) => (req, res) => {
-      const counted = count(networkOf(clientAddress(req, isTrusted)), perMinute);
+      const counted = countFor(req, 1);
       if (!(counted instanceof Promise)) {
         check(req, counted);
         return listener(req, res);
@@ -52,5 +64,9 @@ export function createRateLimit({ perMinute, count, isTrusted, onLimited }: Rate
       });
     },
     refusalOf: (req) => refused.get(req),
+    async charge(req, more) {
+      const refusal = judge(await countFor(req, more));
+      if (refusal !== undefined) throw refusal;
+    },
   };
 }

@@ -3,7 +3,12 @@ import { ServiceError } from '../errors.js';
 import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
-import { type LimiterOptions, type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
+import {
+  type LimiterOptions,
+  type LimiterUsage,
+  ConcurrencyLimiter,
+  sumUsages,
+} from './concurrency-limiter.js';
 import { ExpiringMap } from './expiring-map.js';
 import { scopeOf } from './failure.js';
 import type { ReportHealth } from './server-health.js';
@@ -92,7 +97,7 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
-      const load = isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read);
+      const load = isForPrimary ? primary.read({ handle, authoritative, timeoutMs }) : readWithFailover(read);
       return failures.observe(key, load);
     },
     detachLoads(key) {
@@ -100,18 +105,12 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (mirrors.length > 0) written.set(key, true);
     },
     detachLoadsUnder: failures.forgetUnder,
-    usage: () => sumOf(limiters.map((limiter) => limiter.usage())),
+    usage: () => sumUsages(limiters.map((limiter) => limiter.usage())),
   };
 }
 
 function breakerFor({ breaker }: UpstreamClientOptions, url: string): BreakerOptions {
   return { ...breaker, onStateChange: (state) => breaker.onStateChange?.(state, url) };
-}
-
-function sumOf(uses: readonly LimiterUsage[]): LimiterUsage {
-  return uses.reduce((sum, { running, waiting }) => {
-    return { running: sum.running + running, waiting: sum.waiting + waiting };
-  });
 }
 
 /** A response or an error of a server explains more than that it was not contacted. */

@@ -16,6 +16,12 @@ export interface LimiterUsage {
   waiting: number;
 }
 
+export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
+  usages.reduce(
+    (sum, { running, waiting }) => ({ running: sum.running + running, waiting: sum.waiting + waiting }),
+    { running: 0, waiting: 0 },
+  );
+
 /** Ends a request that has been stalled for at least this time, so that its slot is freed; false when it is not stalled. */
 export type Preempt = (stalledMs: number) => boolean;
 
@@ -62,7 +68,7 @@ export class ConcurrencyLimiter {
 
   /** Runs work in a slot. */
   async run<T>(work: () => Promise<T>, key?: string): Promise<T> {
-    const release = await this.acquire(key);
+    const release = this.#slots.isFullFor(key) ? await this.acquire(key) : this.#takeSlot(key);
     try {
       return await work();
     } finally {

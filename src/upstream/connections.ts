@@ -49,9 +49,12 @@ const IDLE_MS = 4000;
 const CONNECT_MS = 10_000;
 
 /** One undici pool per server, by its origin: mirrors share the options. */
-export function createPools({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {
+export function createPools(
+  { connections, ...trust }: ConnectionOptions,
+  connect = createConnector(trust),
+): ClosableDispatcher {
   const options = {
-    connect: createConnector(trust),
+    connect,
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
     // Each exchange has its own time limit; these are accurate to a second only.

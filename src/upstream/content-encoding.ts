@@ -26,18 +26,24 @@ const DECODERS = new Map<string, Decode>([
   ['br', (body, maxOutputLength) => brotli(body, { finishFlush: BROTLI_OPERATION_FLUSH, maxOutputLength })],
 ]);
 
+/** A response whose body is as it arrived. */
+export interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
+  body: Buffer;
+}
+
+const CONTENT_ENCODING = 'content-encoding';
+
+export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
+  headers[CONTENT_ENCODING] !== undefined && body.length > 0;
+
 /**
  * The body without its content codings; as it is where one of them is unknown.
  *
  * @throws ServiceError UPSTREAM_BAD_ANSWER as soon as more than `maxBodyBytes` come out, or an error of zlib
  */
-export async function decodeBody(
-  head: Omit<UpstreamResponse, 'body'>,
-  body: Buffer,
-  maxBodyBytes: number,
-): Promise<Buffer> {
-  const codings = headerOf(head, 'content-encoding');
-  if (codings === undefined || body.length === 0) return body;
+export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
+  const { status, body } = response;
+  const codings = headerOf(response, CONTENT_ENCODING) ?? '';
   const decoders = codings
     .toLowerCase()
     .split(',')
@@ -49,7 +55,7 @@ export async function decodeBody(
     for (const decode of decoders) decoded = await decode(decoded, maxBodyBytes);
   } catch (error) {
     const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw isTooLarge ? bodyTooLarge(head.status, maxBodyBytes) : error;
+    throw isTooLarge ? bodyTooLarge(status, maxBodyBytes) : error;
   }
   return decoded;
 }

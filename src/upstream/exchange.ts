@@ -1,7 +1,7 @@
 // One request to a server and its whole response, within a time limit and a size limit.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
-import { decodeBody } from './content-encoding.js';
+import { type EncodedResponse, decodeBody, isEncoded } from './content-encoding.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { type UpstreamResponse, bodyTooLarge } from './response.js';
 
@@ -56,14 +56,13 @@ export async function exchange(
   { timeoutMs, maxBodyBytes, onRetry }: ExchangeLimits,
 ): Promise<UpstreamResponse> {
   const deadline = startDeadline(timeoutMs);
-  const send = (reset: boolean): Promise<UpstreamResponse> =>
-    sendOnce(dispatcher, { ...request, reset }, { deadline, maxBodyBytes });
+  const limits = { deadline, maxBodyBytes };
   try {
-    return await send(false).catch((failure: unknown) => {
-      if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
-      onRetry?.();
-      return send(true);
-    });
+    return await sendOnce(dispatcher, request, limits);
+  } catch (failure) {
+    if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
+    onRetry?.();
+    return await sendOnce(dispatcher, { ...request, reset: true }, limits);
   } finally {
     clearTimeout(deadline.timer);
   }
@@ -100,21 +99,19 @@ async function sendOnce(
   { deadline, maxBodyBytes }: AttemptLimits,
 ): Promise<UpstreamResponse> {
   try {
-    const { body, ...head } = await new Promise<EncodedResponse>((resolve, reject) => {
+    const response = await new Promise<EncodedResponse>((resolve, reject) => {
       const receiver = new ResponseCollector(maxBodyBytes, { resolve, reject });
       deadline.onExpired = (reason) => {
         receiver.fail(reason);
       };
       dispatcher.dispatch(options, receiver);
     });
-    return { ...head, body: (await decodeBody(head, body, maxBodyBytes)).toString('utf8') };
+    const { status, headers } = response;
+    const body = isEncoded(response) ? await decodeBody(response, maxBodyBytes) : response.body;
+    return { status, headers, body: body.toString('utf8') };
   } catch (error) {
     throw toServiceError(error);
   }
-}
-
-interface EncodedResponse extends Omit<UpstreamResponse, 'body'> {
-  body: Buffer;
 }
 
 interface Settle {

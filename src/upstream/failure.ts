@@ -1,49 +1,48 @@
 // Errors of connections and of HTTP, classified and explained to the operator.
 import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
 import { PIN_MISMATCH } from './fingerprint.js';
-
-const TRUST_IT = 'set upstream.caFile or upstream.fingerprint';
+import { type ServerKeys, keysAt, withKeys } from './server-keys.js';
 
 const NO_TLS: Diagnosis = {
   cause: 'the server does not speak TLS there',
-  remedy: 'check whether upstream.url should be http or https',
+  remedy: 'check whether {url} should be {schemes}',
 };
 const UNKNOWN_AUTHORITY: Diagnosis = {
   cause: 'its certificate comes from an unknown authority',
-  remedy: TRUST_IT,
+  remedy: '{trust}',
 };
 const CUT: Diagnosis = { cause: 'the connection was cut' };
 
 /** Errors of TLS: they come before any byte of a request, and a retry changes nothing. */
 const TLS_ERRORS: Record<string, Diagnosis> = {
-  CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it, or set upstream.fingerprint' },
+  CERT_HAS_EXPIRED: { cause: 'its certificate has expired', remedy: 'renew it{orPin}' },
   CERT_NOT_YET_VALID: { cause: 'its certificate is not valid yet', remedy: 'check the clocks' },
-  DEPTH_ZERO_SELF_SIGNED_CERT: { cause: 'its certificate is self-signed', remedy: TRUST_IT },
+  DEPTH_ZERO_SELF_SIGNED_CERT: { cause: 'its certificate is self-signed', remedy: '{trust}' },
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
   ERR_TLS_CERT_ALTNAME_INVALID: {
     cause: 'its certificate is for another name',
-    remedy: 'use that name in upstream.url, or set upstream.fingerprint',
+    remedy: 'use that name in {url}{orPin}',
   },
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
   [PIN_MISMATCH]: {
-    cause: 'its certificate is not the one in upstream.fingerprint',
-    remedy: 'compare the two; set upstream.fingerprint if the server has a new certificate',
+    cause: 'its certificate is not the pinned one',
+    remedy: 'compare the two; set {pin} if the server has a new certificate',
   },
 };
 
 /** Errors of a connection: a new one may do better. */
 const CONNECTION_ERRORS: Record<string, Diagnosis> = {
-  ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at upstream.url' },
+  ECONNREFUSED: { cause: 'the connection was refused', remedy: 'check that the server runs at {url}' },
   ECONNRESET: CUT,
   EPIPE: CUT,
   UND_ERR_SOCKET: CUT,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: CUT,
   HPE_INVALID_EOF_STATE: CUT,
-  ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check upstream.url' },
+  ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check {url}' },
   EAI_AGAIN: { cause: 'its host name cannot be looked up at the moment', remedy: 'check the name server' },
   EHOSTUNREACH: { cause: 'there is no route to its host', remedy: 'check the network' },
   ENETUNREACH: { cause: 'there is no route to its network', remedy: 'check the network' },
@@ -109,12 +108,24 @@ function errorCodeOf(reason = ''): ErrorCode {
   return INVALID_HTTP.test(reason) ? 'UPSTREAM_BAD_ANSWER' : 'UPSTREAM_UNREACHABLE';
 }
 
+/** What the operator can do about a failure of the server with these keys. */
+export function explain({ cause, diagnosis, message }: ServiceError, keys: ServerKeys): Diagnosis {
+  if (cause instanceof ServiceError) return explain(cause, keys);
+  const reason = codeOf(cause);
+  return reason === undefined ? (diagnosis ?? { cause: message }) : diagnose(reason, cause, keys);
+}
+
+const UPSTREAM = { key: 'upstream', url: '' };
+
 /** What the code of a connection's error means. */
-export function diagnose(reason: string | undefined, error: unknown): Diagnosis {
+export function diagnose(reason: string | undefined, error: unknown, keys = keysAt(UPSTREAM, '')): Diagnosis {
   if (reason === undefined) return { cause: 'the request could not be sent' };
   const known = TLS_ERRORS[reason] ?? CONNECTION_ERRORS[reason];
   const pinned = reason === PIN_MISMATCH && error instanceof Error ? `: ${error.message}` : '';
-  if (known !== undefined) return { ...known, cause: `${known.cause}${pinned} (${reason})` };
+  if (known !== undefined) {
+    const { cause, remedy } = known;
+    return { cause: `${cause}${pinned} (${reason})`, remedy: remedy && withKeys(remedy, keys) };
+  }
   if (TIMEOUTS.has(reason))
     return { cause: `no connection in time (${reason})`, remedy: 'check the network' };
   return { cause: INVALID_HTTP.test(reason) ? `invalid HTTP (${reason})` : reason };

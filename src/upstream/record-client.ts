@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { HandleValue } from '../handle/value.js';
+import type { HandleValue, Selection } from '../handle/value.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
@@ -11,8 +11,10 @@ import { type RecordAnswer, readAnswer, valuesOf } from './reply.js';
 interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
-  /** Public values only: for callers who may not read all of a record. */
+  /** True for callers who may not read all of a record; false: refused where the caller may not read all of it. */
   publicOnly?: boolean;
+  /** Only these values. */
+  selection?: Selection;
 }
 
 interface WriteOptions {
@@ -53,6 +55,8 @@ interface RecordClientOptions {
   url: string;
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
+  /** Whether the server may get the credentials of callers. */
+  withCredentials: boolean;
   timeoutMs: number;
   writeTimeoutMs: number;
   maxBodyBytes: number;
@@ -91,9 +95,8 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
     write({ method: 'PUT', handle, query, authorization, body: JSON.stringify({ handle, values }) });
 
   return {
-    async get(handle, { authorization, authoritative = false, publicOnly = false }) {
-      const flags = [...(authoritative ? ['auth=true'] : []), ...(publicOnly ? ['publicOnly=true'] : [])];
-      const answer = await read({ handle, query: queryOf(flags), authorization });
+    async get(handle, { authorization, ...options }) {
+      const answer = await read({ handle, query: readQueryOf(options), authorization });
       return { ...answer, values: valuesOf(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
@@ -122,7 +125,8 @@ function createSend(options: RecordClientOptions) {
   const { origin, basePath } = parseAddress(options.url);
 
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
-    const { method, handle, authorization, body } = request;
+    const { method, handle, body } = request;
+    const authorization = options.withCredentials ? request.authorization : undefined;
     const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
@@ -158,5 +162,15 @@ export async function readVisible(
 const hidesValues = ({ status, responseCode }: RecordRead): boolean =>
   status === 403 &&
   (responseCode === RESPONSE_CODE.invalidAdmin || responseCode === RESPONSE_CODE.insufficientPermissions);
+
+function readQueryOf({ authoritative, publicOnly, selection }: ReadOptions): string {
+  const { indexes, types } = selection ?? { indexes: [], types: [] };
+  return queryOf([
+    ...(authoritative === true ? ['auth=true'] : []),
+    ...(publicOnly === undefined ? [] : [`publicOnly=${publicOnly}`]),
+    ...indexes.map((index) => `index=${index}`),
+    ...types.map((type) => `type=${encodeURIComponent(type)}`),
+  ]);
+}
 
 const queryOf = (parts: readonly string[]): string => (parts.length === 0 ? '' : `?${parts.join('&')}`);

@@ -70,7 +70,8 @@ export function invalidResponse(reason: string, response: UpstreamResponse, caus
   });
 }
 
-const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
+/** 300 is how a Handle server sends a referral. */
+export const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
 
 const QUOTED_CHARACTERS = 80;
 

@@ -2,8 +2,9 @@
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { toServiceError } from './failure.js';
+import { explain, toServiceError } from './failure.js';
 import { type UpstreamResponse, invalidResponse } from './response.js';
+import { REVERSE_LOOKUP_KEYS } from './server-keys.js';
 
 interface ReverseLookupOptions {
   url: string;
@@ -68,5 +69,6 @@ function parsed(json: string): unknown {
 const asLookupFailure = (failure: ServiceError): ServiceError =>
   new ServiceError(failure.code, {
     message: failure.message.replace('The Handle server', 'The reverse look-up service'),
+    diagnosis: explain(failure, REVERSE_LOOKUP_KEYS),
     cause: failure,
   });

@@ -56,17 +56,19 @@ export function createServer(options: ServerOptions): UpstreamServer {
   async function send({ handle, authoritative, timeoutMs }: ServerRead): Promise<Outcome> {
     const path = `${basePath}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
-    const call = { retried: false };
+    let retried = false;
     const onRetry = (): void => {
-      call.retried = true;
+      retried = true;
     };
     const report = (result: UpstreamCall['result']): void => {
-      onCall?.({ ...call, result, durationMs: now() - startedAt });
+      onCall?.({ result, durationMs: now() - startedAt, retried });
     };
     try {
       const request = { origin, method: 'GET' as const, path, headers };
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes, onRetry });
-      const outcome = readOutcome({ ...response, handle, caseSensitive, pauseMs: pause.observe(response) });
+      const { status, headers: received, body } = response;
+      const pauseMs = pause.observe(response);
+      const outcome = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
       report(outcome.kind);
       health.succeeded();
       return outcome;
@@ -78,15 +80,15 @@ export function createServer(options: ServerOptions): UpstreamServer {
   }
 
   return {
-    async read(read) {
-      const key = recordKey(read.handle, caseSensitive);
+    async read({ handle, authoritative, timeoutMs: totalMs }) {
+      const key = recordKey(handle, caseSensitive);
       pause.assertOver();
-      const deadline = performance.now() + read.timeoutMs;
+      const deadline = performance.now() + totalMs;
       return limiter.run(() => {
         // A pause may have begun during the wait for a slot.
         pause.assertOver();
         const timeoutMs = Math.max(1, deadline - performance.now());
-        return breaker.run(key, () => send({ ...read, timeoutMs }));
+        return breaker.run(key, () => send({ handle, authoritative, timeoutMs }));
       }, key);
     },
   };

@@ -2,6 +2,7 @@
 import type { Request, Response } from 'express';
 import type { HandleLock } from '../coordination/key-lock.js';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
+import type { Freshness } from '../http/cache-headers.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import type { WithBody } from '../http/request-body.js';
 import type { StaleReason } from '../resolver/resolution.js';
@@ -22,7 +23,6 @@ export interface V2Settings {
   admin: { index: number; handle: string; adminIndex: number; permissions: string };
   search: { maxHandles: number; concurrency: number };
   maxBodyBytes: number;
-  clientMaxAgeMs: number;
 }
 
 export interface V2Deps {
@@ -35,6 +35,7 @@ export interface V2Deps {
   unclaimed: UnclaimedNames;
   mayDelete: (handle: string) => boolean;
   reverseLookup?: ReverseLookup;
+  freshness: Freshness;
   onStale: (reason: StaleReason) => void;
   onUnexpected: ReportUnexpected;
   now: () => number;

@@ -39,8 +39,8 @@ export async function getPublicHandle(
   const resolution = await resolvePublic(deps, handle);
   contextOf(res).result = resultOf(resolution, { authoritative: false });
   if (resolution.stale) deps.onStale(resolution.stale);
-  const { clientMaxAgeMs } = deps.settings;
-  const headers = cacheHeaders({ resolution, authoritative: false, now: deps.now(), clientMaxAgeMs });
+  const { freshness, now } = deps;
+  const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
   sendValues(req, res, { values: valuesOf(resolution), headers });
 }
 

@@ -4,9 +4,10 @@ import type { Response } from 'express';
 import type { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { asServiceError } from '../http/error-reply.js';
+import { REQUEST_ID } from '../http/request-id.js';
 import type { V2Deps } from './deps.js';
 
 interface Payload {
@@ -43,7 +44,7 @@ export function sendProblem(
   res: Response,
   error: unknown,
 ): void {
-  const failure = asServiceError(error, onUnexpected);
+  const failure = asServiceError(error, onUnexpected, requestIdOf(res));
   if (res.headersSent) {
     res.destroy();
     return;
@@ -64,7 +65,7 @@ export function sendProblem(
     status,
     contentType: 'application/problem+json',
     body: writeJson(handle === undefined ? problem : { ...problem, handle }),
-    headers: PRIVATE,
+    headers: { ...PRIVATE, [REQUEST_ID]: requestIdOf(res) },
   });
 }
 

@@ -11,13 +11,14 @@ import { herd } from './workloads/herd.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
 import { mixed } from './workloads/mixed.js';
+import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, zipf } from './workloads/throughput.js';
 import { workers } from './workloads/workers.js';
 import type { Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
 
 const DOES: Record<WorkloadName, Workload> = {
-  ...{ hot, zipf, redirect, mixed, herd, miss, write, workers, memory },
+  ...{ hot, revalidate, zipf, redirect, mixed, herd, miss, write, workers, memory },
 };
 
 const EXIT_USAGE = 2;

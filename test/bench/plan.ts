@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 
 export const WORKLOADS = [
   'hot',
+  'revalidate',
   'zipf',
   'redirect',
   'mixed',

@@ -14,6 +14,8 @@ export interface Size {
 export const WITH_CREDENTIALS = '+';
 /** Before a target, a space and a body: it is written. */
 export const WRITTEN = '!';
+/** Before a target, a space and an ETag: it is sent with that in If-None-Match. */
+export const REVALIDATED = '~';
 
 export const everyHandle = (count: number, from = 1): string[] =>
   Array.from({ length: count }, (_, at) => targetOf(nameOf(from + at)));

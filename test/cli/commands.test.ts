@@ -70,7 +70,12 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
   const purged = await cli(['purge', '--prefix', '21.T11998/', '--soft'], env);
   expect(purged.stdout).toBe('Marked as stale in every worker and instance: all handles under 21.T11998/\n');
-  expect((await cli(['stats'], env)).stdout).toMatch(/21\.T11998\/page/);
+  const stats = (await cli(['stats'], env)).stdout;
+  expect(stats).toMatch(
+    /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 requests/,
+  );
+  expect(stats).toMatch(/Hit share +\d+ % \(\d+ of \d+\)/);
+  expect(stats).toContain(`working (${demo.url})`);
   const list = join(folder(), 'handles');
   const state = `${list}.done`;
   writeFileSync(list, '21.T11998/page\n21.T11998/empty\n21.T11998/nobody\n');

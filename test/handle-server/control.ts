@@ -12,9 +12,19 @@ export interface Seen {
   headers: IncomingHttpHeaders;
 }
 
+/** A proxy asks for the site once when it starts; what its clients ask for comes with their own User-Agent. */
+const isProbe = ({ target, headers }: Seen): boolean =>
+  target === '/api/site' && headers['user-agent'] === 'handle-resolver-proxy';
+
+/**
+ * Probes of starting proxies are counted by themselves. A fault for a number of requests spares them, and they take no
+ * turn: nobody knows when they come.
+ */
 export interface DemoControl {
   /** How many requests came in since the start or the last `reset()`, failed ones included. */
   readonly asked: number;
+  /** How many probes came in since the start. */
+  readonly probed: number;
   readonly lastRequest: Seen | undefined;
   /** How many of them were about this handle, in whatever spelling. */
   askedFor: (handle: string) => number;
@@ -32,6 +42,7 @@ export interface DemoControl {
 
 /** What is in store for a request. */
 export interface Verdict {
+  isProbe: boolean;
   waitMs: number;
   fault: FaultKind | undefined;
 }
@@ -44,7 +55,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   const counts = new Map<string, number>();
   const queue = createQueue(capacityPerSecond);
   const hold = new Hold();
-  const state = { asked: 0, lastRequest: undefined as Seen | undefined, delayMs };
+  const state = { asked: 0, probed: 0, lastRequest: undefined as Seen | undefined, delayMs };
   let failing: { kind: FaultKind; left: number } | undefined;
 
   const takeFault = (): FaultKind | undefined => {
@@ -53,17 +64,27 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
     return failing.kind;
   };
 
+  const onProbe = (): Verdict => {
+    state.probed++;
+    const fault = failing?.left === Infinity ? failing.kind : undefined;
+    return { isProbe: true, waitMs: state.delayMs, fault };
+  };
+
   const onRequest = (seen: Seen): Verdict => {
+    if (isProbe(seen)) return onProbe();
     const name = handleOf(seen.target);
     state.asked++;
     state.lastRequest = seen;
     if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-    return { waitMs: state.delayMs + queue(), fault: takeFault() };
+    return { isProbe: false, waitMs: state.delayMs + queue(), fault: takeFault() };
   };
 
   const control: DemoControl = {
     get asked() {
       return state.asked;
+    },
+    get probed() {
+      return state.probed;
     },
     get lastRequest() {
       return state.lastRequest;

@@ -61,9 +61,11 @@ export function createDemoServer(options: DemoOptions = {}): DemoServer {
       const request: RawRequest = { method, target, headers, body: Buffer.concat(chunks), secure };
       const answer = (): void => {
         const reply = preflight(request) ?? toWire(route(request), request, household.sessions);
-        control.hold.onAnswer(method, () => {
+        const sendReply = (): void => {
           if (!response.destroyed) send(response, reply, seen.fault);
-        });
+        };
+        if (seen.isProbe) sendReply();
+        else control.hold.onAnswer(method, sendReply);
       };
       if (seen.waitMs > 0) setTimeout(answer, seen.waitMs).unref();
       else answer();

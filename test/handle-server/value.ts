@@ -1,16 +1,7 @@
 // A stored value and its conversion from and to JSON, with all data formats.
-import { isUtf8 } from 'node:buffer';
-import {
-  adminToJson,
-  decodeAdmin,
-  decodeVlist,
-  encodeAdmin,
-  encodeVlist,
-  decodePublicKey,
-  encodePublicKey,
-} from '../../src/handle/predefined-data.js';
-import { tryDecode } from '../../src/handle/bytes.js';
-import { decodeSite, encodeSite } from '../../src/handle/site-data.js';
+import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
+import { encodeSite } from '../../src/handle/site-data.js';
+import { type ValueData, decodeData } from '../../src/handle/value-data.js';
 import {
   DEFAULT_PERMISSIONS,
   type HandleValue,
@@ -40,7 +31,7 @@ export function valueToJson(value: StoredValue): HandleValue {
   return {
     index,
     type,
-    data: dataToJson(type, data),
+    data: decodeData(type, data),
     ...(permissions !== DEFAULT_PERMISSIONS && { permissions }),
     ttl,
     ...(timestampSeconds !== 0 && { timestamp: isoSeconds(timestampSeconds) }),
@@ -127,44 +118,6 @@ export function isSameValue(one: StoredValue, other: StoredValue): boolean {
   );
 }
 
-interface Data {
-  format: string;
-  value: unknown;
-}
-
-interface OwnFormat {
-  types: RegExp;
-  format: string;
-  decode: (bytes: Buffer) => unknown;
-}
-
-/** Types whose bytes are shown decoded, as far as they can be. */
-const OWN_FORMATS: OwnFormat[] = [
-  {
-    types: /^HS_ADMIN(\..*)?$/,
-    format: 'admin',
-    decode: (bytes) => adminToJson(decodeAdmin(bytes)),
-  },
-  { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },
-  { types: /^(HS_SITE|HS_SITE\.PREFIX|HS_NA_DELEGATE)$/, format: 'site', decode: decodeSite },
-  { types: /^HS_PUBKEY$/, format: 'key', decode: decodePublicKey },
-];
-
-/** Writes the data of a value of this type, in the first format that fits. */
-export function dataToJson(type: string, bytes: Buffer): Data {
-  const own = OWN_FORMATS.find(({ types }) => types.test(type));
-  const decoded = own && tryDecode(own.decode, bytes);
-  if (own && decoded !== undefined) return { format: own.format, value: decoded };
-  if (isText(bytes)) return { format: 'string', value: bytes.toString('utf8') };
-  return { format: 'base64', value: bytes.toString('base64') };
-}
-
-/** Bytes 9 to 19 pass as text, the other control bytes do not (hdllib Util.looksLikeBinary). */
-function isText(bytes: Buffer): boolean {
-  const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
-  return isUtf8(bytes) && !bytes.some(isControl);
-}
-
 const READERS: Record<string, (value: unknown) => Buffer> = {
   string: (value) => Buffer.from(String(value), 'utf8'),
   base64: (value) => Buffer.from(String(value), 'base64'),
@@ -183,7 +136,7 @@ export function dataFromJson(data: unknown): Buffer {
     );
   }
   if (data === null || typeof data !== 'object') return Buffer.from(primitiveText(data), 'utf8');
-  const { format, value } = data as Partial<Data>;
+  const { format, value } = data as Partial<ValueData>;
   const read = READERS[String(format).toLowerCase()];
   if (read === undefined) throw badValue(`java.text.ParseException: Unexpected type ${String(format)}`);
   try {

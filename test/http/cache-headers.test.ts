@@ -7,34 +7,40 @@ import { PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/ups
 useNock();
 
 describe('caching headers', () => {
-  test('a miss, then a hit: life left, age, and where it came from', async () => {
+  const revalidate = 'public, max-age=0, must-revalidate';
+
+  test('a miss, then a hit: age, where it came from, and no reuse without a request', async () => {
     mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
     const proxy = await startProxy();
     const miss = await proxy.ask(PATH);
     expect(miss.headers).toMatchObject({
       age: '0',
-      'cache-control': 'public, max-age=50',
+      'cache-control': revalidate,
       'cache-status': 'handle-resolver-proxy; fwd=miss; ttl=50; stored',
       vary: 'Accept-Encoding, Authorization, Origin',
     });
     proxy.pass(20_000);
     expect((await proxy.ask(PATH)).headers).toMatchObject({
       age: '20',
-      'cache-control': 'public, max-age=30',
+      'cache-control': revalidate,
       'cache-status': 'handle-resolver-proxy; hit; ttl=30',
     });
   });
 
-  test('max-age is at most http.clientMaxAge', async () => {
-    mockUpstream();
-    const proxy = await startProxy({ HTTP_CLIENT_MAX_AGE: '7s' });
-    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=7');
+  test('http.sharedMaxAge lets shared caches reuse a record, for its remaining TTL at most', async () => {
+    mockUpstream(recordOf([urlValue('https://example.org/', 50)]));
+    const proxy = await startProxy({ HTTP_SHARED_MAX_AGE: '40s', CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    const control = async (path = PATH) => (await proxy.ask(path)).headers['cache-control'];
+    for (let times = 0; times < 3; times++) expect(await control()).toBe(`${revalidate}, s-maxage=40`);
+    proxy.pass(30_000);
+    for (let times = 0; times < 2; times++) expect(await control()).toBe(`${revalidate}, s-maxage=20`);
+    expect(await control(`${PATH}?auth=true`)).toBe('no-cache');
   });
 
   test('an absolute TTL ends at its time', async () => {
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/', '2026-11-21T10:00:10Z')]));
     const proxy = await startProxy();
-    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=10');
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('ttl=10;');
     proxy.pass(9_999);
     await proxy.ask(PATH);
     expect(upstream.asked).toBe(1);
@@ -43,10 +49,14 @@ describe('caching headers', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  test('a 404 has the TTL of not-found entries', async () => {
+  test('a 404 has the TTL of not-found entries, and is not reused without a request either', async () => {
     mockUpstream(notFound());
     const proxy = await startProxy();
-    expect((await proxy.ask(PATH)).headers['cache-control']).toBe('public, max-age=30');
+    const { headers } = await proxy.ask(PATH);
+    expect([headers['cache-control'], headers['cache-status']]).toEqual([
+      revalidate,
+      'handle-resolver-proxy; fwd=miss; ttl=30; stored',
+    ]);
   });
 
   test('a client that has the answer gets 304 without a body', async () => {

@@ -33,9 +33,16 @@ test.each<
   [
     'HTTP_CLIENT_MAX_AGE',
     { HTTP_CLIENT_MAX_AGE: '5s' },
-    header('cache-control', PAGE),
+    header('cache-control', '/21.T11998/page'),
     'public, max-age=60',
     'public, max-age=5',
+  ],
+  [
+    'HTTP_SHARED_MAX_AGE',
+    { HTTP_SHARED_MAX_AGE: '5s' },
+    header('cache-control', PAGE),
+    'public, max-age=0, must-revalidate',
+    'public, max-age=0, must-revalidate, s-maxage=5',
   ],
   [
     'HTTP_GZIP_MIN_BYTES',

@@ -19,7 +19,7 @@ describe('an expired record', () => {
     const answer = await proxy.ask(PATH);
     expect([answer.status, answer.text]).toEqual([200, text]);
     expect(answer.headers['cache-status']).toBe('handle-resolver-proxy; hit; ttl=-2; detail=error');
-    expect(answer.headers['cache-control']).toBe('public, max-age=0');
+    expect(answer.headers['cache-control']).toBe('public, max-age=0, must-revalidate');
     expect(answer.headers.age).toBe('3602');
   });
 

@@ -49,7 +49,9 @@ test(
 );
 
 test('the bench refuses a workload it does not know, with a list of those it knows', () => {
-  expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(/there is no hit; known are hot, zipf/);
+  expect(() => readPlan(['--workloads', 'hot,hit'])).toThrow(
+    /there is no hit; known are hot, revalidate, zipf/,
+  );
 });
 
 test('the bench refuses an unlimited run', () => {

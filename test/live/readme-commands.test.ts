@@ -50,6 +50,7 @@ function run(block: string, { url, adminUrl }: Demo): string[] {
 test.each([
   ['README.md', 4],
   ['src/redirect/README.md', 5],
+  ['src/record/batch/README.md', 2],
   ['src/v2/README.md', 14],
 ])('every command of %s gets the response behind it', async (path, count) => {
   const block = shellBlocks(readDocument(path)).find((text) => expectedOf(text).length > 0) ?? '';

@@ -84,24 +84,28 @@ describeWithRedis('a Redis that is full', () => {
   });
 });
 
-describeWithRedis('a Redis that may evict any key', () => {
+describeWithRedis('a Redis that evicts', () => {
   let redis: RedisServer;
   beforeAll(async () => {
-    redis = await startRedis(['--maxmemory-policy', 'allkeys-lru']);
+    redis = await startRedis();
   });
   afterAll(() => redis.stop());
 
   test.each([
-    { maxmemory: '100mb', warned: ['allkeys-lru'] },
-    { maxmemory: '0', warned: [] },
+    { policy: 'allkeys-lru', maxmemory: '100mb', warned: ['allkeys-lru'] },
+    { policy: 'allkeys-lru', maxmemory: '0', warned: [] },
+    // Locks have a shorter TTL than entries.
+    { policy: 'volatile-ttl', maxmemory: '100mb', warned: ['volatile-ttl'] },
+    { policy: 'volatile-lru', maxmemory: '100mb', warned: [] },
+    { policy: 'noeviction', maxmemory: '100mb', warned: [] },
   ])(
-    'causes one warning where its memory is limited (maxmemory $maxmemory)',
-    async ({ maxmemory, warned }) => {
+    'causes one warning where it may evict more than the oldest entries ($policy, maxmemory $maxmemory)',
+    async ({ policy, maxmemory, warned }) => {
       const client = new Redis(redis.url);
       onTestFinished(() => {
         client.disconnect();
       });
-      await client.config('SET', 'maxmemory', maxmemory);
+      await client.config('SET', 'maxmemory', maxmemory, 'maxmemory-policy', policy);
       const policies: string[] = [];
       const commands = new RedisCommands({
         url: redis.url,

@@ -20,7 +20,7 @@ describeWithRedis('a Redis that holds or says what we do not understand', () => 
   let prefix: string;
   beforeAll(async () => {
     redis = await startRedis();
-    prefix = defaultKeyPrefix(demo.url, { url: redis.url });
+    prefix = defaultKeyPrefix([{ url: demo.url, prefixes: ['*'] }], { url: redis.url });
     client = new Redis(redis.url);
   });
   afterAll(async () => {

@@ -37,12 +37,12 @@ describeWithRedis('the commands to a frozen Redis', () => {
     redis.freeze();
     const stalledMs = startStallClock();
     const startedAt = performance.now();
-    const first = commands.run('first', (client) => client.get('a'));
+    const first = commands.run('get', (client) => client.get('a'));
     await nextTurn(); // the first is on its way now, and ioredis keeps the second back until it is done
-    const second = commands.run('second', (client) => client.get('b'));
+    const second = commands.run('count', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);
-    expect(failed).toEqual(expect.arrayContaining(['first', 'second']));
+    expect(failed).toEqual(expect.arrayContaining(['get', 'count']));
     expect(commands.isUp()).toBe(false);
   });
 });

@@ -8,7 +8,7 @@ import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 
 const demo = await startDemoServer();
-const PATH = '/api/handles/21.T11998/page';
+const PATH = '/21.T11998/page';
 const READ = 'configuration reloaded';
 
 /** The proxy with a file of its own; `rewrite` changes the file and sends SIGHUP. */
@@ -33,7 +33,7 @@ const linesOf = (proxy: BuiltProxy, msg: string): Record<string, unknown>[] =>
 /** The responses of all workers: new connections go to changing workers. */
 async function answersOf(proxy: BuiltProxy, header: string): Promise<Set<unknown>> {
   const answers = await Promise.all(Array.from({ length: 30 }, () => ask(proxy.url, PATH)));
-  return new Set(answers.map(({ status, headers }) => (status === 200 ? headers[header] : status)));
+  return new Set(answers.map(({ status, headers }) => (status === 302 ? headers[header] : status)));
 }
 
 describe.each([1, 2])('with %d workers', (workers) => {

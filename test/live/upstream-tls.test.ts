@@ -108,7 +108,7 @@ test('with another certificate than the pinned one not a byte of a request is se
     expect.objectContaining({
       code: 'UPSTREAM_UNREACHABLE',
       diagnosis: expect.objectContaining({
-        cause: expect.stringContaining('not the one in upstream.fingerprint') as string,
+        cause: expect.stringContaining('not the pinned one') as string,
       }) as Diagnosis,
     }),
     'ERR_TLS_PIN_MISMATCH',

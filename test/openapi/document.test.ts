@@ -45,7 +45,7 @@ describe('the document', () => {
     const { paths, tags } = openApiDocument({
       version: '1.0.0',
       title: 'x',
-      has: { v2: false, redirect: false },
+      has: { batch: false, v2: false, redirect: false },
       admin: { host: '::1', port: 9090 },
     });
     expect(Object.keys(paths).filter((path) => path.includes('v2') || path === '/{handle}')).toEqual([]);

@@ -5,7 +5,13 @@ import { LEASE_MS } from '../../src/cache/coherence/lease.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { answerCall } from '../../src/process/cluster/process-control.js';
-import type { ControlMessage, WorkerMessage } from '../../src/process/cluster/messages.js';
+import {
+  type ControlMessage,
+  type PeerFailure,
+  type WorkerMessage,
+  packFailure,
+  unpackFailure,
+} from '../../src/process/cluster/messages.js';
 import { type PeerHandlers, PeerLink } from '../../src/process/cluster/peer-link.js';
 import { createManualClock, isSettled } from '../support/manual-clock.js';
 
@@ -139,4 +145,12 @@ test('a message is applied before it is acknowledged', () => {
   } as unknown as PeerHandlers);
   expect(order).toEqual(['apply', 'applied']);
   expect(sent).toEqual([{ kind: 'applied', id: 4 }]);
+});
+
+test('the cause of a failure reaches the worker that waits for the load, for its log', () => {
+  const diagnosis = { cause: 'ECONNREFUSED', remedy: 'check upstream.url' };
+  const failure = new ServiceError('UPSTREAM_REFUSED', { diagnosis, retryAfterMs: 7000 });
+  const received = unpackFailure(JSON.parse(JSON.stringify(packFailure(failure))) as PeerFailure);
+  const { code, message, retryAfterSeconds } = failure;
+  expect(received).toMatchObject({ code, message, diagnosis, retryAfterSeconds });
 });

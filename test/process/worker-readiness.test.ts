@@ -1,24 +1,75 @@
 import { expect, test } from 'vitest';
-import { PoolReadiness, RestartBackoff } from '../../src/process/cluster/worker-readiness.js';
+import {
+  ListenerBarrier,
+  PoolReadiness,
+  RestartBackoff,
+} from '../../src/process/cluster/worker-readiness.js';
 
-test('the machine is ready as long as one worker is', () => {
-  const readiness = new PoolReadiness();
-  readiness.report(1, true, 0);
-  readiness.report(2, false, 0);
-  expect(readiness.isReady(0)).toBe(true);
-  readiness.report(1, false, 10);
-  expect(readiness.isReady(10)).toBe(false);
-  readiness.report(2, true, 20);
-  expect(readiness.isReady(20)).toBe(true);
+const pool = ({ checksEventLoop = true } = {}) => new PoolReadiness({ checksEventLoop });
+
+test('the pool is ready when every worker is, and then as long as one is', () => {
+  const readiness = pool();
+  readiness.report(1, [], 0);
+  readiness.report(2, ['redis'], 0);
+  expect(readiness.notReady(0), 'a request may reach the second one').toEqual(['redis']);
+  readiness.report(2, [], 10);
+  expect(readiness.notReady(10)).toEqual([]);
+  readiness.report(1, ['event loop'], 20);
+  expect(readiness.notReady(20)).toEqual([]);
+  readiness.report(2, ['event loop'], 30);
+  expect(readiness.notReady(30)).toEqual(['event loop']);
+  readiness.report(2, [], 40);
+  expect(readiness.notReady(40)).toEqual([]);
+});
+
+test('a worker that starts again does not make the pool unready', () => {
+  const readiness = pool();
+  readiness.report(1, [], 0);
+  readiness.report(2, [], 0);
+  expect(readiness.notReady(0)).toEqual([]);
   readiness.remove(2);
-  expect(readiness.isReady(20)).toBe(false);
+  readiness.started(2, 10);
+  readiness.report(2, ['redis', 'upstream'], 20);
+  expect(readiness.notReady(20)).toEqual([]);
+});
+
+test('a worker that has not reported yet is waited for', () => {
+  const readiness = pool();
+  readiness.report(1, [], 0);
+  readiness.started(2, 0);
+  expect(readiness.notReady(0)).toEqual(['listener']);
+});
+
+test('an answer of the upstream to the primary counts for all workers, also for those that start later', () => {
+  const readiness = pool();
+  readiness.report(1, ['upstream'], 0);
+  readiness.report(2, ['upstream'], 0);
+  expect(readiness.notReady(0)).toEqual(['upstream']);
+  readiness.upstreamAnswered();
+  expect(readiness.notReady(10)).toEqual([]);
+  readiness.remove(1);
+  readiness.report(2, ['upstream'], 20);
+  expect(readiness.notReady(20)).toEqual([]);
+});
+
+test('what one worker can answer with counts for all workers', () => {
+  const readiness = pool();
+  readiness.report(1, [], 0);
+  readiness.report(2, ['upstream'], 0);
+  expect(readiness.notReady(0)).toEqual([]);
 });
 
 test('a worker without a report for five seconds is not ready', () => {
-  const readiness = new PoolReadiness();
-  readiness.report(1, true, 1000);
-  expect(readiness.isReady(5999)).toBe(true);
-  expect(readiness.isReady(6000)).toBe(false);
+  const readiness = pool();
+  readiness.report(1, [], 1000);
+  expect(readiness.notReady(5999)).toEqual([]);
+  expect(readiness.notReady(6000)).toEqual(['event loop']);
+});
+
+test('without a check of the event loop a silent worker is as ready as it was', () => {
+  const readiness = pool({ checksEventLoop: false });
+  readiness.report(1, [], 0);
+  expect(readiness.notReady(60_000)).toEqual([]);
 });
 
 const SHORT_MS = 0;
@@ -35,4 +86,24 @@ test('the delay starts again after a worker has run long enough', () => {
   for (let count = 0; count < 7; count++) backoff.delayMs(SHORT_MS);
   expect(backoff.delayMs(LONG_MS)).toBe(500);
   expect(backoff.delayMs(SHORT_MS)).toBe(1000);
+});
+
+test('stopping workers wait until the last of them has closed its listener or exited', () => {
+  const barrier = new ListenerBarrier();
+  for (const worker of [1, 2, 3]) barrier.expect(worker);
+  expect(barrier.closed(2)).toEqual([]);
+  expect(barrier.closed(1)).toEqual([]);
+  expect(barrier.closed(3)).toEqual([2, 1, 3]);
+});
+
+test('a worker that ends alone waits for nobody', () => {
+  const barrier = new ListenerBarrier();
+  expect(barrier.closed(1)).toEqual([1]);
+});
+
+test('a worker that ends alone waits too once the others stop', () => {
+  const barrier = new ListenerBarrier();
+  barrier.expect(1);
+  expect(barrier.closed(2)).toEqual([]);
+  expect(barrier.closed(1)).toEqual([2, 1]);
 });

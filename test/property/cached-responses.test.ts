@@ -20,6 +20,7 @@ function raw(
   const asked = [
     `${method} ${target} HTTP/1.1`,
     'Host: proxy.test',
+    'X-Request-Id: one-for-both',
     ...headers.filter((line) => !line.startsWith('Connection')),
   ];
   const twice = [...asked, '', ...asked, 'Connection: close', '', ''].join('\r\n');
@@ -48,7 +49,11 @@ describe('prepared responses', () => {
     let version = 0;
     mockUpstream((target) => answerOf(target, version));
     // Refreshing ahead happens at its own pace: it would answer one of the two a moment earlier.
-    const settings = { CACHE_REFRESH_AHEAD_MIN_HITS: '0', UPSTREAM_BREAKER_FAILURES: '10000' };
+    const settings = {
+      CACHE_REFRESH_AHEAD_MIN_HITS: '0',
+      UPSTREAM_BREAKER_FAILURES: '10000',
+      HTTP_TRUSTED_PROXIES: 'loopback',
+    };
     const hot = await startProxy(settings);
     const long = await startProxy({ ...settings, HTTP_HOT_PATH_ENABLED: 'false' });
     await fc.assert(

@@ -43,12 +43,33 @@ test.each(['true', 'false'])(
   },
 );
 
-test('http.clientMaxAge bounds max-age; Expires is the TTL of the record', async () => {
+test('http.clientMaxAge bounds max-age and Expires alike, also of cached responses', async () => {
   const leads = await startLeads(records);
-  const { headers } = await leads.get('long');
-  expect(headers['cache-control']).toBe('public, max-age=60');
-  expect(headers.expires).toBe('Sat, 21 Nov 2026 11:00:00 GMT');
+  for (const seconds of ['00', '01', '02', '03']) {
+    const { headers } = await leads.get('long');
+    expect([headers['cache-control'], headers.expires]).toEqual([
+      'public, max-age=60',
+      `Sat, 21 Nov 2026 10:01:${seconds} GMT`,
+    ]);
+    leads.pass(1000);
+  }
   expect((await leads.get('until')).headers.expires).toBe('Sat, 21 Nov 2026 10:00:30 GMT');
+});
+
+test('http.sharedMaxAge lets shared caches reuse a redirect, for its remaining TTL at most', async () => {
+  const leads = await startLeads(records, { HTTP_SHARED_MAX_AGE: '10m', HTTP_CLIENT_MAX_AGE: '7s' });
+  const control = async (path: string) => (await leads.get(path)).headers['cache-control'];
+  for (let times = 0; times < 3; times++) {
+    expect(await control('abc')).toBe('public, max-age=7, s-maxage=50');
+    expect(await control('long')).toBe('public, max-age=7, s-maxage=600');
+  }
+});
+
+test('JSON and the page of a record are not reused without a request', async () => {
+  const leads = await startLeads(records);
+  const json = await leads.get('abc?noredirect', { Accept: 'application/json' });
+  expect(json.headers['cache-control']).toBe('public, max-age=0, must-revalidate');
+  expect((await leads.get('abc?noredirect')).headers['cache-control']).toBe('no-cache');
 });
 
 test('a record with TTL 0 expires at once', async () => {

@@ -93,12 +93,15 @@ test('each request selects anew from one cache entry', async () => {
 });
 
 test('a random choice is private', async () => {
-  const leads = await startLeads({
-    drawn: [value(1, '10320/loc', WEIGHTED)],
-    sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
-  });
+  const leads = await startLeads(
+    {
+      drawn: [value(1, '10320/loc', WEIGHTED)],
+      sure: [value(1, '10320/loc', '<locations><location href="https://a.example.org/"/></locations>')],
+    },
+    { HTTP_SHARED_MAX_AGE: '90s' },
+  );
   for (let times = 0; times < 2; times++) {
     expect((await leads.get('drawn')).headers['cache-control']).toBe('private, max-age=60');
-    expect((await leads.get('sure')).headers['cache-control']).toBe('public, max-age=60');
+    expect((await leads.get('sure')).headers['cache-control']).toBe('public, max-age=60, s-maxage=90');
   }
 });

@@ -1,65 +1,16 @@
 // "Before a Handle.Net server, step by step", walked line by line before a server with a self-signed certificate.
 import '../support/real-sockets.js';
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { exampleText } from '../support/examples.js';
-import { startBuiltProxy } from '../support/built-proxy.js';
+import { startBuiltProxy, startListeningProxy } from '../support/built-proxy.js';
+import { createShell, stepsOf } from '../support/walk-through.js';
 
-interface Step {
-  commands: string;
-  /** What is to be seen; `…` stands for anything. */
-  shown: string | undefined;
-}
-
-const steps: Step[] = [
-  ...exampleText('before-a-handle-server.md').matchAll(
-    /^```sh\n([^]*?)^```\n(?:\n```text\n([^]*?)^```\n)?/gm,
-  ),
-].map(([, commands = '', shown]) => ({ commands, shown }));
+const steps = stepsOf(exampleText('before-a-handle-server.md'));
 
 const certificate = await createCertificate();
 const demo = await startDemoServer({ tls: certificate });
-
-/** Runs commands in a shell that remembers what was set before. */
-function createShell(): (commands: string) => Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
-  const memory = join(folder, 'set.sh');
-  writeFileSync(memory, '');
-  return (commands) =>
-    new Promise((resolve) => {
-      const script = `source ${memory}\n${commands}\n{ export -p; declare -f; } > ${memory}`;
-      const child = spawn('bash', ['--norc', '--noprofile', '-c', script], {
-        env: { PATH: process.env['PATH'] ?? '' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      let output = '';
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-      }
-      child.once('close', () => {
-        resolve(output);
-      });
-    });
-}
-
-const pattern = (shown: string): RegExp =>
-  new RegExp(
-    `^\\s*${shown
-      .trim()
-      .split('\n')
-      .map((line) => line.split('…').map(escape).join('.*'))
-      .join('\\s*')}\\s*$`,
-  );
-
-const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 test('a newcomer sees at every step what the page shows', async () => {
   const here = {
@@ -79,7 +30,7 @@ test('a newcomer sees at every step what the page shows', async () => {
       continue;
     }
     const said = await shell(commands.replace('http://localhost:9090', proxy.adminUrl));
-    if (shown !== undefined) expect(said, commands).toMatch(pattern(shown));
+    if (shown !== undefined) expect(said, commands).toMatch(shown);
     if (commands.includes('export HANDLE_SERVER=')) {
       const set = Object.entries({ ...here, PROXY: proxy.url }).map(
         ([name, value]) => `export ${name}=${value}`,
@@ -91,7 +42,7 @@ test('a newcomer sees at every step what the page shows', async () => {
 });
 
 test('without the fingerprint the proxy logs the cause and the remedy that the page explains', async () => {
-  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  const proxy = await startListeningProxy({ UPSTREAM_URL: demo.url });
   const answer = await fetch(`${proxy.url}/api/handles/21.T11998/abc`);
   expect(answer.status).toBe(502);
   const logged = (): unknown => proxy.logs().find(({ msg }) => msg === 'server is failing');

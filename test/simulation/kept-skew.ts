@@ -1,7 +1,7 @@
 // Takes out that the times of an entry are corrected which an instance with a clock that is ahead has stored.
 import type { Redis } from 'ioredis';
 import type { Times } from '../../src/cache/entry.js';
-import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { type CommandName, RedisCommands } from '../../src/cache/redis/commands.js';
 import { RedisStore } from '../../src/cache/redis/store.js';
 import { replace, together } from './mutation-tools.js';
 
@@ -22,7 +22,11 @@ export const keepSkew = (): (() => void) => {
         RedisCommands,
         'run',
         (original) =>
-          async function run<T>(this: RedisCommands, name: string, command: (redis: Redis) => Promise<T>) {
+          async function run<T>(
+            this: RedisCommands,
+            name: CommandName,
+            command: (redis: Redis) => Promise<T>,
+          ) {
             const reply = await original.call(this, name, command);
             const buffer = name === 'get' ? (reply as [[Buffer | null]] | undefined)?.[0][0] : undefined;
             if (buffer) note(buffer);

@@ -69,8 +69,17 @@ export interface BuiltProxy {
 /** A program starts in half a second; where all cores are busy with other tests it may be twenty times that. */
 export const START_TIMEOUT_MS = 120_000;
 
-/** The program once /readyz is 200. The log has the ports it took, at its default level. */
+/** The program once /readyz is 200. */
 export async function startBuiltProxy(env: Record<string, string>): Promise<BuiltProxy> {
+  const proxy = await startListeningProxy(env);
+  await expect
+    .poll(async () => (await ask(proxy.adminUrl, '/readyz')).status, { timeout: START_TIMEOUT_MS })
+    .toBe(200);
+  return proxy;
+}
+
+/** The program once it listens. The log has the ports it took, at its default level. */
+export async function startListeningProxy(env: Record<string, string>): Promise<BuiltProxy> {
   const { child, exited, stdout, stderr } = startMain(env);
   const logs = (): Record<string, unknown>[] =>
     stdout()
@@ -83,9 +92,6 @@ export async function startBuiltProxy(env: Record<string, string>): Promise<Buil
   };
   await expect.poll(listening, { timeout: START_TIMEOUT_MS }).toBeDefined();
   const { url, admin: adminUrl } = listening() as { url: string; admin: string };
-  await expect
-    .poll(async () => (await ask(adminUrl, '/readyz')).status, { timeout: START_TIMEOUT_MS })
-    .toBe(200);
   return {
     url,
     adminUrl,

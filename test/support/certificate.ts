@@ -13,9 +13,10 @@ export interface Certificate {
 export async function createCertificate({
   ip = '127.0.0.1',
   notAfterDate = new Date(Date.now() + 3_600_000),
-}: { ip?: string; notAfterDate?: Date } = {}): Promise<Certificate> {
+  keyType = 'ec',
+}: { ip?: string; notAfterDate?: Date; keyType?: 'ec' | 'rsa' } = {}): Promise<Certificate> {
   const made = await generate([{ name: 'commonName', value: 'loopback' }], {
-    keyType: 'ec',
+    keyType,
     algorithm: 'sha256',
     notBeforeDate: new Date(notAfterDate.getTime() - 7_200_000),
     notAfterDate,

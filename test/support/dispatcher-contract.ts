@@ -77,7 +77,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
       // The connection exists already, so the time limit passes while the server has the request.
       await send();
       const [socket] = sockets as unknown as [net.Socket];
-      const closed = once(socket, 'close');
+      const closed = new Promise((resolve) => socket.once('close', resolve));
       await expect(send({}, 50)).rejects.toMatchObject(failsWith('UPSTREAM_TIMEOUT', '50 ms'));
       await closed;
     });
@@ -85,7 +85,7 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
     test('a body over the limit is given up, and its connection is closed', async () => {
       let closed: Promise<unknown> | undefined;
       const server = await listenRaw((socket) => {
-        closed = once(socket, 'close');
+        closed = new Promise((resolve) => socket.once('close', resolve));
         socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n${' '.repeat(1001)}`);
       });
       await expect(open(server)()).rejects.toMatchObject(failsWith('UPSTREAM_BAD_ANSWER', 'more than 1000'));

@@ -2,6 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
+import type { Config } from '../../src/config/schema.js';
 
 const FOLDER = new URL('../../config/examples/', import.meta.url);
 
@@ -19,6 +20,9 @@ export function exampleDocuments(name: string): unknown[] {
     return document.toJS() as unknown;
   });
 }
+
+/** Seconds until a stopped proxy has ended, with a part of one in which it logs its end. */
+export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeout / 1000 + 1;
 
 export interface Probe {
   httpGet: { path: string; port: string };
@@ -53,6 +57,13 @@ export interface Service {
 export interface Budget {
   spec: { minAvailable: number; selector: { matchLabels: Labels } };
 }
+export interface NetworkPolicy {
+  spec: {
+    podSelector: { matchLabels: Labels };
+    policyTypes: string[];
+    ingress: { from: { namespaceSelector: { matchLabels: Labels } }[]; ports: { port: string }[] }[];
+  };
+}
 export interface ConfigMap {
   metadata: { name: string };
   data: Record<string, string>;
@@ -65,6 +76,7 @@ export interface Compose {
       stop_grace_period: string;
       mem_limit: string;
     };
-    redis: unknown;
+    redis: { command: string[]; mem_limit: string };
   };
+  networks: { default: { ipam: { config: [{ subnet: string; gateway: string }] } } };
 }

@@ -6,7 +6,7 @@ import type { Method, Operation, ResponseObject, Schema } from '../../src/openap
 export const DOCUMENT: OpenApiDocument = openApiDocument({
   version: '0.0.0',
   title: 'Handle resolver',
-  has: { v2: true, redirect: true },
+  has: { batch: true, v2: true, redirect: true },
   admin: { host: '127.0.0.1', port: 9090 },
 });
 

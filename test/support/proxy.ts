@@ -1,8 +1,12 @@
 // The real app on a real socket, configured as a test wants it.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { type App, type AppDeps, createApp } from '../../src/app.js';
+import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
 import { createHttpServer } from '../../src/server/http-server.js';
@@ -27,18 +31,33 @@ export interface Proxy {
 export const STARTED_AT = Date.parse('2026-11-21T10:00:00Z');
 
 /** Servers on loopback are real; all others are mocked by nock. */
-const isMocked = ({ upstream }: Config): boolean =>
-  ![...upstream.mirrors, upstream.url].some((url) => url?.includes('://127.0.0.1:'));
+const isMocked = (config: Config): boolean =>
+  !upstreamServers(config)
+    .flatMap(({ url, mirrors }) => [url, ...mirrors])
+    .some((url) => url.includes('://127.0.0.1:'));
+
+/** The path of a file with this text, for keys that name a PEM file. */
+function fileOf(text: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'pem-')), 'ca.pem');
+  writeFileSync(path, text);
+  return path;
+}
 
 /**
- * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of a PEM
- * file. Closed when the test ends.
+ * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of
+ * `upstream.caFile`. Closed when the test ends.
  */
 export async function startProxy(
   env: Record<string, string> = {},
-  files: Partial<Pick<AppDeps, 'ca' | 'logger'>> = {},
+  { ca, ...deps }: Partial<Pick<AppDeps, 'logger'>> & { ca?: string } = {},
 ): Promise<Proxy> {
-  const config = loadConfig({ env: { UPSTREAM_URL, LOG_LEVEL: 'silent', ...env }, readFile: () => '' });
+  const upstream = env['UPSTREAMS'] === undefined ? { UPSTREAM_URL } : {};
+  const given = {
+    ...upstream,
+    LOG_LEVEL: 'silent',
+    ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
+  };
+  const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });
   let time = STARTED_AT;
   const app = createApp({
     config,
@@ -46,7 +65,7 @@ export async function startProxy(
     logger: createLogger({ level: config.log.level }),
     metrics: createMetrics(),
     now: () => time,
-    ...files,
+    ...deps,
   });
   const server = createHttpServer(app.handler, {
     ...config.server,

@@ -51,7 +51,7 @@ export function createScriptClient(client: Redis): ScriptClient {
     script: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
     command: (name, ...args) => client.call(name, ...args),
     run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
-  } as Partial<LinkCommands> as LinkCommands & { run: never };
+  } as Partial<LinkCommands> as LinkCommands & { run: never; attempt: never };
   const store = new RedisStore({
     commands,
     bans: () => (bans.run === made.run ? bans : new Bans(made.run)),

@@ -1,6 +1,6 @@
-// nginx and Caddy as config/examples has them, with the addresses and the certificate of a test.
+// Starts a web server in front, with its configuration of config/examples, and sends requests through it.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -9,21 +9,21 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { createCertificate } from './certificate.js';
+import { FRONTS, type FrontName, NAME, type Place } from './front-configs.js';
 import { freePort } from './redis-server.js';
-
-export type FrontName = 'nginx' | 'caddy';
-
-/** The name that the examples serve. */
-export const NAME = 'hdl.example.org';
 
 export interface Front {
   port: number;
+  /** The port for plain http; Caddy opens it for certificates of its own only. */
+  plainPort: number;
   ask: (target: string, question?: FrontQuestion) => Promise<FrontAnswer>;
 }
 export interface FrontQuestion {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
+  /** Over a connection that is kept for the next request, instead of a new one. */
+  keepAlive?: boolean;
 }
 export interface FrontAnswer {
   status: number;
@@ -31,17 +31,7 @@ export interface FrontAnswer {
   text: string;
 }
 
-interface Place {
-  folder: string;
-  port: number;
-  /** Host and port of each proxy. */
-  backends: string[];
-}
-
-export const example = (name: string): string =>
-  readFileSync(new URL(`../../config/examples/${name}`, import.meta.url), 'utf8');
-
-/** A folder with `cert.pem` and `key.pem`, gone when the test ends. */
+/** A folder with `cert.pem`, `key.pem` and `both.pem`, gone when the test ends. */
 export async function folderWithCertificate(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
   onTestFinished(() => {
@@ -50,60 +40,33 @@ export async function folderWithCertificate(): Promise<string> {
   const { key, cert } = await createCertificate();
   writeFileSync(join(folder, 'cert.pem'), cert);
   writeFileSync(join(folder, 'key.pem'), key);
+  writeFileSync(join(folder, 'both.pem'), `${cert}\n${key}`);
   return folder;
 }
 
-/** Only what names a place of the machine is changed. */
-export function nginxConfig({ folder, port, backends }: Place): string {
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-    .map((name) => `${name}_temp_path ${folder}/${name};`)
-    .join(' ');
-  return example('nginx.conf')
-    .replace('worker_processes auto;', 'worker_processes 1;')
-    .replace('http {', `http { ${temporary}`)
-    .replaceAll(/^.*listen \[::\].*\n/gm, '')
-    .replace('listen 80;', `listen unix:${folder}/plain;`)
-    .replace('listen 443', `listen 127.0.0.1:${port}`)
-    .replace(/ssl_certificate .*;/, `ssl_certificate ${folder}/cert.pem;`)
-    .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${folder}/key.pem;`)
-    .replace('server 127.0.0.1:8080;', backends.map((backend) => `server ${backend};`).join('\n'));
-}
+/** Starts the program before these proxies (host and port); ended when the test ends. */
+export const startFront = (name: FrontName, ...backends: string[]): Promise<Front> =>
+  start(name, { backends });
 
-export function caddyfile({ folder, port, backends }: Place): string {
-  return `{
-  admin off
-  auto_https off
-  storage file_system ${folder}/storage
-}
-${example('Caddyfile')}`
-    .replace('hdl.example.org {', `:${port} {\n\tbind 127.0.0.1\n\ttls ${folder}/cert.pem ${folder}/key.pem`)
-    .replace('127.0.0.1:8080', backends.join(' '));
-}
+/** Starts HAProxy, which checks the health of each proxy on its admin listener. */
+export const startBalancer = (backends: string[], adminPorts: number[]): Promise<Front> =>
+  start('haproxy', { backends, adminPorts });
 
-export const nginxArguments = (folder: string): string[] => {
-  const user = process.getuid?.() === 0 ? ' user root;' : '';
-  return ['-p', folder, '-c', 'front.conf', '-e', 'stderr', '-g', `daemon off; pid ${folder}/pid;${user}`];
-};
-
-/** Starts the program; ended when the test ends. */
-export async function startFront(name: FrontName, ...backends: string[]): Promise<Front> {
-  const place = { folder: await folderWithCertificate(), port: await freePort(), backends };
-  const config = name === 'nginx' ? nginxConfig(place) : caddyfile(place);
-  writeFileSync(join(place.folder, 'front.conf'), config);
-  const args =
-    name === 'nginx'
-      ? nginxArguments(place.folder)
-      : ['run', '--adapter', 'caddyfile', '--config', join(place.folder, 'front.conf')];
+async function start(name: FrontName, before: Pick<Place, 'backends' | 'adminPorts'>): Promise<Front> {
+  const [port, plainPort] = [await freePort(), await freePort()];
+  const place = { folder: await folderWithCertificate(), port, plainPort, ...before };
+  const { config, args } = FRONTS[name];
+  writeFileSync(join(place.folder, 'front.conf'), config(place));
   const env = { ...process.env, HOME: place.folder };
-  const child = spawn(name, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(name, args(place.folder), { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   onTestFinished(() => stop(child));
-  while (!(await answers(place.port))) {
+  while (!(await answers(port))) {
     if (child.exitCode !== null) throw new Error(`${name} has ended: ${said}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return { port: place.port, ask: (target, question) => ask(place.port, target, question) };
+  return { port, plainPort, ask: (target, question) => ask(port, target, question) };
 }
 
 async function stop(child: ChildProcess): Promise<void> {
@@ -124,13 +87,15 @@ async function answers(port: number): Promise<boolean> {
   }
 }
 
-const agent = new Agent({ keepAlive: false, rejectUnauthorized: false });
+const newConnection = new Agent({ keepAlive: false, rejectUnauthorized: false });
+const keptConnection = new Agent({ keepAlive: true, rejectUnauthorized: false });
 
 function ask(
   port: number,
   target: string,
-  { method = 'GET', headers = {}, body }: FrontQuestion = {},
+  { method = 'GET', headers = {}, body, keepAlive = false }: FrontQuestion = {},
 ): Promise<FrontAnswer> {
+  const agent = keepAlive ? keptConnection : newConnection;
   return new Promise((resolve, reject) => {
     const options = { port, path: target, method, agent, host: '127.0.0.1', servername: '' };
     const sent = request({ ...options, headers: { Host: NAME, ...headers } }, (answer) => {

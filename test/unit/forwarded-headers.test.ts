@@ -9,7 +9,13 @@ const head = (changes: Partial<ClientRequestHead> = {}): ClientRequestHead => ({
   peer: { address: '192.0.2.1', isTrusted: false },
   ...changes,
 });
-const HOP = { host: 'upstream.example:8000', pseudonym: 'us', bodyBytes: 0 };
+const HOP = {
+  host: 'upstream.example:8000',
+  pseudonym: 'us',
+  bodyBytes: 0,
+  withCredentials: true,
+  requestId: 'ours',
+};
 const sent = (changes: Partial<ClientRequestHead>, bodyBytes = 0) =>
   forwardedHeaders(head(changes), { ...HOP, bodyBytes });
 
@@ -17,6 +23,7 @@ const sent = (changes: Partial<ClientRequestHead>, bodyBytes = 0) =>
 const BARE = {
   host: HOP.host,
   via: '1.1 us',
+  'x-request-id': 'ours',
   'x-forwarded-for': '192.0.2.1',
   'x-forwarded-port': '80',
   'x-forwarded-proto': 'http',

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { createRateLimit } from '../../src/server/rate-limit.js';
+import { putContext } from '../../src/http/context.js';
+import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
 import { exchange } from '../support/raw-socket.js';
 import '../support/real-sockets.js';
@@ -14,9 +16,12 @@ type Failing = Parameters<typeof guard>[0];
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 const boom = new Error('thrown on purpose');
 
-async function startGuarded(listener: Failing): Promise<{ url: string; reported: unknown[] }> {
+async function startGuarded(
+  listener: Failing,
+  report?: ReportUnexpected,
+): Promise<{ url: string; reported: unknown[] }> {
   const reported: unknown[] = [];
-  const server = createServer(guard(listener, (error) => reported.push(error)));
+  const server = createServer(guard(listener, report ?? ((error) => reported.push(error))));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -95,6 +100,24 @@ test('a response that has been sent stays, and the connection stays open', async
   const { answers, closed } = await exchange(url, GET + GET, { answers: 2 });
   expect([answers.map(({ body }) => body), closed]).toEqual([['whole', 'whole'], false]);
   expect(reported).toEqual([boom, boom]);
+});
+
+test('an error is reported with the id of its request, which the 500 has too', async () => {
+  const reported: unknown[] = [];
+  const listener: Failing = (_req, res) => {
+    const target = { path: '/', query: '' };
+    putContext(res, {
+      family: 'record',
+      target,
+      format: { pretty: false },
+      result: 'local',
+    });
+    throw boom;
+  };
+  const { url } = await startGuarded(listener, (...report) => reported.push(...report));
+  const { answers } = await exchange(url, GET, { answers: 1 });
+  expect(reported).toEqual([boom, answers[0]?.headers['x-request-id']]);
+  expect(reported[1]).toMatch(/^[\da-f-]{36}$/);
 });
 
 test('a ServiceError is not reported again', async () => {

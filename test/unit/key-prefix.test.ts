@@ -2,11 +2,12 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
+import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { defaultKeyPrefix } from '../../src/compose/cache.js';
 
 function prefixFor(env: Record<string, string>, machine?: string): string {
-  const { upstream, redis } = loadConfig({ env, readFile: () => '' });
-  return defaultKeyPrefix(upstream.url ?? '', redis, machine);
+  const config = loadConfig({ env, readFile: () => '' });
+  return defaultKeyPrefix(upstreamServers(config), config.redis, machine);
 }
 
 const REDIS_URL = 'redis://user:secret@redis:6379';

@@ -65,7 +65,13 @@ test('http-proxy sends the target, the headers and the body that it is given, an
     });
   });
   const agent = new Agent();
-  const forward = createForwarder({ upstreamUrl, agent, timeoutMs: 10_000, pseudonym: 'proxy' });
+  const forward = createForwarder({
+    upstreamUrl,
+    agent,
+    timeoutMs: 10_000,
+    pseudonym: 'proxy',
+    withCredentials: true,
+  });
   const app = express();
   app.use(async (req, res) => {
     // The client's own body is still on its way.

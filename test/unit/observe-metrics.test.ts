@@ -105,7 +105,31 @@ describe('the metrics', () => {
 
   it('of two proxies in one process are separate', async () => {
     createMetrics().countRedisError('get');
-    expect(await createMetrics().exposition()).not.toContain('redis_errors_total{');
+    expect(await createMetrics().exposition()).toContain('redis_errors_total{command="get"} 0');
+  });
+
+  it('have every series at 0 from the start whose labels are known', async () => {
+    const lines = await measured(() => undefined);
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'handle_proxy_requests_total{family="record",result="hit",status="200"} 0',
+        'handle_proxy_requests_total{family="redirect",result="error",status="502"} 0',
+        'handle_proxy_request_seconds_count{family="v2"} 0',
+        'handle_proxy_upstream_requests_total{outcome="not-found"} 0',
+        'handle_proxy_upstream_requests_total{outcome="UPSTREAM_TIMEOUT"} 0',
+        'handle_proxy_stale_answers_total{reason="resting"} 0',
+        'handle_proxy_turned_away_total{kind="passed"} 0',
+        'handle_proxy_redis_errors_total{command="connect"} 0',
+        'handle_proxy_cache_evictions_total{store="found"} 0',
+      ]),
+    );
+    const counting = Object.values(METRICS).filter(({ type }) => type !== 'gauge');
+    for (const { name } of counting) {
+      expect(
+        lines.some((line) => line.startsWith(name)),
+        name,
+      ).toBe(true);
+    }
   });
 
   it.each([

@@ -98,7 +98,7 @@ describe('without a login', () => {
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({
       age: '10',
-      'cache-control': 'public, max-age=60',
+      'cache-control': 'public, max-age=0, must-revalidate',
       'cache-status': 'handle-resolver-proxy; hit; ttl=3590',
       etag: recordEtag(RECORD),
     });

@@ -9,9 +9,13 @@ import { type Subscription, type SubscriptionEvents, openSubscription } from './
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 import { ServerRuns } from './server-runs.js';
 
+/** A command as it is counted, with what else can fail at Redis. */
+export type CommandName =
+  'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'leave' | 'claim';
+
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;
-  onError?: (command: string) => void;
+  onError?: (command: CommandName) => void;
   /** Called once for each reason, until Redis is back. */
   onTrouble?: (reason: string) => void;
   /** Called once, with the eviction policy, when Redis may evict keys other than entries. */
@@ -102,7 +106,7 @@ export class RedisCommands {
   }
 
   /** Runs a command. A failure is counted and gives undefined, never an exception. */
-  async run<T>(name: string, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
+  async run<T>(name: CommandName, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
     try {
       return await this.attempt(command(this.redis), this.#options.commandTimeoutMs);
@@ -191,7 +195,8 @@ export class RedisCommands {
     if (this.#isUp === isUp || (isUp && this.#isClosed)) return;
     this.#isUp = isUp;
     if (isUp) this.#troubles.clear();
-    this.#options.onState?.(isUp);
+    // The end of a connection that was closed here is no outage.
+    if (!this.#isClosed) this.#options.onState?.(isUp);
   }
 
   /** Finds the masters again. */

@@ -37,7 +37,7 @@ export class TroubleReporter {
 }
 
 /** The message without the arguments of the command: a Redis that does not know AUTH quotes the password. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { message, code, lastNodeError } = error as Error & { code?: string; lastNodeError?: unknown };
   if (lastNodeError instanceof Error) return reasonOf(lastNodeError);
   // For a name with several addresses node gives only a code (AggregateError).

@@ -82,8 +82,18 @@ export const shortHash = (text: string): string => hash('sha256', text, 'base64u
 /** The entry of a key and the state of its group, in one slot. */
 export function groupNames(keyPrefix: string, key: string): [entry: string, state: string] {
   const group = groupOf(key);
-  return [`${keyPrefix}{${group}}:entry:${key}`, stateName(keyPrefix, group)];
+  return [`${keyPrefix}{${group}}${ENTRY}${key}`, stateName(keyPrefix, group)];
 }
+
+const ENTRY = ':entry:';
+
+/** The names of all entries as a pattern of SCAN. */
+export const entryPattern = (keyPrefix: string): string =>
+  `${keyPrefix.replace(/[\\*?[\]]/g, '\\$&')}{*}${ENTRY}*`;
+
+/** The key of the entry with this name. */
+export const keyOfEntry = (keyPrefix: string, name: string): string =>
+  name.slice(name.indexOf(ENTRY, keyPrefix.length) + ENTRY.length);
 
 /** `bans` is a group of its own. */
 export const stateName = (keyPrefix: string, group: number | 'bans'): string =>

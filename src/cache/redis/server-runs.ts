@@ -62,9 +62,12 @@ export class ServerRuns {
     if (fieldOf('maxmemory') !== '0') this.#checkEviction(fieldOf('maxmemory_policy'));
   }
 
-  /** Without the members list each write waits for the lease, and without the states of their groups no entry is used. */
+  /**
+   * Without the members list each write waits for the lease, and without the states of their groups no entry is used.
+   * Locks have a TTL as entries do, a shorter one: only `volatile-lru` never takes them for the oldest key.
+   */
   #checkEviction(policy: string): void {
-    if (this.#hasWarned || !policy.startsWith('allkeys')) return;
+    if (this.#hasWarned || policy === 'noeviction' || policy === 'volatile-lru') return;
     this.#hasWarned = true;
     this.#onEvictionPolicy?.(policy);
   }

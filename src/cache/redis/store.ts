@@ -11,6 +11,7 @@ import {
 } from '../entry.js';
 import type { Lookup } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
+import { findKeys } from './find-keys.js';
 import type { RedisCommands } from './commands.js';
 import { bansName, groupNames } from './namespace.js';
 
@@ -18,13 +19,16 @@ import { bansName, groupNames } from './namespace.js';
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
-  commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script'>;
+  commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
   /** Undefined while the bans of Redis have not been read. */
   bans: () => Bans | undefined;
   /** Whether there is a lease: without one, Redis may hold entries that are invalidated already. */
   isLinked: () => boolean;
   now: () => number;
 }
+
+/** Entries are unusable together: those of an earlier run of the server. */
+const MAX_TRIES = 20;
 
 export class RedisStore {
   readonly #deps: RedisStoreDeps;
@@ -55,6 +59,25 @@ export class RedisStore {
       from: 'redis',
       ticket: { run, bansRun: bans.run, seq: Number(seq), ban, isFenced: fences !== null },
     };
+  }
+
+  /** Whether entries of Redis are used now. */
+  isReadable(): boolean {
+    return this.#currentBans() !== undefined;
+  }
+
+  /** Whether Redis holds an entry that can be used. False when none is found in a part of a large database. */
+  async holdsEntry(): Promise<boolean> {
+    let tries = 0;
+    try {
+      for await (const key of findKeys(this.#deps.commands)) {
+        if ((await this.get(key)).entry !== undefined) return true;
+        if (++tries === MAX_TRIES) return false;
+      }
+    } catch {
+      // Away, or this user may not search: the cache works without it.
+    }
+    return false;
   }
 
   /** Undefined: Redis must not be read, because bans of the present server run may not be known yet. */

@@ -2,11 +2,7 @@
 import { type Clock, systemClock } from '../../cache/clock.js';
 import { LEASE_MS, LEASE_WAIT_MS } from '../../cache/coherence/lease.js';
 import { type Instance, type RedisOptions, createInstance } from '../../cache/instance.js';
-import { redisOptions } from '../../compose/cache.js';
-import type { Config } from '../../config/schema.js';
 import { ServiceError } from '../../errors.js';
-import type { Logger } from '../../observe/logger.js';
-import { readPem } from '../serve.js';
 import { type WorkerMessage, packFailure } from './messages.js';
 import { Relay, type RelayWorker } from './relay.js';
 
@@ -104,9 +100,4 @@ export class WorkerLeases {
 
   readonly isExpired = (worker: number): boolean =>
     (this.#endsAt.get(worker) ?? -Infinity) <= this.#clock.monotonic();
-}
-
-export function makeRedisOptions(config: Config, logger: Logger): RedisOptions | undefined {
-  const redisCa = readPem(config.redis.caFile);
-  return redisOptions({ config, upstreamUrl: config.upstream.url ?? '', logger, redisCa });
 }

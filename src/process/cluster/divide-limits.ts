@@ -1,14 +1,19 @@
 // Divides the limits of a machine among its workers.
 import type { Config } from '../../config/schema.js';
+import { mapServers } from '../../config/upstream-servers.js';
 
 /** The configured limits hold for the whole machine. */
 export function divideLimits(config: Config, workers: number): Config {
   const part = (whole: number): number => Math.max(1, Math.ceil(whole / workers));
-  const { server, cache, http, upstream } = config;
+  const { server, cache, http } = config;
   const { maxConnections } = server;
   const { hotPath } = http;
   return {
-    ...config,
+    ...mapServers(config, ({ connections, concurrency, queue }) => ({
+      connections: part(connections),
+      concurrency: part(concurrency),
+      queue: part(queue),
+    })),
     // 0 means no limit.
     server: { ...server, maxConnections: maxConnections === 0 ? 0 : part(maxConnections) },
     cache: { ...cache, maxBytes: part(cache.maxBytes) },
@@ -16,12 +21,6 @@ export function divideLimits(config: Config, workers: number): Config {
       ...http,
       bodiesMaxBytes: part(http.bodiesMaxBytes),
       hotPath: { ...hotPath, maxBytes: part(hotPath.maxBytes) },
-    },
-    upstream: {
-      ...upstream,
-      connections: part(upstream.connections),
-      concurrency: part(upstream.concurrency),
-      queue: part(upstream.queue),
     },
   };
 }

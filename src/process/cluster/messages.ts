@@ -3,7 +3,7 @@ import type { ProcessControl } from '../../admin/operations.js';
 import type { Moment } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
-import { type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
+import { type Diagnosis, type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
 /** From a worker to the primary. `id` is the worker's number for its request. */
 export type WorkerMessage =
@@ -12,8 +12,8 @@ export type WorkerMessage =
   | { kind: 'listening'; url: string }
   /** The worker exits. */
   | { kind: 'start-failed'; reason: string; exitCode: number }
-  /** Sent periodically. */
-  | { kind: 'readiness'; isReady: boolean }
+  /** Sent after `listening` and then periodically, with the names of the failed checks. */
+  | { kind: 'readiness'; notReady: string[] }
   /** Sent periodically; `requestedAt` is the moment of sending by the worker's clock. */
   | { kind: 'renew-lease'; requestedAt: Moment }
   /** Publish a change to every process that caches. */
@@ -82,23 +82,31 @@ export type PeerAnswer =
 export interface PeerFailure {
   code: ErrorCode;
   message: string;
+  diagnosis?: Diagnosis;
   retryAfterSeconds?: number;
   upstreamAnswer?: UpstreamAnswer;
 }
 
-export function packFailure({ code, message, retryAfterSeconds, upstreamAnswer }: ServiceError): PeerFailure {
+export function packFailure(error: ServiceError): PeerFailure {
+  const { code, message, diagnosis, retryAfterSeconds, upstreamAnswer } = error;
   return {
     code,
     message,
+    ...(diagnosis && { diagnosis }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(upstreamAnswer && { upstreamAnswer }),
   };
 }
 
 export function unpackFailure(failure: PeerFailure): ServiceError {
-  const { code, message, retryAfterSeconds, upstreamAnswer } = failure;
+  const { code, message, diagnosis, retryAfterSeconds, upstreamAnswer } = failure;
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000;
-  return new ServiceError(code, { message, retryAfterMs, ...(upstreamAnswer && { upstreamAnswer }) });
+  return new ServiceError(code, {
+    message,
+    diagnosis,
+    retryAfterMs,
+    ...(upstreamAnswer && { upstreamAnswer }),
+  });
 }
 
 const PREFIX = 'handle-proxy';

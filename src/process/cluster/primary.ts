@@ -2,6 +2,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { type ProcessControl, createOperations } from '../../admin/operations.js';
 import { makeAdmin } from '../../compose/admin.js';
+import { redisOptions } from '../../compose/cache.js';
 import { newInstance } from '../../compose/shared-deps.js';
 import type { Config } from '../../config/schema.js';
 import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster-metrics.js';
@@ -9,13 +10,13 @@ import { type Logger, flushLog } from '../../observe/logger.js';
 import { createReadiness } from '../../observe/health.js';
 import { createReload } from '../reload.js';
 import { StartError } from '../start-error.js';
-import { type Service, announce, logUncaught, serveAdmin } from '../serve.js';
-import { CoherenceHub, makeRedisOptions } from './coherence-hub.js';
+import { type Service, announce, logUncaught, probeAll, serveAdmin } from '../serve.js';
+import { CoherenceHub } from './coherence-hub.js';
 import { heapMiB } from './divide-limits.js';
 import { type WorkerMessage, unwrap, wrap } from './messages.js';
 import { WorkerCalls } from './process-control.js';
 import type { RelayWorker } from './relay.js';
-import { PoolReadiness, RestartBackoff } from './worker-readiness.js';
+import { ListenerBarrier, PoolReadiness, RestartBackoff } from './worker-readiness.js';
 
 /** Environment of a worker: everything else is in the configuration, which the primary sends. */
 export const WORKERS_VARIABLE = 'HANDLE_PROXY_WORKERS';
@@ -30,7 +31,7 @@ export async function servePrimary(
   const url = await workers.start();
   const readiness = createReadiness();
   readiness.register('workers', () => workers.isReady());
-  readiness.register('event loop', () => config.admin.maxEventLoopDelay === 0 || workers.isResponsive());
+  readiness.include(() => workers.notReady());
   const metrics = createClusterMetrics(() => workers.metrics());
   const operations = createOperations(() => workers.processes(), Date.now);
   const setLogLevel = async (level: string): Promise<void> => {
@@ -42,6 +43,7 @@ export async function servePrimary(
     makeAdmin({ config, logger }, { metrics, readiness, operations: { ...operations, setLogLevel } }),
   );
   announce(config, logger, { url, adminUrl: admin.url });
+  const cancelProbes = probeAll(config, logger, workers);
   const apply = (next: Config): void => {
     workers.reload(next);
   };
@@ -52,6 +54,7 @@ export async function servePrimary(
     onUncaught: logUncaught(logger),
     async stop() {
       logger.info('stopping');
+      cancelProbes();
       await workers.stop();
       await admin.stop();
       logger.info('stopped');
@@ -63,7 +66,7 @@ export async function servePrimary(
 class WorkerPool {
   readonly #coherence: CoherenceHub;
   readonly #calls = new WorkerCalls();
-  readonly #readiness = new PoolReadiness();
+  readonly #readiness: PoolReadiness;
   readonly #listening = new Set<number>();
   readonly #count: number;
   readonly #logger: Logger;
@@ -72,15 +75,15 @@ class WorkerPool {
   readonly #configured = new WeakMap<Worker, Config>();
   #config: Config;
   #stopping = false;
-  /** The workers that are about to close the listener. */
-  readonly #closing = new Set<number>();
+  readonly #barrier = new ListenerBarrier();
 
   constructor(config: Config, { count, logger }: { count: number; logger: Logger }) {
     this.#config = config;
     this.#count = count;
     this.#logger = logger;
+    this.#readiness = new PoolReadiness({ checksEventLoop: config.admin.maxEventLoopDelay > 0 });
     this.#environment = { [WORKERS_VARIABLE]: String(count), [INSTANCE_VARIABLE]: newInstance() };
-    this.#coherence = new CoherenceHub(makeRedisOptions(config, logger));
+    this.#coherence = new CoherenceHub(redisOptions({ config, logger }));
     // A second signal ends the primary at once: its workers must not outlive it.
     process.once('exit', () => {
       for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
@@ -103,9 +106,14 @@ class WorkerPool {
     return !this.#stopping && this.#listening.size > 0;
   }
 
-  isResponsive(): boolean {
-    return this.#readiness.isReady(performance.now());
+  /** The failed checks of the workers. */
+  notReady(): string[] {
+    return this.#readiness.notReady(performance.now());
   }
+
+  readonly upstreamAnswered = (): void => {
+    this.#readiness.upstreamAnswered();
+  };
 
   /** The workers that listen. */
   processes(): ProcessControl[] {
@@ -150,7 +158,7 @@ class WorkerPool {
     await Promise.all(
       workers.map(async (worker) => {
         const ended = new Promise((resolve) => worker.once('exit', resolve));
-        this.#closing.add(worker.id);
+        this.#barrier.expect(worker.id);
         worker.send(wrap({ kind: 'stop' }));
         await ended;
       }),
@@ -187,10 +195,10 @@ class WorkerPool {
   #handle(worker: Worker, message: Exclude<WorkerMessage, { kind: 'start-failed' }>): void {
     if (message.kind === 'starting') this.#configure(worker);
     else if (message.kind === 'readiness')
-      this.#readiness.report(worker.id, message.isReady, performance.now());
+      this.#readiness.report(worker.id, message.notReady, performance.now());
     else if (message.kind === 'listening') {
       this.#listening.add(worker.id);
-      this.#readiness.report(worker.id, true, performance.now());
+      this.#readiness.started(worker.id, performance.now());
       if (this.#configured.get(worker) !== this.#config) this.#configure(worker);
       // The operator may have changed it since the start.
       void this.#controlOf(worker)
@@ -198,23 +206,22 @@ class WorkerPool {
         .catch(() => undefined);
       void this.#coherence.join(toRelay(worker));
     } else if (message.kind === 'call-reply') this.#calls.settle(message);
-    else if (message.kind === 'listener-closed') this.#listenerClosed(worker);
+    else if (message.kind === 'listener-closed') this.#listenerClosed(worker.id);
     else this.#coherence.receive(toRelay(worker), message);
   }
 
-  /** The connections that the workers hold are answered when the listener is closed in every process. */
-  #listenerClosed({ id }: Pick<Worker, 'id'>): void {
-    this.#closing.delete(id);
-    if (this.#closing.size > 0) return;
-    for (const worker of Object.values(cluster.workers ?? {}))
+  #listenerClosed(closed: number): void {
+    for (const id of this.#barrier.closed(closed)) {
+      const worker = cluster.workers?.[id];
       if (worker?.isConnected()) worker.send(wrap({ kind: 'listeners-closed' }));
+    }
   }
 
   /** @returns whether the worker was serving */
   #remove(worker: Worker): boolean {
     this.#readiness.remove(worker.id);
     this.#coherence.leave(worker.id);
-    if (this.#closing.has(worker.id)) this.#listenerClosed(worker);
+    this.#listenerClosed(worker.id);
     return this.#listening.delete(worker.id);
   }
 

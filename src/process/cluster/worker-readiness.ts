@@ -1,22 +1,63 @@
-// When the pool of workers is ready, and when an exited worker is restarted.
+// When the pool of workers is ready, when an exited worker is restarted, and when no worker accepts connections.
 
 /** Workers report every 400 ms; one that is silent for this long has a blocked event loop. */
 const SILENT_MS = 5000;
 
-/** Ready as long as one worker is: slow workers accept fewer connections anyway. */
-export class PoolReadiness {
-  readonly #reports = new Map<number, { isReady: boolean; at: number }>();
+const UPSTREAM = 'upstream';
+/** A worker that has not reported yet. */
+const STARTING: readonly string[] = ['listener', UPSTREAM];
+const SILENT: readonly string[] = ['event loop'];
 
-  report(worker: number, isReady: boolean, now: number): void {
-    this.#reports.set(worker, { isReady, at: now });
+/**
+ * Ready when every worker is, so that none of them lacks what the others have; from then on as long as one worker is:
+ * slow workers accept fewer connections anyway.
+ */
+export class PoolReadiness {
+  readonly #silentMs: number;
+  readonly #reports = new Map<number, { notReady: readonly string[]; at: number }>();
+  #hasUpstream = false;
+  #wasReady = false;
+
+  constructor({ checksEventLoop }: { checksEventLoop: boolean }) {
+    this.#silentMs = checksEventLoop ? SILENT_MS : Infinity;
+  }
+
+  /** `notReady`: the failed checks of the worker. */
+  report(worker: number, notReady: readonly string[], now: number): void {
+    this.#reports.set(worker, { notReady, at: now });
+    // What one worker can answer with, the others get too: an upstream that answers, or an entry in Redis.
+    this.#hasUpstream ||= !notReady.includes(UPSTREAM);
+  }
+
+  started(worker: number, now: number): void {
+    this.report(worker, STARTING, now);
   }
 
   remove(worker: number): void {
     this.#reports.delete(worker);
   }
 
-  isReady(now: number): boolean {
-    return [...this.#reports.values()].some(({ isReady, at }) => isReady && now - at < SILENT_MS);
+  /** The primary has an answer of the upstream: the workers need none of their own. */
+  upstreamAnswered(): void {
+    this.#hasUpstream = true;
+  }
+
+  /** The failed checks; none when the pool is ready. */
+  notReady(now: number): string[] {
+    const workers = [...this.#reports.values()].map((report) => this.#failedChecks(report, now));
+    const ready = workers.filter((failed) => failed.length === 0).length;
+    const isReady = this.#wasReady ? ready > 0 : ready === workers.length;
+    if (!isReady) return [...new Set(workers.flat())];
+    this.#wasReady ||= ready > 0;
+    return [];
+  }
+
+  #failedChecks(
+    { notReady, at }: { notReady: readonly string[]; at: number },
+    now: number,
+  ): readonly string[] {
+    if (now - at >= this.#silentMs) return SILENT;
+    return this.#hasUpstream ? notReady.filter((name) => name !== UPSTREAM) : notReady;
   }
 }
 
@@ -35,5 +76,26 @@ export class RestartBackoff {
     const delayMs = servedMs >= STABLE_AFTER_MS ? FIRST_DELAY_MS : this.#nextMs;
     this.#nextMs = Math.min(2 * delayMs, MAX_DELAY_MS);
     return delayMs;
+  }
+}
+
+/** Stopping workers hold new connections (server/drain.ts) until every listener is closed. */
+export class ListenerBarrier {
+  readonly #open = new Set<number>();
+  readonly #waiting = new Set<number>();
+
+  /** The worker is about to close its listener. */
+  expect(worker: number): void {
+    this.#open.add(worker);
+  }
+
+  /** The worker has closed its listener or has exited. @returns the workers that wait no longer */
+  closed(worker: number): number[] {
+    if (!this.#open.delete(worker) && this.#open.size === 0) return [worker];
+    this.#waiting.add(worker);
+    if (this.#open.size > 0) return [];
+    const released = [...this.#waiting];
+    this.#waiting.clear();
+    return released;
   }
 }

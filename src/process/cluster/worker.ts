@@ -1,6 +1,7 @@
 // A worker: serves the public listener, applies the primary's messages, exits with the primary.
 import cluster from 'node:cluster';
 import type { Config } from '../../config/schema.js';
+import { upstreamServers } from '../../config/upstream-servers.js';
 import { type ShutdownOptions, createShutdown } from '../shutdown.js';
 import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
@@ -50,10 +51,10 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   const config = await receiveConfig();
   const self = cluster.worker?.id ?? 0;
   const metrics = createMetrics();
-  const { timeout, queueTimeout } = config.upstream;
+  const loadTimesMs = upstreamServers(config).map(({ timeout, queueTimeout }) => queueTimeout + timeout);
   const peers = new PeerLink({
     self,
-    loadTimeoutMs: queueTimeout + timeout + LOAD_SPARE_MS,
+    loadTimeoutMs: Math.max(...loadTimesMs) + LOAD_SPARE_MS,
     send,
     clock: systemClock,
     lostMaxAgeMs: config.redis.lostMaxAge,
@@ -85,9 +86,12 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
     else peers.receive(message, service.app);
   });
   send({ kind: 'listening', url: service.url });
-  const { readiness } = service.app;
+  const reportReadiness = (): void => {
+    send({ kind: 'readiness', notReady: service.app.readiness.report().notReady });
+  };
+  reportReadiness();
   setInterval(() => {
-    send({ kind: 'readiness', isReady: readiness.report().ready });
+    reportReadiness();
     peers.renew();
   }, WORKER_LEASE_RENEWAL_MS).unref();
 }

@@ -1,5 +1,5 @@
 -- Asks the targets of a file in turn and prints what wrk found as JSON. `+` in front: with credentials;
--- `!` in front: a PUT of the body that follows the target and a space.
+-- `!` in front: a PUT of the body that follows the target and a space; `~` in front: with If-None-Match, the ETag follows.
 -- Arguments: the file, the credentials, `once` to end after the last target.
 local ffi = require('ffi')
 ffi.cdef('int getpid(void); int kill(int pid, int signal);')
@@ -9,8 +9,9 @@ local requests, at, once = {}, 0, false
 local function read(line, basic)
   local mark = line:sub(1, 1)
   if mark == '+' then return wrk.format('GET', line:sub(2), { Authorization = basic }) end
-  if mark ~= '!' then return wrk.format('GET', line) end
+  if mark ~= '!' and mark ~= '~' then return wrk.format('GET', line) end
   local target, body = line:sub(2):match('^(%S+) (.*)$')
+  if mark == '~' then return wrk.format('GET', target, { ['If-None-Match'] = body }) end
   return wrk.format('PUT', target, { Authorization = basic, ['Content-Type'] = 'application/json' }, body)
 end
 

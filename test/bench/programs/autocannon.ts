@@ -1,7 +1,7 @@
 // What drive/wrk.lua does, with autocannon: `node autocannon.js URL CONNECTIONS SECONDS FILE BASIC once|again`.
 import { readFileSync } from 'node:fs';
 import autocannon from 'autocannon';
-import { WITH_CREDENTIALS, WRITTEN } from '../targets.js';
+import { REVALIDATED, WITH_CREDENTIALS, WRITTEN } from '../targets.js';
 
 const [url = '', connections = '', seconds = '', file = '', basic = '', how = ''] = process.argv.slice(2);
 const targets = readFileSync(file, 'utf8').split('\n');
@@ -13,8 +13,9 @@ function next(request: autocannon.Request): autocannon.Request {
   if (line.startsWith(WITH_CREDENTIALS)) {
     return { ...asIs, path: line.slice(1), headers: { authorization: basic } };
   }
-  if (!line.startsWith(WRITTEN)) return { ...asIs, path: line };
+  if (!line.startsWith(WRITTEN) && !line.startsWith(REVALIDATED)) return { ...asIs, path: line };
   const [path = '', body = ''] = line.slice(1).split(/ (.*)/);
+  if (line.startsWith(REVALIDATED)) return { ...asIs, path, headers: { 'if-none-match': body } };
   const headers = { authorization: basic, 'content-type': 'application/json' };
   return { ...asIs, method: 'PUT', path, headers, body };
 }

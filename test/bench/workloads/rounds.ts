@@ -27,7 +27,11 @@ export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]
     const targets = load.targetsOf(round);
     for (const peer of rotated(load.peers, round)) {
       await sleep(REST_MS);
-      const figures = await measure(peer, { ...load, targets, seconds: plan.seconds });
+      const figures = await measure(peer, {
+        ...load,
+        targets: peer.targets ?? targets,
+        seconds: plan.seconds,
+      });
       ledger.add(peer.name, figures);
       say(`  round ${round + 1}: ${peer.name} ${Math.round(figures.answersPerSecond ?? 0)} answers/s`);
     }

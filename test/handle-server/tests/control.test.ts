@@ -20,6 +20,15 @@ it('counts every request, and those for a handle in any spelling', async () => {
   expect(server.askedFor('21.T11998/other')).toBe(0);
 });
 
+it('counts the probe of a starting proxy by itself, and spares it a fault for a number of requests', async () => {
+  const { probed } = server;
+  server.fail('reset', { times: 1 });
+  const probe = await fetch(`${server.url}/api/site`, { headers: { 'user-agent': 'handle-resolver-proxy' } });
+  expect(probe.status).toBe(200);
+  await expect(fetch(page)).rejects.toThrow();
+  expect([server.asked, server.probed - probed]).toEqual([1, 1]);
+});
+
 it('counts from nothing after a reset', async () => {
   await fetch(page);
   server.reset();

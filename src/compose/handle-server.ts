@@ -1,0 +1,181 @@
+// Creates what talks to one Handle server and its mirrors: connections, limits, circuit breaker, health.
+import { CATALOGUE } from '../errors.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
+import type { ServerState } from '../observe/activity.js';
+import type { Logger } from '../observe/logger.js';
+import type { Metrics } from '../observe/metrics.js';
+import { type Forward, createForwarder, createLimitedForward } from '../record/forward.js';
+import { type UpstreamClient, type UpstreamClientOptions, createUpstreamClient } from '../upstream/client.js';
+import {
+  type LimiterOptions,
+  type LimiterUsage,
+  ConcurrencyLimiter,
+} from '../upstream/concurrency-limiter.js';
+import { type Connections, createConnections } from '../upstream/connections.js';
+import { explain } from '../upstream/failure.js';
+import { type RecordClient, createRecordClient } from '../upstream/record-client.js';
+import type { ServerHealth } from '../upstream/server-health.js';
+import type { ServerKeys } from '../upstream/server-keys.js';
+import { warnOfIgnoredLogins } from './ignored-login.js';
+import { type SharedDeps, readPem } from './shared-deps.js';
+
+export interface HandleServer extends Pick<ServerConfig, 'url' | 'prefixes' | 'readOnly'> {
+  /** Reads that callers share. */
+  reads: UpstreamClient;
+  /** For requests with the credentials of one caller. */
+  records: RecordClient;
+  forward: Forward;
+  /** Called when a write is refused because its login was ignored; undefined over https. */
+  onIgnoredLogin: (() => void) | undefined;
+  usage: () => { read: LimiterUsage; passed: LimiterUsage };
+  close: Connections['close'];
+}
+
+/** The configuration keys of the server at an address. */
+type KeysOf = (url: string) => ServerKeys;
+
+export function makeHandleServer(shared: SharedDeps, server: ServerConfig, keysOf: KeysOf): HandleServer {
+  const { url, prefixes, readOnly, connections: maxConnections, fingerprint } = server;
+  const trust = { ca: readPem(server.caFile), fingerprint };
+  const connections = createConnections(
+    { url, connections: maxConnections, ...trust },
+    shared.createDispatcher,
+  );
+  const limiter = new ConcurrencyLimiter(limiterOptions(shared, server, 'passed'));
+  const onHealth = reportHealth(shared, keysOf);
+  const reads = makeReads(shared, server, { onHealth, dispatcher: connections.dispatcher });
+  const onIgnoredLogin = warnOfIgnoredLogins(shared, url);
+  const forward = createForwarder({
+    upstreamUrl: url,
+    agent: connections.writeAgent,
+    timeoutMs: server.writeTimeout,
+    pseudonym: shared.pseudonym,
+    withCredentials: !readOnly,
+  });
+  return {
+    url,
+    prefixes,
+    readOnly,
+    reads,
+    records: makeRecords(shared, server, { connections, limiter, onIgnoredLogin }),
+    forward: createLimitedForward(forward, limiter),
+    onIgnoredLogin,
+    usage: () => ({ read: reads.usage(), passed: limiter.usage() }),
+    close: connections.close,
+  };
+}
+
+function makeRecords(
+  { config, pseudonym }: SharedDeps,
+  { url, readOnly, timeout, writeTimeout, maxBodySize }: ServerConfig,
+  access: Pick<HandleServer, 'onIgnoredLogin'> & { connections: Connections; limiter: ConcurrencyLimiter },
+): RecordClient {
+  const { limiter, onIgnoredLogin } = access;
+  return createRecordClient({
+    url,
+    pseudonym,
+    withCredentials: !readOnly,
+    caseSensitive: config.upstream.caseSensitive,
+    limiter,
+    dispatcher: access.connections.dispatcher,
+    onIgnoredLogin,
+    timeoutMs: timeout,
+    writeTimeoutMs: writeTimeout,
+    maxBodyBytes: maxBodySize,
+  });
+}
+
+/** The concurrency limit for requests of a kind. */
+function limiterOptions(
+  { metrics }: Pick<SharedDeps, 'metrics'>,
+  { concurrency, queue, queueTimeout }: ServerConfig,
+  kind: Parameters<Metrics['countRejected']>[0],
+): LimiterOptions {
+  const onRejected = (): void => {
+    metrics.countRejected(kind);
+  };
+  return { concurrency, queue, waitMs: queueTimeout, onRejected };
+}
+
+function makeReads(
+  shared: SharedDeps,
+  server: ServerConfig,
+  { onHealth, dispatcher }: Pick<UpstreamClientOptions, 'onHealth' | 'dispatcher'>,
+): UpstreamClient {
+  const { config, pseudonym, now } = shared;
+  const { caseSensitive, retryAfter, mirrorMaxTtl } = config.upstream;
+  return createUpstreamClient({
+    url: server.url,
+    mirrors: server.mirrors,
+    timeoutMs: server.timeout,
+    failoverAfterMs: server.failoverAfter,
+    retryAfterMs: retryAfter,
+    maxPauseMs: server.maxRest,
+    mirrorLagMs: mirrorMaxTtl,
+    limiter: limiterOptions(shared, server, 'read'),
+    pseudonym,
+    maxBodyBytes: server.maxBodySize,
+    caseSensitive,
+    dispatcher,
+    breaker: makeBreaker(shared, server),
+    onHealth,
+    onCall: reportCalls(shared),
+    now,
+  });
+}
+
+function makeBreaker(
+  { logger, metrics, activity }: SharedDeps,
+  { url, mirrors, breaker: { failures, openFor } }: ServerConfig,
+): UpstreamClientOptions['breaker'] {
+  const show = (state: 'open' | 'closed', server: string): void => {
+    metrics.setBreakerState(state, server);
+    activity.setBreakerState(state, server);
+  };
+  for (const server of [url, ...mirrors]) show('closed', server);
+  return {
+    failures,
+    openForMs: openFor,
+    onStateChange(state, server) {
+      show(state === 'open' ? 'open' : 'closed', server);
+      if (state === 'open') activity.addError(`circuit breaker open: ${server}`);
+      logger.warn({ breaker: state, server }, 'circuit breaker state changed');
+    },
+  };
+}
+
+function reportHealth(
+  { logger, activity }: SharedDeps,
+  keysOf: KeysOf,
+): NonNullable<UpstreamClientOptions['onHealth']> {
+  return (server, health, failures) => {
+    const state = describeHealth(health, keysOf(server));
+    activity.setServerState(server, state);
+    logHealth(logger, { server, failures }, state);
+  };
+}
+
+/** What the metrics, the traces and the status page learn of reads. */
+export function reportCalls({
+  metrics,
+  activity,
+  tracer,
+}: SharedDeps): NonNullable<UpstreamClientOptions['onCall']> {
+  return ({ result, durationMs }) => {
+    metrics.countUpstreamRequest({ outcome: result, ms: durationMs });
+    const isFailure = result in CATALOGUE;
+    tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure });
+    activity.countUpstreamRequest({ isFailure, ms: durationMs });
+    if (isFailure) activity.addError(`upstream request failed: ${result}`);
+  };
+}
+
+function describeHealth(health: ServerHealth, keys: ServerKeys): ServerState {
+  if (health.state !== 'failing') return { state: health.state };
+  return { state: 'failing', code: health.failure.code, ...explain(health.failure, keys) };
+}
+
+function logHealth(logger: Logger, server: object, { state, ...reason }: ServerState): void {
+  if (state === 'failing') logger.warn({ ...server, ...reason }, 'server is failing');
+  else logger.info(server, 'server is working');
+}

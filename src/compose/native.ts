@@ -1,0 +1,61 @@
+// Creates the native protocol: the answer to a message, and the site record of this instance.
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Config } from '../config/schema.js';
+import type { SiteInterface } from '../config/schema-native.js';
+import { type NativeAnswer, createAnswer } from '../native/answer.js';
+import { createResolve } from '../native/resolve.js';
+import { type SiteInfo, NO_SITE, siteOfHandle, siteOfRecord } from '../native/site-info.js';
+import { siteRecord } from '../native/site-record.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { SiteJson } from '../handle/site-data.js';
+import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { Upstreams } from './upstreams.js';
+
+interface NativeBackends {
+  resolver: Resolver<unknown>;
+  upstreams: Pick<Upstreams, 'records'>;
+}
+
+export function makeNative(shared: SharedDeps, { resolver, upstreams }: NativeBackends): NativeAnswer {
+  const { config, metrics, now } = shared;
+  return createAnswer({
+    resolve: createResolve({
+      lookUp: (handle, options) => resolver.lookUp(handle, options),
+      readAll: (handle, { authoritative, ...selection }) =>
+        upstreams.records.get(handle, { publicOnly: false, authoritative, selection }),
+      onStale: metrics.countStale,
+    }),
+    site: makeSite(config, resolver),
+    now,
+    onUnexpected: reportUnexpected(shared),
+  });
+}
+
+function makeSite(config: Config, resolver: Resolver<unknown>): SiteInfo {
+  const { address, domain, handle } = config.native.site;
+  if (address !== undefined || domain !== undefined) return siteOfRecord(ownSiteRecord(config));
+  if (handle === undefined) return NO_SITE;
+  return siteOfHandle({ handle, resolve: (name, options) => resolver.resolve(name, options) });
+}
+
+/** @throws when the certificate cannot be read */
+export function ownSiteRecord(config: Config): SiteJson {
+  const { site } = config.native;
+  const { certificateFile, interfaces } = site;
+  const publicKey =
+    certificateFile === undefined
+      ? undefined
+      : new X509Certificate(readFileSync(certificateFile)).publicKey.export({ format: 'jwk' });
+  return siteRecord({
+    ...site,
+    publicKey,
+    interfaces: interfaces.length > 0 ? interfaces : openInterfaces(config),
+  });
+}
+
+/** The interfaces that are on. Port 0 is another one at each start. */
+function openInterfaces({ native, server }: Config): SiteInterface[] {
+  const http: SiteInterface[] = native.tunnel ? [{ protocol: 'HTTP', port: server.port }] : [];
+  return http.filter(({ port }) => port > 0);
+}

@@ -1,0 +1,99 @@
+// Creates what follows referrals: a client for each server that a prefix record names.
+import { toText } from '../handle/bytes.js';
+import type { HandleValue } from '../handle/value.js';
+import type { Resolution } from '../resolver/resolution.js';
+import { ConcurrencyLimiter } from '../upstream/concurrency-limiter.js';
+import { type ClosableDispatcher, createPools } from '../upstream/connections.js';
+import { createReferredConnector } from '../upstream/referral/referred-connector.js';
+import {
+  type ReadReferred,
+  type Referral,
+  createReferrals,
+  referralIn,
+} from '../upstream/referral/referrals.js';
+import type { SiteAddress } from '../upstream/referral/site-address.js';
+import { type UpstreamServer, createServer } from '../upstream/upstream-server.js';
+import { reportCalls } from './handle-server.js';
+import type { SharedDeps } from './shared-deps.js';
+
+/** Resolves a handle by the cache, anonymously. */
+export type ResolveShared = (handle: string) => Promise<Resolution>;
+
+export interface Referrals {
+  readReferred: ReadReferred;
+  close: () => Promise<void>;
+}
+
+interface ReferredServer {
+  server: UpstreamServer;
+  dispatcher: ClosableDispatcher;
+}
+
+/** Beyond this the one that was used least recently is closed. */
+const MAX_SERVERS = 256;
+const CONNECTIONS = 16;
+
+export function makeReferrals(shared: SharedDeps, resolve: ResolveShared): Referrals {
+  const open = new Map<string, ReferredServer>();
+
+  function serverAt(address: SiteAddress): UpstreamServer {
+    const key = JSON.stringify(address);
+    const known = open.get(key);
+    open.delete(key);
+    if (known) {
+      // The one that was used least recently stays first.
+      open.set(key, known);
+      return known.server;
+    }
+    const [oldest] = open;
+    if (oldest !== undefined && open.size >= MAX_SERVERS) {
+      open.delete(oldest[0]);
+      void oldest[1].dispatcher.destroy();
+    }
+    const opened = openServer(shared, address);
+    open.set(key, opened);
+    return opened.server;
+  }
+
+  return {
+    readReferred: createReferrals({
+      findReferral: async (handle) => referralOf(await resolve(handle)),
+      serverAt,
+      timeoutMs: shared.config.upstream.timeout,
+    }),
+    async close() {
+      await Promise.all([...open.values()].map(({ dispatcher }) => dispatcher.destroy()));
+    },
+  };
+}
+
+function openServer(shared: SharedDeps, { url, publicKey }: SiteAddress): ReferredServer {
+  const { config, pseudonym, now } = shared;
+  const { referralsToPrivateNetworks: allowPrivateNetworks, ...limits } = config.upstream;
+  const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
+  const dispatcher = createPools({ connections: CONNECTIONS }, connect);
+  const server = createServer({
+    url,
+    pseudonym,
+    maxBodyBytes: limits.maxBodySize,
+    caseSensitive: limits.caseSensitive,
+    dispatcher,
+    breaker: { failures: limits.breaker.failures, openForMs: limits.breaker.openFor },
+    limiter: new ConcurrencyLimiter({
+      concurrency: CONNECTIONS,
+      queue: limits.queue,
+      waitMs: limits.queueTimeout,
+    }),
+    maxPauseMs: limits.maxRest,
+    onCall: reportCalls(shared),
+    now,
+  });
+  return { server, dispatcher };
+}
+
+function referralOf(resolution: Resolution): Referral | undefined {
+  if (resolution.kind === 'refused') return referralIn({ ...resolution.refused, kind: 'refused' });
+  const { entry } = resolution;
+  if (entry.kind === 'not-found') return undefined;
+  return { values: entry.kind === 'found' ? (JSON.parse(toText(entry.values)) as HandleValue[]) : [] };
+}

@@ -1,0 +1,45 @@
+// Readiness at the start: until Redis was reached, and until there is something to answer with.
+import type { Cache } from '../cache/cache.js';
+import type { Config } from '../config/schema.js';
+import type { Readiness } from '../observe/health.js';
+
+/** Redis is optional: an instance waits no longer than this for the first contact with it (ms). */
+const REDIS_WAIT_MS = 1000;
+
+interface StartChecksDeps {
+  config: Pick<Config, 'admin'>;
+  readiness: Readiness;
+  cache: Pick<Cache, 'memory' | 'redisState' | 'isRedisReadable' | 'holdsRedisEntry'>;
+}
+
+export interface StartChecks {
+  /** The upstream or a mirror has answered. */
+  upstreamAnswered: () => void;
+}
+
+/** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
+export function addStartChecks({ config, readiness, cache }: StartChecksDeps): StartChecks {
+  const startedAt = performance.now();
+  let isConnected = cache.redisState() === 'unused';
+  let canAnswer = config.admin.readyWithoutUpstream;
+  const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
+
+  readiness.register('redis', () => {
+    if (!isConnected && cache.isRedisReadable()) {
+      isConnected = true;
+      void cache.holdsRedisEntry().then((isHeld) => {
+        canAnswer ||= isHeld;
+      });
+    }
+    return isConnected || isWaitOver();
+  });
+  readiness.register('upstream', () => {
+    canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
+    return canAnswer;
+  });
+  return {
+    upstreamAnswered() {
+      canAnswer = true;
+    },
+  };
+}

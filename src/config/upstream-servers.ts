@@ -1,0 +1,48 @@
+// The Handle servers behind this proxy: the one of `upstream`, or those of the list `upstreams`.
+import type { z } from 'zod';
+import type { upstream, upstreams } from './schema-upstream.js';
+
+/** One Handle server with its prefixes (`21.T1`, `21.T1.*` or `*`, in capitals), limits and times. */
+export type ServerConfig = z.output<typeof upstreams>[number];
+
+/** A server as it is used, and where it is configured. */
+export interface ConfiguredServer extends ServerConfig {
+  /** `upstream`, or `upstreams.0` and so on. */
+  key: string;
+}
+
+/** The two sections of the configuration that name servers. */
+export interface UpstreamSections {
+  upstream: z.output<typeof upstream>;
+  upstreams: ServerConfig[];
+}
+
+/** Empty when no server is configured. */
+export function upstreamServers({ upstream, upstreams }: UpstreamSections): ConfiguredServer[] {
+  const { url } = upstream;
+  if (url !== undefined) return [{ ...upstream, url, key: 'upstream', prefixes: ['*'], readOnly: false }];
+  return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
+}
+
+/** The same configuration with other values for each server. */
+export function mapServers<T extends UpstreamSections>(
+  config: T,
+  change: (server: ServerConfig | UpstreamSections['upstream']) => Partial<ServerConfig>,
+): T {
+  const { upstream, upstreams } = config;
+  return {
+    ...config,
+    upstream: { ...upstream, ...change(upstream) },
+    upstreams: upstreams.map((server) => ({ ...server, ...change(server) })),
+  };
+}
+
+/** Identifies what is behind the proxy: instances with the same text may share a cache. */
+export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
+  const [first, ...others] = servers;
+  if (others.length === 0) return first?.url ?? '';
+  return servers
+    .map(({ prefixes, url }) => `${[...prefixes].sort().join(',')}=${url}`)
+    .sort()
+    .join(' ');
+}

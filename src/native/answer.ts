@@ -1,0 +1,127 @@
+// A message in, a message out, on whatever interface.
+import { ServiceError } from '../errors.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type ReportUnexpected, asServiceError } from '../http/error-reply.js';
+import type { Envelope } from './codec/envelope.js';
+import { OP_CODE, OP_FLAG } from './codec/message.js';
+import { type Request, decodeRequest } from './codec/request.js';
+import { type Outcome, failed, refusal } from './outcome.js';
+import { type Reply, type ReplyContext, createReply } from './reply.js';
+import type { Resolve } from './resolve.js';
+import type { SiteInfo } from './site-info.js';
+import { type Problem, type Transport, encrypted, malformed, replyUnreadable } from './unreadable.js';
+
+/** A message whose length is that of its envelope. */
+export interface Incoming {
+  envelope: Envelope;
+  message: Buffer;
+  transport: Transport;
+}
+
+interface AnswerDeps {
+  resolve: Resolve;
+  site: SiteInfo;
+  now: () => number;
+  onUnexpected: ReportUnexpected;
+}
+
+/** A reply, and what it says for log and metrics. */
+export interface Answered {
+  reply: Reply;
+  handle: string | undefined;
+  outcome: Outcome;
+}
+
+export interface NativeAnswer {
+  /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
+  answer: (incoming: Incoming) => Answered | Promise<Answered>;
+  /** For a message that an interface could not receive. */
+  refuse: (problem: Problem) => Answered;
+}
+
+export function createAnswer(deps: AnswerDeps): NativeAnswer {
+  const operate = createOperations(deps);
+  const finish = createFinish(deps);
+
+  function refuse(problem: Problem): Answered {
+    const outcome = refusal(problem.responseCode, 'invalid', problem.text);
+    return { reply: replyUnreadable(problem, deps.now()), handle: undefined, outcome };
+  }
+
+  function answer(incoming: Incoming): Answered | Promise<Answered> {
+    const { envelope, message, transport } = incoming;
+    if (envelope.isEncrypted) return refuse(encrypted(envelope.sessionId));
+    const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
+    if (!request.ok) return refuse(malformed(request.problem, transport));
+    const exchange = { envelope, request: request.value };
+    const outcome = operate(exchange);
+    return outcome instanceof Promise
+      ? outcome.then((settled) => finish(exchange, settled))
+      : finish(exchange, outcome);
+  }
+
+  return { answer, refuse };
+}
+
+interface Exchange {
+  envelope: Envelope;
+  request: Request;
+}
+
+/** Makes the reply of an outcome. */
+function createFinish({ site, now }: AnswerDeps) {
+  return function finish(exchange: Exchange, outcome: Outcome): Answered {
+    const context: ReplyContext = { now: now(), siteSerial: site.serial };
+    const answered = (given: Outcome): Answered => ({
+      reply: createReply(exchange, given, context),
+      handle: exchange.request.resolution?.handle.toString('utf8'),
+      outcome: given,
+    });
+    try {
+      return answered(outcome);
+    } catch (cause) {
+      const detail = 'data of a value in an unknown format';
+      return answered(failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail, cause })));
+    }
+  };
+}
+
+/** What clients have not to do here. */
+const isAdministration = (opCode: number): boolean =>
+  (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
+
+function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
+  const asOutcome = (error: unknown): Outcome => failed(asServiceError(error, onUnexpected));
+
+  function resolveSafely(request: Request): Outcome | Promise<Outcome> {
+    if (request.resolution === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
+    try {
+      const outcome = resolve(request.resolution, request.header.flags);
+      return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
+    } catch (error) {
+      return asOutcome(error);
+    }
+  }
+
+  async function readSite(): Promise<Outcome> {
+    const data = await site.read();
+    if (data === undefined) return refusal(RESPONSE_CODE.error, 'local', 'No site record is configured');
+    return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
+  }
+
+  return function operate({ envelope, request }: Exchange): Outcome | Promise<Outcome> {
+    const { opCode, flags } = request.header;
+    if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
+    if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
+    // There is no key to sign with. Response code 2 makes the client ask another site.
+    if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
+    if (opCode === OP_CODE.resolution) return resolveSafely(request);
+    if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);
+    return refusal(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
+  };
+}
+
+const NO_SESSION = 'Invalid session id or session time out. Please try again.';
+const NO_ADMIN = 'This site is for resolution only';
+const NOT_SIGNED = 'This site does not sign its answers';
+const NO_LOGIN = 'This site has no sessions';

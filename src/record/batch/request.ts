@@ -1,0 +1,66 @@
+// What a batch asks for: its handles and the selection of their values, from the query or from a JSON body.
+import { z } from 'zod';
+import { ServiceError } from '../../errors.js';
+import { type RecordQuery, readParameters, readRecordQuery } from '../../http/query.js';
+
+/** Those of a GET stand in the request line. */
+export const MAX_HANDLES = { GET: 100, POST: 1000 };
+
+export interface BatchRequest {
+  /** As the caller wrote them; they may be invalid. */
+  handles: readonly string[];
+  query: RecordQuery;
+}
+
+const oneOrMore = <T extends z.ZodType>(schema: T) => z.union([schema, z.array(schema)]).optional();
+
+/** An unknown member is refused: with a misspelt `type` the answer would be another one. */
+export const batchBody = z.strictObject({
+  handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
+  type: oneOrMore(z.string()).describe('As the parameter of a GET: only the values of these types.'),
+  index: oneOrMore(z.union([z.int(), z.string()])).describe('As the parameter of a GET.'),
+});
+
+/** Whether the query of `/api/handles` names handles. With `prefix` it is a list, as on a Handle server. */
+export const isBatch = (parameters: URLSearchParams): boolean =>
+  parameters.has('handle') && !parameters.has('prefix');
+
+/** @throws ServiceError BATCH_TOO_LARGE, BAD_PARAMETER */
+export function readBatchQuery(query: string): BatchRequest {
+  const parameters = readParameters(query);
+  return readBatch(parameters.getAll('handle'), parameters, MAX_HANDLES.GET);
+}
+
+/** The members of the body are parameters beside those of the query. @throws ServiceError BATCH_BAD_BODY too */
+export function readBatchBody(body: unknown, query: string): BatchRequest {
+  const parsed = batchBody.safeParse(body);
+  if (!parsed.success) throw badBody(parsed.error.issues[0]);
+  const { handles, type = [], index = [] } = parsed.data;
+  const parameters = readParameters(query);
+  for (const text of [type].flat()) parameters.append('type', text);
+  for (const text of [index].flat()) parameters.append('index', String(text));
+  return readBatch(handles, parameters, MAX_HANDLES.POST);
+}
+
+function badBody(issue: z.core.$ZodIssue | undefined): ServiceError {
+  const place = issue?.path.join('.') ?? '';
+  const reason = `${place}${place === '' ? '' : ': '}${issue?.message ?? 'invalid'}`;
+  return new ServiceError('BATCH_BAD_BODY', {
+    detail: `give {"handles": ["…"]}, and "type": ["…"] and "index": [1] to select values (${reason})`,
+  });
+}
+
+function readBatch(handles: readonly string[], parameters: URLSearchParams, max: number): BatchRequest {
+  if (handles.length > max) {
+    const detail = `${handles.length}; a GET takes ${MAX_HANDLES.GET}, POST /api/resolve ${MAX_HANDLES.POST}`;
+    throw new ServiceError('BATCH_TOO_LARGE', { detail });
+  }
+  const query = readRecordQuery(parameters);
+  // Neither is answered from the cache: a thousand of them would be a thousand requests to the Handle server.
+  if (query.authoritative || !query.publicOnly) {
+    const detail =
+      'auth=true and publicOnly=false are for single handles, a batch is answered from the cache';
+    throw new ServiceError('BAD_PARAMETER', { detail });
+  }
+  return { handles, query };
+}

@@ -1,0 +1,128 @@
+// Many handles in one request: GET /api/handles?handle=… and POST /api/resolve, answered as one streamed JSON array.
+import type { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGzip } from 'node:zlib';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../../errors.js';
+import { frameOf } from '../../http/body.js';
+import { VARY } from '../../http/cache-headers.js';
+import { contextOf } from '../../http/context.js';
+import { exposeHeaders } from '../../http/cors.js';
+import { readParameters } from '../../http/query.js';
+import { acceptsGzip } from '../../http/representation.js';
+import { type WithBody, parseJsonBody } from '../../http/request-body.js';
+import { rawHandleOf } from '../../http/target.js';
+import { type ElementDeps, createElementSource } from './elements.js';
+import { type BatchRequest, isBatch, readBatchBody, readBatchQuery } from './request.js';
+import type { StreamElements } from './stream.js';
+
+export interface BatchDeps extends ElementDeps {
+  streamElements: StreamElements;
+  withBody: WithBody;
+  maxBodyBytes: number;
+  /** Counts so many more requests of the caller. Rejects when they are too many. */
+  charge: (req: Request, more: number) => Promise<void>;
+  gzipMinBytes: number;
+}
+
+export interface BatchRoutes {
+  /** GET of `/api/handles`; leaves lists to the next route. */
+  byQuery: RequestHandler;
+  /** POST of `/api/resolve`. */
+  byBody: RequestHandler;
+}
+
+export function createBatchRoutes(deps: BatchDeps): BatchRoutes {
+  const { withBody, maxBodyBytes } = deps;
+  return {
+    async byQuery(req: Request, res: Response, next: NextFunction): Promise<void> {
+      const { path, query } = contextOf(res).target;
+      if (rawHandleOf(path) !== '' || !isBatch(readParameters(query))) {
+        next();
+        return;
+      }
+      assertAnonymous(req);
+      await answerBatch(deps, { req, res, batch: readBatchQuery(query) });
+    },
+    async byBody(req: Request, res: Response): Promise<void> {
+      assertAnonymous(req);
+      const encoding = req.headers['content-encoding'];
+      // Of any Content-Type: `curl -d` declares a form.
+      const body = await withBody(req, (bytes) =>
+        parseJsonBody(bytes, { encoding, maxBodyBytes, codes: CODES }),
+      );
+      const batch = readBatchBody(body, contextOf(res).target.query);
+      await answerBatch(deps, { req, res, batch });
+    },
+  };
+}
+
+const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const;
+
+/**
+ * A read with credentials always travels to the Handle server. In a batch one password would be tried a thousand times,
+ * and a login that is wrong for some of the handles would look like an answer.
+ */
+function assertAnonymous({ headers }: Request): void {
+  if (headers.authorization === undefined) return;
+  throw new ServiceError('BATCH_ANONYMOUS', { detail: 'send one GET for each handle' });
+}
+
+interface BatchCall {
+  req: Request;
+  res: Response;
+  batch: BatchRequest;
+}
+
+async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Promise<void> {
+  const { handles, query } = batch;
+  // The request itself has been counted.
+  if (handles.length > 1) await deps.charge(req, handles.length - 1);
+  const context = contextOf(res);
+  context.result = 'batch';
+  const { contentType, before, after } = frameOf(context.format);
+  const isGzip = isWorthGzip(req, handles.length, deps.gzipMinBytes);
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('Vary', VARY);
+  res.setHeader('Content-Type', contentType);
+  if (isGzip) res.setHeader('Content-Encoding', 'gzip');
+  exposeHeaders(res);
+  if (req.method === 'HEAD') {
+    res.end();
+    return;
+  }
+  const source = createElementSource(deps, { query, pretty: context.format.pretty });
+  const left = signalOfClose(res);
+  const elements = deps.streamElements({ ...source, handles, signal: left });
+  await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
+    if (!left.aborted) throw error;
+  });
+}
+
+/** Aborted when the client has left, and after the end. */
+function signalOfClose(res: Response): AbortSignal {
+  const left = new AbortController();
+  res.once('close', () => {
+    left.abort();
+  });
+  return left.signal;
+}
+
+async function* framed(chunks: AsyncIterable<string>, open: string, close: string): AsyncGenerator<string> {
+  yield open;
+  yield* chunks;
+  yield close;
+}
+
+/** Each chunk can be read when it comes. */
+const FLUSH_EACH = { flush: constants.Z_SYNC_FLUSH };
+
+function send(res: Writable, text: AsyncIterable<string>, isGzip: boolean): Promise<void> {
+  return isGzip ? pipeline(text, createGzip(FLUSH_EACH), res) : pipeline(text, res);
+}
+
+/** Of an element with a short record. The length of all is not known before they are sent. */
+const USUAL_ELEMENT_BYTES = 500;
+
+const isWorthGzip = ({ headers }: Request, handles: number, minBytes: number): boolean =>
+  acceptsGzip(headers['accept-encoding']?.toString()) && handles * USUAL_ELEMENT_BYTES >= minBytes;

@@ -1,0 +1,144 @@
+// The elements of a batch as text, in order: loads ahead within limits, and goes no faster than its reader.
+
+export interface BatchLimits {
+  /** Maximum loads of one batch at a time. */
+  perBatch: number;
+  /** Maximum loads of all batches of this process at a time. */
+  total: number;
+}
+
+/** How a handle becomes an element. */
+export interface ElementSource {
+  /** Undefined when it has to be loaded. */
+  fromMemory: (handle: string) => string | undefined;
+  load: (handle: string) => Promise<string>;
+}
+
+export interface BatchWork extends ElementSource {
+  handles: readonly string[];
+  /** Once it is aborted no further load starts. */
+  signal: AbortSignal;
+}
+
+/** Yields the elements with commas between, several in one chunk. */
+export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
+
+/** Elements are joined up to about this length: each chunk is a write of its own. */
+const CHUNK_CHARS = 16 * 1024;
+
+/** Elements that are ready behind one that is loaded. */
+const MAX_AHEAD_CHARS = 64 * 1024;
+
+export function createStreamElements({ perBatch, total }: BatchLimits): StreamElements {
+  const inSlot = createSlots(total);
+
+  return async function* streamElements(work) {
+    const load = (handle: string): Promise<string> =>
+      inSlot(() => {
+        work.signal.throwIfAborted();
+        return work.load(handle);
+      });
+    const ahead = new LookAhead({ ...work, load }, perBatch);
+    let chunk = '';
+    let separator = '';
+    for (let head = ahead.head(); head !== undefined; head = ahead.head()) {
+      if (head.text === undefined) {
+        // The reader need not wait for what is ready.
+        if (chunk !== '') yield chunk;
+        chunk = '';
+        await head.loaded;
+      }
+      chunk += separator + ahead.shift();
+      separator = ',';
+      if (chunk.length < CHUNK_CHARS) continue;
+      yield chunk;
+      chunk = '';
+    }
+    if (chunk !== '') yield chunk;
+  };
+}
+
+interface Element {
+  text: string | undefined;
+  loaded: Promise<void>;
+}
+
+const READY = Promise.resolve();
+
+/**
+ * The elements from the next one on, those that are loaded meanwhile included. Not the `map` of Node's streams: that
+ * is experimental, and counts what is in memory as loads.
+ */
+class LookAhead {
+  readonly #work: BatchWork;
+  readonly #maxLoads: number;
+  readonly #queue: Element[] = [];
+  #started = 0;
+  #loading = 0;
+  #readyChars = 0;
+
+  constructor(work: BatchWork, maxLoads: number) {
+    this.#work = work;
+    this.#maxLoads = maxLoads;
+  }
+
+  /** The next element; undefined at the end. */
+  head(): Element | undefined {
+    const { handles, signal } = this.#work;
+    while (this.#loading < this.#maxLoads && this.#readyChars < MAX_AHEAD_CHARS && !signal.aborted) {
+      const handle = handles[this.#started];
+      if (handle === undefined) break;
+      this.#started++;
+      this.#queue.push(this.#start(handle));
+    }
+    return this.#queue[0];
+  }
+
+  /** Removes the head, which must be ready, and returns its text. */
+  shift(): string {
+    const { text = '' } = this.#queue.shift() ?? {};
+    this.#readyChars -= text.length;
+    return text;
+  }
+
+  #start(handle: string): Element {
+    const text = this.#work.fromMemory(handle);
+    if (text === undefined) return this.#load(handle);
+    this.#readyChars += text.length;
+    return { text, loaded: READY };
+  }
+
+  #load(handle: string): Element {
+    this.#loading++;
+    const loaded = this.#work
+      .load(handle)
+      .then((text) => {
+        element.text = text;
+        this.#readyChars += text.length;
+      })
+      .finally(() => {
+        this.#loading--;
+      });
+    // When the client has left, nobody waits for it.
+    loaded.catch(() => undefined);
+    const element: Element = { text: undefined, loaded };
+    return element;
+  }
+}
+
+/** Runs at most so much at a time, in the order in which it came: batches take turns. */
+function createSlots(total: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let free = total;
+  return async function inSlot(work) {
+    if (free > 0) free--;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free++;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,39 @@
+// CHANGELOG.md: versions with their sections, and every default that differs from the version before.
+import { expect, it } from 'vitest';
+import { type ConfigKey, configKeys } from '../../src/config/keys.js';
+import { cells, readDocument, tableRows } from '../support/markdown.js';
+
+type Default = ConfigKey['byDefault'] | undefined;
+
+const { version } = JSON.parse(readDocument('package.json')) as { version: string };
+const changelog = readDocument('CHANGELOG.md');
+const releases = changelog.split(/^## /m).slice(1);
+const [newest = ''] = releases;
+
+const shown = (value: Default): string =>
+  value === undefined ? '–' : value === null ? 'none' : `\`${value}\``;
+
+it('begins with the version of package.json', () => {
+  expect(newest.split('\n')[0]).toMatch(
+    new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
+  );
+});
+
+it('has the same sections in every version, in the same order', () => {
+  const order = ['Upgrading', 'Added', 'Changed', 'Fixed', 'Security'];
+  for (const release of releases) {
+    const sections = [...release.matchAll(/^### (.*)$/gm)].map(([, name = '']) => name);
+    expect(sections.length).toBeGreaterThan(0);
+    expect(sections).toEqual(order.filter((name) => sections.includes(name)));
+  }
+});
+
+it('lists under Upgrading every key whose default is another than in the version before', () => {
+  const before = JSON.parse(readDocument('test/fixtures/defaults-0.1.0.json')) as Record<string, Default>;
+  const now = new Map(configKeys().map(({ key, byDefault }) => [key, byDefault]));
+  const changed = Object.entries(before)
+    .filter(([key, byDefault]) => now.get(key) !== byDefault)
+    .map(([key, byDefault]) => [`\`${key}\``, shown(byDefault), shown(now.get(key))]);
+  const listed = tableRows(newest, '| key').map((row) => cells(row).slice(0, 3));
+  expect(listed.sort()).toEqual(changed.sort());
+});

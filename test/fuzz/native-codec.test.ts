@@ -1,0 +1,50 @@
+// Mutated messages of the native protocol: each is decoded or has a problem, and what is decoded is no longer than the
+// message. `npm run fuzz` decodes a million.
+import { expect, test, vi } from 'vitest';
+import { decoded } from '../../src/native/codec/decoded.js';
+import { OP_FLAG, readMessage } from '../../src/native/codec/message.js';
+import { decodeRequest } from '../../src/native/codec/request.js';
+import { decodeResponse } from '../../src/native/codec/response.js';
+import { pick, randomFrom } from './mutate.js';
+import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
+
+const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
+const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
+vi.setConfig({ testTimeout: 60_000 + COUNT });
+
+/** A shorter one is read in a buffer of this size. */
+const PADDED = 1024;
+
+test(`${COUNT} mutated requests`, () => {
+  const random = randomFrom(SEED);
+  const found = { good: 0, bad: 0 };
+  for (let at = 0; at < COUNT; at++) {
+    const message = mutateMessage(random, pick(random, REQUESTS));
+    const request = decodeRequest(message, { isPadded: random() < 0.5 });
+    found[request.ok ? 'good' : 'bad']++;
+    if (!request.ok || request.value.resolution === undefined) continue;
+    const { handle, indexes, types } = request.value.resolution;
+    const items = 4 * (indexes.length + types.length);
+    if (handle.length + items > Math.max(message.length, PADDED))
+      throw new Error(`seed ${SEED}, message ${at}`);
+  }
+  process.stdout.write(`${found.good} of ${COUNT} mutated requests were decoded\n`);
+  expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
+});
+
+test(`${COUNT} mutated responses`, () => {
+  const random = randomFrom(SEED);
+  const found = { good: 0, bad: 0 };
+  for (let at = 0; at < COUNT; at++) {
+    const bytes = mutateMessage(random, pick(random, RESPONSES));
+    const message = decoded(() => readMessage(bytes));
+    const response = message.ok
+      ? decodeResponse(message.value, {
+          hasDigest: (message.value.header.flags & OP_FLAG.returnDigest) !== 0,
+        })
+      : message;
+    found[response.ok ? 'good' : 'bad']++;
+  }
+  process.stdout.write(`${found.good} of ${COUNT} mutated responses were decoded\n`);
+  expect(Math.min(found.good, found.bad)).toBeGreaterThan(COUNT / 10);
+});

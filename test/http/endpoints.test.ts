@@ -1,0 +1,66 @@
+// Each endpoint of a Handle server has its own methods; another method is 405, another path 404.
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { startProxy } from '../support/proxy.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
+
+describe.each<[path: string, methods: string[]]>([
+  ['/api/handles', METHODS],
+  ['/api/handles/', METHODS],
+  ['/api/sessions', ['POST']],
+  ['/api/sessions/', ['POST']],
+  ['/api/sessions/this', METHODS],
+  ['/api/sessions/other', ['POST']],
+  ['/api/site', ['GET', 'HEAD']],
+  ['/api/site/', ['GET', 'HEAD']],
+  ['/api/prefixes', ['GET', 'HEAD', 'POST', 'DELETE']],
+  ['/api/prefixes/21.T1', ['POST', 'DELETE']],
+  ['/api/verifications', ['POST']],
+])('%s', (path, allowed) => {
+  test(`forwards ${allowed.join(', ')} and refuses every other method with 405`, async () => {
+    const sent = mockWrites(jsonAnswer(200, { responseCode: 1 }), { methods: METHODS, path: /^\/api/ });
+    const proxy = await startProxy();
+    const headers = { Authorization: 'Handle sessionId="1x"' };
+    const statuses = new Map<string, number>();
+    for (const method of METHODS) {
+      const target =
+        path.startsWith('/api/handles') && ['GET', 'HEAD'].includes(method) ? `${path}?prefix=21.T1` : path;
+      const answer = await proxy.ask(target, { method, headers });
+      statuses.set(method, answer.status);
+      if (answer.status !== 405) continue;
+      expect(answer.headers.allow).toBe([...allowed, 'OPTIONS'].join(', '));
+      if (method !== 'HEAD') expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 4 });
+    }
+    expect([...statuses].filter(([, status]) => status !== 405).map(([method]) => method)).toEqual(allowed);
+    expect(sent.map(({ method }) => method)).toEqual(allowed);
+  });
+});
+
+test.each([
+  '/api',
+  '/api/',
+  '/api/foo',
+  '/api/sitex',
+  '/api/resolve/x',
+  '/api/handlesx',
+  '/api/v3/handles',
+  '/api/Site',
+])('%s is 404 with a responseCode, whatever the method', async (path) => {
+  const sent = mockWrites(jsonAnswer(200, {}), { methods: METHODS, path: /^/ });
+  const proxy = await startProxy();
+  for (const method of METHODS) {
+    const answer = await proxy.ask(path, { method });
+    expect(answer.status).toBe(404);
+    if (method !== 'HEAD') {
+      expect(JSON.parse(answer.text)).toEqual({
+        responseCode: 4,
+        message: `Unknown HTTP API endpoint ${method} ${path}`,
+      });
+    }
+  }
+  expect(sent).toEqual([]);
+});

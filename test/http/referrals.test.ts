@@ -1,0 +1,135 @@
+// Handles of prefixes that no configured server serves: found by the records of their prefixes.
+import { X509Certificate } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { textValue } from '../handle-server/seed.js';
+import { createCertificate } from '../support/certificate.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+
+const certificate = await createCertificate({ keyType: 'rsa' });
+const jwk = new X509Certificate(certificate.cert).publicKey.export({ format: 'jwk' });
+
+const near = await startDemoServer({ prefixes: ['21.T1'], seed: { '21.T1/page': [urlOf('near')] } });
+const far = await startDemoServer({ prefixes: ['99.FAR'], seed: { '99.FAR/page': [urlOf('far')] } });
+const secure = await startDemoServer({
+  prefixes: ['99.TLS'],
+  seed: { '99.TLS/page': [urlOf('tls')] },
+  tls: certificate,
+});
+
+function urlOf(name: string) {
+  return textValue(1, 'URL', `https://example.org/${name}`);
+}
+
+function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
+  const port = Number(new URL(url).port);
+  const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
+  const servers = [{ serverId: 1, address: '127.0.0.1', publicKey, interfaces }];
+  const site = {
+    version: 1,
+    protocolVersion: '2.11',
+    serialNumber: 1,
+    primarySite: true,
+    multiPrimary: false,
+  };
+  return { index: 1, type: 'HS_SITE', data: { format: 'site', value: { ...site, servers } } };
+}
+
+const ofKey = (n: unknown) => ({
+  protocols: ['HTTPS'],
+  publicKey: { format: 'key', value: { kty: 'RSA', n, e: jwk.e } },
+});
+
+const root = await startDemoServer({
+  prefixes: ['0.NA', '0.SERV', '99.OTHER'],
+  seed: {
+    '0.NA/99.FAR': [siteOf(far)],
+    '0.NA/99.TLS': [siteOf(secure, ofKey(jwk.n))],
+    '0.NA/99.WRONG': [siteOf(secure, ofKey('AQAB'))],
+    '0.NA/99.SERVED': [textValue(1, 'HS_SERV', '99.OTHER/service')],
+    '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
+    '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],
+    '99.OTHER/service': [siteOf(far)],
+  },
+});
+
+const UPSTREAMS = JSON.stringify([
+  { prefixes: ['21.T1'], url: near.url },
+  { prefixes: ['0.NA', '99.OTHER'], url: root.url, readOnly: true },
+]);
+
+async function start(env: Record<string, string> = {}) {
+  for (const server of [near, far, secure, root]) server.reset();
+  const settings = { UPSTREAM_FOLLOW_REFERRALS: 'true', UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true' };
+  const proxy = await startProxy({ UPSTREAMS, ...settings, ...env });
+  const read = async (handle: string, headers: Record<string, string> = {}) => {
+    const { status, body } = await proxy.ask(`/api/handles/${handle}`, { headers });
+    return { status, body: body.toString() };
+  };
+  return { ...proxy, read };
+}
+
+test('a handle is read at the server that its prefix record names, and both are cached', async () => {
+  const { read } = await start();
+  expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
+  expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
+  expect((await read('99.FAR/none')).status).toBe(404);
+  expect([near.asked, far.asked, root.askedFor('0.NA/99.FAR')]).toEqual([0, 2, 1]);
+});
+
+test('a service record leads to the site of the service', async () => {
+  const { read } = await start();
+  expect(await read('99.SERVED/page')).toMatchObject({ status: 400 });
+  expect(root.askedFor('99.OTHER/service')).toBe(1);
+  expect(far.asked).toBe(1);
+});
+
+test('a server with the key of its site record is trusted, another is not', async () => {
+  const { read } = await start();
+  expect((await read('99.TLS/page')).body).toContain('https://example.org/tls');
+  expect(await read('99.WRONG/page')).toMatchObject({ status: 502 });
+  expect(secure.askedFor('99.WRONG/page')).toBe(0);
+});
+
+test('a prefix without a record has no handles', async () => {
+  const { read } = await start();
+  expect(await read('99.NOBODY/page')).toMatchObject({ status: 404 });
+});
+
+test.each(['99.NATIVE', '99.LOOP'])(
+  '%s, which leads to no server over HTTP, is a failure',
+  async (prefix) => {
+    const { read } = await start();
+    expect(await read(`${prefix}/page`)).toMatchObject({ status: 502 });
+    expect(far.asked).toBe(0);
+  },
+);
+
+test('an address in a private network is refused by default', async () => {
+  const { read } = await start({ UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'false' });
+  expect(await read('99.FAR/page')).toMatchObject({ status: 502 });
+  expect(far.asked).toBe(0);
+});
+
+test('credentials are not sent to a referred server', async () => {
+  const { read } = await start();
+  const login = { Authorization: basic('300:21.T1/USER', 'secret') };
+  expect(await read('99.FAR/page', login)).toMatchObject({ status: 400 });
+  expect(far.asked).toBe(0);
+});
+
+test('a configured server that is not responsible is left for the one of the prefix record', async () => {
+  const { read } = await start({
+    UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
+    UPSTREAM_REFERRAL_ROOT: root.url,
+  });
+  expect((await read('99.FAR/page')).body).toContain('https://example.org/far');
+  expect((await read('21.T1/page')).body).toContain('https://example.org/near');
+  expect(root.askedFor('21.T1/page')).toBe(0);
+});
+
+test('without upstream.followReferrals nothing is followed', async () => {
+  const { read } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+  expect(await read('99.FAR/page')).toMatchObject({ status: 400 });
+  expect(root.asked).toBe(0);
+});

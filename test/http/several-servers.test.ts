@@ -1,0 +1,150 @@
+// Several Handle servers, each with its prefixes.
+import { expect, test } from 'vitest';
+import type { RecordInput } from '../handle-server/store.js';
+import { textValue } from '../handle-server/seed.js';
+import { basic, startDemoServer } from '../support/demo.js';
+import { startProxy } from '../support/proxy.js';
+
+const PASSWORD = 'secret';
+
+/** A Handle server of one prefix with a user who may write, and two handles. */
+function startServer(
+  prefix: string,
+  { prefixes = [prefix], extra = {} }: { prefixes?: string[]; extra?: Record<string, RecordInput> } = {},
+) {
+  const permissions = '111111111111';
+  const admin = {
+    index: 100,
+    type: 'HS_ADMIN',
+    data: { format: 'admin', value: { handle: `${prefix}/USER`, index: 300, permissions } },
+  } as const;
+  const page = [textValue(1, 'URL', `https://example.org/${prefix}`), admin];
+  const user = [
+    {
+      index: 300,
+      type: 'HS_SECKEY',
+      data: { format: 'string', value: PASSWORD },
+      permissions: '1100',
+    } as const,
+    admin,
+  ];
+  const seed = { [`0.NA/${prefix}`]: [admin], [`${prefix}/page`]: page, [`${prefix}/USER`]: user, ...extra };
+  return startDemoServer({ prefixes, seed, serverAdmins: [] });
+}
+
+const a = await startServer('21.T1');
+const b = await startServer('20.500.99', { prefixes: ['0.NA', '20.500.99'] });
+const others = await startServer('10.1000', {
+  prefixes: ['0.NA', '10.1000'],
+  extra: { '0.NA/21.T1': [textValue(1, 'DESC', 'known at the root only')] },
+});
+
+const UPSTREAMS = JSON.stringify([
+  { prefixes: ['21.T1', '21.T1.*'], url: a.url },
+  { prefixes: '20.500.99', url: b.url, queueTimeout: '1s' },
+  { prefixes: ['*'], url: others.url, readOnly: true },
+]);
+
+async function start(env: Record<string, string> = {}) {
+  for (const server of [a, b, others]) server.reset();
+  const proxy = await startProxy({ UPSTREAMS, ...env });
+  const login = (prefix: string) => ({ Authorization: basic(`300:${prefix}/USER`, PASSWORD) });
+  const put = async (handle: string, { path = '/api/handles', as = '21.T1', body = WRITE } = {}) => {
+    const headers = { ...login(as), 'Content-Type': 'application/json' };
+    const response = await fetch(`${proxy.url}${path}/${handle}`, { method: 'PUT', headers, body });
+    return { status: response.status, body: await response.text() };
+  };
+  return { ...proxy, login, put };
+}
+
+const WRITE = JSON.stringify([textValue(1, 'URL', 'https://example.org/new')]);
+const V2_WRITE = JSON.stringify([{ idx: 1, type: 'URL', parsed_data: 'https://example.org/v2' }]);
+const asked = (): number[] => [a.asked, b.asked, others.asked];
+
+test('a read goes to the server of its prefix, and is answered from the cache after that', async () => {
+  const { ask } = await start();
+  for (const handle of ['21.T1/page', '20.500.99/page', '10.1000/page', '20.500.99/PAGE', '21.t1/page']) {
+    const { status, body } = await ask(`/api/handles/${handle}`);
+    expect([status, JSON.parse(body.toString())]).toEqual([
+      200,
+      expect.objectContaining({ responseCode: 1, handle }),
+    ]);
+  }
+  expect(asked()).toEqual([1, 1, 1]);
+});
+
+test('a prefix record is at the server of its prefix, or at the one for all others', async () => {
+  const { ask } = await start();
+  expect((await ask('/api/handles/0.NA/20.500.99')).status).toBe(200);
+  expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
+  expect(asked()).toEqual([1, 1, 1]);
+});
+
+test('a write goes to the server of its prefix, and shows at once', async () => {
+  const { ask, put } = await start();
+  await ask('/api/handles/20.500.99/page');
+  expect(await put('20.500.99/page', { as: '20.500.99' })).toMatchObject({ status: 200 });
+  expect(others.asked + a.asked).toBe(0);
+  expect((await ask('/api/handles/20.500.99/page')).body.toString()).toContain('https://example.org/new');
+  const v2 = { path: '/api/v2/handles', as: '21.T1', body: V2_WRITE };
+  expect(await put('21.T1/page', v2)).toMatchObject({ status: 204 });
+  expect((await ask('/api/handles/21.T1/page')).body.toString()).toContain('https://example.org/v2');
+});
+
+test.each(['/api/handles', '/api/v2/handles'])(
+  'a write through %s to a read-only server is refused without asking it',
+  async (path) => {
+    const { put } = await start();
+    const body = path === '/api/handles' ? WRITE : V2_WRITE;
+    const refused = await put('10.1000/new', { path, as: '10.1000', body });
+    expect(refused.status).toBe(403);
+    expect(refused.body).toContain('read-only');
+    expect(others.lastRequest?.method ?? 'GET').toBe('GET');
+  },
+);
+
+test('a read-only server gets no credentials', async () => {
+  const { ask, login } = await start();
+  const headers = login('21.T1');
+  expect((await ask('/api/handles/10.1000/page', { headers })).status).toBe(200);
+  expect(others.lastRequest?.headers.authorization).toBeUndefined();
+  expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(401);
+  expect(b.lastRequest?.headers.authorization).toBeDefined();
+});
+
+test('a list goes to the server of its prefix, everything else to the first that takes writes', async () => {
+  const { ask, login } = await start();
+  const list = await ask('/api/handles?prefix=20.500.99', { headers: login('20.500.99') });
+  expect(list.body.toString()).toContain('20.500.99/USER');
+  expect(asked()).toEqual([0, 1, 0]);
+  expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
+  await ask('/api/site');
+  expect(asked()).toEqual([2, 1, 0]);
+});
+
+const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
+
+test('a prefix that no server has is refused as a Handle server refuses it', async () => {
+  const { ask, put, login } = await start({ UPSTREAMS: JSON.stringify([{ prefixes: '21.T1', url: a.url }]) });
+  const read = await ask('/api/handles/99.X/page');
+  expect([read.status, JSON.parse(read.body.toString())]).toEqual([
+    400,
+    { ...NOT_HERE, handle: '99.X/page' },
+  ]);
+  const written = await put('99.X/page');
+  expect([written.status, JSON.parse(written.body)]).toEqual([400, expect.objectContaining(NOT_HERE)]);
+  expect((await ask('/api/handles?prefix=99.X')).status).toBe(400);
+  expect((await ask('/api/v2/handles/99.X/page', { headers: login('21.T1') })).status).toBe(404);
+  expect(a.asked).toBe(0);
+});
+
+test('a server that hangs delays no read of another', async () => {
+  const { ask } = await start();
+  b.hold.begin('GET');
+  const hanging = Array.from({ length: 80 }, (_, at) => ask(`/api/handles/20.500.99/h${at}`));
+  await expect.poll(() => b.asked).toBeGreaterThan(0);
+  for (let at = 0; at < 20; at++) expect((await ask(`/api/handles/21.T1/m${at}`)).status).toBe(404);
+  expect(a.asked).toBe(20);
+  b.hold.end('GET');
+  expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
+});

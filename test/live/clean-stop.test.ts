@@ -1,0 +1,29 @@
+// A stop that nobody hindered: the log says what happened, and nothing in it asks for attention.
+import { expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { PATIENCE, startRedis } from '../support/redis-server.js';
+
+const demo = await startDemoServer();
+
+test.each([
+  ['1', 'SIGTERM', false],
+  ['2', 'SIGTERM', false],
+  ['2', 'SIGINT', true],
+  ['1', 'SIGTERM', true],
+] as const)(
+  'with %s workers, on %s, with Redis: %s, no line is a warning',
+  async (workers, signal, hasRedis) => {
+    const redis = hasRedis ? { REDIS_URL: (await startRedis()).url, ...PATIENCE } : {};
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, ...redis });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+    expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
+    const attention = proxy.logs().filter(({ level }) => !['info', 'debug'].includes(String(level)));
+    expect(attention).toEqual([]);
+    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+  },
+);

@@ -1,0 +1,248 @@
+// The first minute of an operator: what the built program says of its servers, and when it reports ready.
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import {
+  type BuiltProxy,
+  START_TIMEOUT_MS,
+  startBuiltProxy,
+  startListeningProxy,
+} from '../support/built-proxy.js';
+import { createCertificate } from '../support/certificate.js';
+import { cli } from '../support/cli.js';
+import { startDemoServer } from '../support/demo.js';
+import { PATIENCE, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+import { startSlowLine } from '../support/slow-line.js';
+import { createDemoServer } from '../handle-server/server.js';
+
+const PAGE = '/api/handles/21.T11998/page';
+const demo = await startDemoServer();
+const certificate = await createCertificate();
+const other = await createCertificate();
+
+const nowhere = async (): Promise<string> => `http://127.0.0.1:${await freePort()}`;
+const readyz = async ({ adminUrl }: BuiltProxy): Promise<unknown> =>
+  (JSON.parse((await ask(adminUrl, '/readyz')).text) as { notReady: string[] }).notReady;
+const probes = (proxy: BuiltProxy): Record<string, unknown>[] =>
+  proxy.logs().filter(({ msg }) => String(msg).startsWith('probe '));
+/** The lines of the probes once there are so many. */
+async function probeLines(proxy: BuiltProxy, count: number): Promise<Record<string, unknown>[]> {
+  await expect.poll(() => probes(proxy).length, { timeout: START_TIMEOUT_MS }).toBe(count);
+  return probes(proxy);
+}
+
+/** Slow enough that the first contact with Redis comes long after the listener opens. */
+const LINE_MS = 10;
+/** On a busy machine the contact may take longer than the second that an instance waits for it. */
+const MAX_STARTS = 5;
+
+/** A proxy that was in contact with Redis when it became ready. */
+async function startInContact(env: Record<string, string>): Promise<BuiltProxy> {
+  for (let starts = 0; starts < MAX_STARTS; starts++) {
+    const proxy = await startBuiltProxy(env);
+    const { text } = await ask(proxy.adminUrl, '/metrics');
+    if (text.includes('handle_proxy_redis_up 1')) return proxy;
+    await proxy.stop();
+  }
+  throw new Error('ready without Redis at each start');
+}
+
+/** A Handle server that can be stopped. */
+async function startUpstream(port = 0): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createDemoServer();
+  onTestFinished(server.close);
+  const { url } = await server.listen(port);
+  return { url, close: server.close };
+}
+
+describe('a Handle server whose certificate is', () => {
+  test('the pinned one: its line has fingerprint, expiry, latency and version', async () => {
+    const { url } = await startDemoServer({ tls: certificate });
+    const { fingerprint } = certificate;
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: url, UPSTREAM_FINGERPRINT: fingerprint });
+    expect(await probeLines(proxy, 1)).toEqual([
+      expect.objectContaining({
+        ...{ level: 'info', msg: 'probe succeeded', target: 'upstream', server: url, version: '2.11' },
+        ...{ fingerprint, expires: expect.any(String) as string, ms: expect.any(Number) as number },
+      }),
+    ]);
+  });
+
+  test.each([
+    ['of an unknown authority', () => ({}), 'set upstream.caFile or upstream.fingerprint'],
+    [
+      'another one',
+      () => ({ UPSTREAM_FINGERPRINT: other.fingerprint }),
+      'compare the two; set upstream.fingerprint if the server has a new certificate',
+    ],
+  ])('%s: a warning with the remedy, and /readyz says no', async (_what, env, remedy) => {
+    const { url } = await startDemoServer({ tls: certificate });
+    const proxy = await startListeningProxy({ UPSTREAM_URL: url, ...env() });
+    const [line] = await probeLines(proxy, 1);
+    expect(line).toMatchObject({
+      ...{ level: 'warn', msg: 'probe failed', target: 'upstream', server: url, remedy },
+      ...{ code: 'UPSTREAM_UNREACHABLE', fingerprint: certificate.fingerprint },
+    });
+    expect(await readyz(proxy)).toEqual(['upstream']);
+    const checked = await cli(['check-config', '--probe'], { UPSTREAM_URL: url, ...env() });
+    expect(checked.code).toBe(1);
+    expect(checked.stdout).toContain(`Remedy       ${remedy}`);
+    expect(checked.stdout).toContain(`Certificate  SHA-256 ${certificate.fingerprint}`);
+  });
+});
+
+describe.each(['1', '2'])('with %s workers', (SERVER_WORKERS) => {
+  test('/readyz names the upstream until it has answered once, and never again', async () => {
+    const port = await freePort();
+    const UPSTREAM_URL = `http://127.0.0.1:${port}`;
+    const proxy = await startListeningProxy({ UPSTREAM_URL, SERVER_WORKERS });
+    expect(await probeLines(proxy, 1)).toEqual([
+      expect.objectContaining({ level: 'warn', msg: 'probe failed', code: 'UPSTREAM_UNREACHABLE' }),
+    ]);
+    await expect.poll(() => readyz(proxy)).toEqual(['upstream']);
+    const { close } = await startUpstream(port);
+    await expect.poll(() => readyz(proxy), { timeout: START_TIMEOUT_MS }).toEqual([]);
+    expect(await probeLines(proxy, 2)).toEqual([
+      expect.objectContaining({ msg: 'probe failed' }),
+      expect.objectContaining({ msg: 'probe succeeded', version: '2.11' }),
+    ]);
+    await close();
+    expect((await ask(proxy.url, PAGE)).status).toBe(502);
+    expect(await readyz(proxy)).toEqual([]);
+  });
+
+  test('every server has one line, and a mirror or a Redis that is down keeps no instance back', async () => {
+    const { probed } = demo;
+    const mirror = await nowhere();
+    const redis = (await nowhere()).replace('http:', 'redis:');
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: demo.url,
+      UPSTREAM_MIRRORS: mirror,
+      REDIS_URL: redis.replace('//', '//user:secret-word@'),
+      REVERSE_LOOKUP_URL: demo.url,
+      SERVER_WORKERS,
+    });
+    const lines = await probeLines(proxy, 4);
+    const byTarget = lines.map(({ level, target, server, code }) => [level, target, server, code]);
+    expect(byTarget).toEqual(
+      expect.arrayContaining([
+        ['info', 'upstream', demo.url, undefined],
+        ['warn', 'mirror', mirror, 'UPSTREAM_UNREACHABLE'],
+        ['warn', 'redis', redis, 'ECONNREFUSED'],
+        ['info', 'reverse look-up', demo.url, undefined],
+      ]),
+    );
+    expect(lines.find(({ target }) => target === 'redis')).toMatchObject({
+      remedy: 'check that the server runs at redis.url',
+    });
+    expect(demo.probed - probed, 'not once for each worker').toBe(1);
+    expect(proxy.output()).not.toContain('secret-word');
+  });
+
+  test('a mirror that answers is enough', async () => {
+    const proxy = await startBuiltProxy({
+      UPSTREAM_URL: await nowhere(),
+      UPSTREAM_MIRRORS: demo.url,
+      SERVER_WORKERS,
+    });
+    expect((await ask(proxy.url, PAGE)).status).toBe(200);
+  });
+
+  test('admin.readyWithoutUpstream: it need not answer', async () => {
+    await startBuiltProxy({
+      UPSTREAM_URL: await nowhere(),
+      ADMIN_READY_WITHOUT_UPSTREAM: 'true',
+      SERVER_WORKERS,
+    });
+  });
+
+  describeWithRedis('and a Redis', () => {
+    test('an instance that starts while the upstream is down is ready with what Redis holds', async () => {
+      const redis = await startRedis();
+      onTestFinished(redis.stop);
+      const upstream = await startUpstream();
+      const env = { UPSTREAM_URL: upstream.url, REDIS_URL: redis.url, SERVER_WORKERS, ...PATIENCE };
+      const first = await startBuiltProxy(env);
+      await ask(first.url, PAGE);
+      await upstream.close();
+      const second = await startBuiltProxy(env);
+      expect((await ask(second.url, PAGE)).status).toBe(200);
+    });
+
+    test('an instance that has just become ready uses what others have put into Redis', async () => {
+      const redis = await startRedis();
+      onTestFinished(redis.stop);
+      const line = await startSlowLine(redis.port, LINE_MS);
+      const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS, REDIS_KEY_PREFIX: 'start:', ...PATIENCE };
+      const first = await startBuiltProxy({ ...env, REDIS_URL: redis.url });
+      await ask(first.url, PAGE);
+      const { url } = await startInContact({ ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` });
+      demo.reset();
+      const answers = await Promise.all(Array.from({ length: 8 }, () => ask(url, PAGE)));
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+      expect(demo.askedFor('21.T11998/page')).toBe(0);
+    });
+  });
+});
+
+describe('check-config --probe', () => {
+  test('prints what each server answers, and ends with 0', async () => {
+    const { url } = await startDemoServer({ tls: certificate });
+    const env = {
+      UPSTREAM_URL: url,
+      UPSTREAM_FINGERPRINT: certificate.fingerprint,
+      REVERSE_LOOKUP_URL: demo.url,
+    };
+    const { code, stdout, stderr } = await cli(['check-config', '--probe'], env);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('upstream.url');
+    expect(stdout).toMatch(
+      new RegExp(
+        `\\n\\nHandle server \\(${url}\\)\\n  Probe        succeeded in \\d+ ms\\n  Version      2\\.11\\n` +
+          `  Certificate  SHA-256 ${certificate.fingerprint}\\n  Expires      \\d{4}-\\d\\d-\\d\\dT\\S+Z\\n\\n` +
+          `Reverse look-up \\(${demo.url}\\)\\n  Probe  succeeded in \\d+ ms\\n$`,
+      ),
+    );
+  });
+
+  test('says what does not answer and why, and ends with 1', async () => {
+    const UPSTREAM_URL = await nowhere();
+    const { code, stdout, stderr } = await cli(['check-config', '--probe'], { UPSTREAM_URL });
+    expect([code, stderr]).toEqual([1, '1 of 1 servers failed the probe.\n']);
+    expect(stdout).toContain('Cause   the connection was refused (ECONNREFUSED)\n');
+    expect(stdout).toContain('Remedy  check that the server runs at upstream.url\n');
+    const json = await cli(['check-config', '--probe', '--json'], { UPSTREAM_URL });
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      keys: expect.any(Array) as unknown,
+      probes: [{ target: 'upstream', server: UPSTREAM_URL, failure: { code: 'UPSTREAM_UNREACHABLE' } }],
+    });
+  });
+
+  test('tries nothing when the configuration is invalid, and ends with 2', async () => {
+    expect((await cli(['check-config', '--probe'], {})).code).toBe(2);
+  });
+
+  describeWithRedis('and a Redis', () => {
+    test.each([
+      ['no password', '', 'NOAUTH'],
+      ['a wrong password', ':wrong@', 'WRONGPASS'],
+      ['the password', ':secret-word@', undefined],
+    ])('with %s', async (_what, login, failureCode) => {
+      const redis = await startRedis(['--requirepass', 'secret-word']);
+      onTestFinished(redis.stop);
+      const REDIS_URL = redis.url.replace('//', `//${login}`);
+      const { stdout } = await cli(['check-config', '--probe', '--json'], {
+        UPSTREAM_URL: demo.url,
+        REDIS_URL,
+      });
+      const { probes: results } = JSON.parse(stdout) as { probes: { target: string; failure?: object }[] };
+      const result = results.find(({ target }) => target === 'redis');
+      if (failureCode === undefined) expect(result).toMatchObject({ version: expect.any(String) as string });
+      else {
+        const remedy = 'check the user and the password in redis.url';
+        expect(result?.failure).toMatchObject({ code: failureCode, remedy });
+      }
+      expect(stdout).not.toMatch(/secret-word|wrong@/);
+    });
+  });
+});

@@ -1,0 +1,165 @@
+// What a native request is answered, from the same cache as a request of the record interface.
+import { describe, expect, it } from 'vitest';
+import { OP_FLAG } from '../../src/native/codec/message.js';
+import { useNock } from '../support/nock.js';
+import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';
+import { STARTED_AT, startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, VALUES, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const AUTH = PUBLIC | OP_FLAG.authoritative;
+const BROKEN = { status: 500, body: '' };
+
+describe('a resolution', () => {
+  it('shares its load and its entry with every other interface', async () => {
+    const upstream = mockUpstream();
+    const { app, ask } = await startProxy();
+    const [, ...native] = await Promise.all([
+      ask(PATH),
+      askNative(app.native, HANDLE),
+      askNative(app.native, HANDLE.toUpperCase(), { transport: 'udp' }),
+    ]);
+    expect(native.map(indexesIn)).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+    await ask(`/${HANDLE}`);
+    expect(upstream.asked).toBe(1);
+  });
+
+  it('names the handle as it was asked', async () => {
+    mockUpstream();
+    const { app } = await startProxy();
+    const { body } = await askNative(app.native, HANDLE.toUpperCase());
+    expect(body.kind === 'record' && body.handle.toString()).toBe(HANDLE.toUpperCase());
+  });
+
+  it('expires in twelve hours by the clock of the proxy', async () => {
+    mockUpstream();
+    const { app, pass } = await startProxy();
+    pass(5_000);
+    expect((await askNative(app.native, HANDLE)).header.expiration).toBe(STARTED_AT / 1000 + 5 + 43_200);
+  });
+
+  it('of an absent handle is kept for cache.notFound.ttl', async () => {
+    const upstream = mockUpstream(notFound());
+    const { app, pass } = await startProxy({ CACHE_NOT_FOUND_TTL: '30s' });
+    expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
+    expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
+    expect(upstream.asked).toBe(1);
+    pass(31_000);
+    await askNative(app.native, HANDLE);
+    expect(upstream.asked).toBe(2);
+  });
+
+  it.each([
+    ['an empty handle', ''],
+    ['one of 2,049 bytes', `21.T1/${'a'.repeat(2043)}`],
+    ['one of 100,000 bytes', `21.T1/${'a'.repeat(100_000)}`],
+    ['one with a NUL', '21.T1/a\0b'],
+  ])('of %s is not found, without the Handle server', async (_, handle) => {
+    const upstream = mockUpstream();
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, handle))).toBe(100);
+    expect(upstream.asked).toBe(0);
+  });
+
+  it('of a record with 2,501 values has them all', async () => {
+    const values = Array.from({ length: 2501 }, (_, at) => ({ ...VALUES[0], index: at + 1 }));
+    mockUpstream(recordOf(values));
+    const { app } = await startProxy();
+    expect(indexesIn(await askNative(app.native, HANDLE))).toHaveLength(2501);
+  });
+
+  it('with data in an unknown format is answered 2: the client asks the Handle server', async () => {
+    mockUpstream(recordOf([{ ...VALUES[0], data: { format: 'new', value: 'x' } }]));
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
+  });
+});
+
+describe('with the flag AUTH', () => {
+  it('the Handle server is asked, and the entry is replaced', async () => {
+    const upstream = mockUpstream();
+    const { app } = await startProxy();
+    await askNative(app.native, HANDLE);
+    upstream.answers(recordOf([urlValue('https://example.org/new')]));
+    const fresh = await askNative(app.native, HANDLE, { flags: AUTH });
+    expect(indexesIn(fresh)).toEqual([1]);
+    expect(upstream.targets[1]).toContain('auth=true');
+    expect(indexesIn(await askNative(app.native, HANDLE))).toEqual([1]);
+    expect(upstream.asked).toBe(2);
+  });
+
+  it('only such an answer carries the flag', async () => {
+    mockUpstream();
+    const { app } = await startProxy();
+    const [plain, fresh] = [
+      await askNative(app.native, HANDLE),
+      await askNative(app.native, HANDLE, { flags: AUTH }),
+    ];
+    expect(plain.header.flags & OP_FLAG.authoritative).toBe(0);
+    expect(fresh.header.flags & OP_FLAG.authoritative).not.toBe(0);
+  });
+
+  it('an entry that the Handle server no longer has is gone', async () => {
+    const upstream = mockUpstream();
+    const { app } = await startProxy();
+    await askNative(app.native, HANDLE);
+    upstream.answers(notFound());
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: AUTH }))).toBe(100);
+    expect(codeOf(await askNative(app.native, HANDLE))).toBe(100);
+  });
+
+  it('no stale entry stands in', async () => {
+    const upstream = mockUpstream();
+    const { app } = await startProxy();
+    await askNative(app.native, HANDLE);
+    upstream.answers(BROKEN);
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: AUTH }))).toBe(2);
+  });
+});
+
+describe('without the Handle server', () => {
+  it('a stale entry stands in', async () => {
+    const upstream = mockUpstream();
+    const { app, pass } = await startProxy();
+    await askNative(app.native, HANDLE);
+    pass(86_400_000);
+    upstream.answers(BROKEN);
+    expect(indexesIn(await askNative(app.native, HANDLE))).toEqual([1, 2, 3]);
+  });
+
+  it.each([
+    ['fails', BROKEN],
+    ['is busy', { status: 503, body: '' }],
+    ['is busy in its own words', { status: 503, body: { responseCode: 3, handle: HANDLE } }],
+    ['is a backup that takes no requests', { status: 500, body: { responseCode: 7, handle: HANDLE } }],
+    ['refuses with a protocol error', { status: 400, body: { responseCode: 4, message: 'x' } }],
+    ['wants a login for public values', { status: 403, body: { responseCode: 402, handle: HANDLE } }],
+    ['breaks the connection', { status: 0, body: '', error: 'ECONNRESET' }],
+  ])('that %s the answer is 2: the client asks another site', async (_, given) => {
+    mockUpstream(given);
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE))).toBe(2);
+  });
+});
+
+describe('a refusal of the Handle server', () => {
+  it('of a prefix that is not its own is answered 301 with its text', async () => {
+    mockUpstream({ status: 400, body: { responseCode: 301, message: 'elsewhere', handle: HANDLE } });
+    const { app } = await startProxy();
+    const response = await askNative(app.native, HANDLE);
+    expect([codeOf(response), textIn(response)]).toEqual([301, 'elsewhere']);
+  });
+
+  it('with a referral has its values, and is 100 for a client that follows none', async () => {
+    const site = { index: 2, type: 'HS_SERV', data: { format: 'string', value: '0.NA/21.T2' }, ttl: 86400 };
+    mockUpstream({ status: 300, body: { responseCode: 302, values: [site], handle: HANDLE } });
+    const { app } = await startProxy();
+    const { header, body } = await askNative(app.native, HANDLE);
+    expect([header.responseCode, body.kind === 'referral' && body.values]).toEqual([302, [site]]);
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: PUBLIC | OP_FLAG.doNotRefer }))).toBe(100);
+  });
+});

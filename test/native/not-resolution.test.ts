@@ -1,0 +1,121 @@
+// Native requests that are no resolution: the site record, and what is refused. The digest of a request.
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { decodeSite, encodeSite } from '../../src/handle/site-data.js';
+import { decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { OP_CODE, OP_FLAG, UNKNOWN_SERIAL } from '../../src/native/codec/message.js';
+import { useNock } from '../support/nock.js';
+import { PUBLIC, askNative, codeOf, nativeRequest } from '../support/native-messages.js';
+import { startProxy } from '../support/proxy.js';
+import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
+
+useNock();
+
+describe('what is not resolution', () => {
+  it.each([100, 101, 102, 103, 104, 105, 300, 301, 302, 1000, 1001, 1002, 1003])(
+    'opcode %i, administration, is answered 5',
+    async (opCode) => {
+      const { app } = await startProxy();
+      const response = await askNative(app.native, HANDLE, { opCode, requestId: 77 });
+      expect([codeOf(response), response.header.opCode, response.envelope.requestId]).toEqual([
+        5,
+        opCode,
+        77,
+      ]);
+    },
+  );
+
+  it.each([200, 201, 400, 401, 402])('opcode %i, a login, is answered 2', async (opCode) => {
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE, { opCode }))).toBe(2);
+  });
+
+  it('a request for a signed answer is answered 2, without the Handle server', async () => {
+    const upstream = mockUpstream();
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE, { flags: PUBLIC | OP_FLAG.certify }))).toBe(2);
+    expect(upstream.asked).toBe(0);
+  });
+
+  it.each([
+    [0, 501],
+    [9, 500],
+  ])('an encrypted request of session %i is answered %i', async (sessionId, code) => {
+    const { app } = await startProxy();
+    expect(codeOf(await askNative(app.native, HANDLE, { sessionId, isEncrypted: true }))).toBe(code);
+  });
+});
+
+describe('the site record', () => {
+  const info = { opCode: OP_CODE.siteInfo };
+
+  it('of the configuration is for queries only', async () => {
+    const { app } = await startProxy({
+      NATIVE_SITE_ADDRESS: '192.0.2.7',
+      NATIVE_SITE_DOMAIN: 'pid.example.org',
+      NATIVE_SITE_INTERFACES: 'udp:2641, tcp:2641, https:443',
+      NATIVE_SITE_SERIAL_NUMBER: '3',
+    });
+    const { header, body } = await askNative(app.native, '/', info);
+    expect([header.responseCode, header.siteSerial]).toEqual([1, 3]);
+    const site = decodeSite(body.kind === 'site' ? body.site : Buffer.alloc(0));
+    expect(site).toMatchObject({ primarySite: false, serialNumber: 3 });
+    expect(site.attributes).toContainEqual({ name: 'domain', value: 'pid.example.org' });
+    expect(site.servers[0]).toMatchObject({ serverId: 1, address: '192.0.2.7' });
+    expect(site.servers[0]!.interfaces).toEqual([
+      { query: true, admin: false, protocol: 'UDP', port: 2641 },
+      { query: true, admin: false, protocol: 'TCP', port: 2641 },
+      { query: true, admin: false, protocol: 'HTTPS', port: 443 },
+    ]);
+  });
+
+  const site = (primarySite: boolean, serialNumber: number) => ({
+    version: 1,
+    protocolVersion: '2.11',
+    serialNumber,
+    primarySite,
+    multiPrimary: false,
+    attributes: [],
+    servers: [],
+  });
+
+  it('of a prefix record is its mirror site; every later answer has the serial number', async () => {
+    const sites = [site(true, 4), site(false, 5)];
+    const values = sites.map((value, at) => ({
+      index: at + 1,
+      type: 'HS_SITE',
+      data: { format: 'site', value },
+      ttl: 86400,
+    }));
+    mockUpstream((target) => recordOf(values, decodeURIComponent(target.slice('/api/handles/'.length))));
+    const { app } = await startProxy({ NATIVE_SITE_HANDLE: '0.NA/21.T11998' });
+    const { body } = await askNative(app.native, '/', info);
+    expect(body.kind === 'site' && body.site).toEqual(encodeSite(sites[1]));
+    expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
+  });
+
+  it('that is nowhere is answered 2', async () => {
+    const { app } = await startProxy();
+    const { header } = await askNative(app.native, '/', info);
+    expect([header.responseCode, header.siteSerial]).toEqual([2, UNKNOWN_SERIAL]);
+  });
+});
+
+describe('the digest of the request', () => {
+  it.each([
+    [{ major: 2, minor: 11 }, 'sha256', 3],
+    [{ major: 2, minor: 6 }, 'sha1', 2],
+    [{ major: 2, minor: 0 }, 'md5', 0],
+  ])('of version %o is %s', async (version, algorithm, code) => {
+    mockUpstream();
+    const { app } = await startProxy();
+    const bytes = nativeRequest(HANDLE, { flags: PUBLIC | OP_FLAG.returnDigest });
+    bytes.set([version.major, version.minor, version.major, version.minor]);
+    const message = bytes.subarray(20);
+    const { reply } = await app.native.answer({ envelope: decodeEnvelope(bytes), message, transport: 'tcp' });
+    const digest = createHash(algorithm)
+      .update(message.subarray(0, message.length - 4))
+      .digest();
+    expect(reply.message.subarray(24, 25 + digest.length)).toEqual(Buffer.concat([Buffer.of(code), digest]));
+  });
+});

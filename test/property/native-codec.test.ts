@@ -1,0 +1,195 @@
+// Encoding and decoding messages of the native protocol are each other's inverse, and no bytes are too odd to decode.
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { encodeSite, decodeSite } from '../../src/handle/site-data.js';
+import { encodeData } from '../../src/handle/value-data.js';
+import {
+  type Version,
+  OWN_VERSION,
+  decodeEnvelope,
+  encodeEnvelope,
+  negotiateVersion,
+} from '../../src/native/codec/envelope.js';
+import { OP_FLAG, encodeMessage, readMessage } from '../../src/native/codec/message.js';
+import { PACKET_BYTES, toPackets } from '../../src/native/codec/packets.js';
+import { decodeRequest, encodeResolution } from '../../src/native/codec/request.js';
+import {
+  type ResponseBody,
+  decodeResponse,
+  encodeBody,
+  encodeDigest,
+} from '../../src/native/codec/response.js';
+import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
+
+const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
+  fc.record({ major: majors, minor: fc.nat(255) });
+
+const envelopes = fc.record({
+  version: version(fc.nat(255)),
+  suggested: version(fc.nat(3)),
+  isCompressed: fc.boolean(),
+  isEncrypted: fc.boolean(),
+  isTruncated: fc.boolean(),
+  sessionId: int32,
+  requestId: int32,
+  sequence: int32,
+  length: int32,
+});
+
+const headers = fc.record({
+  opCode: int32,
+  responseCode: int32,
+  flags: int32,
+  siteSerial: fc.nat(0xffff),
+  recursionCount: fc.nat(0xff),
+  expiration: int32,
+});
+
+const resolutions = fc.record({
+  handle: bytes,
+  indexes: fc.array(int32, { maxLength: 5 }),
+  types: fc.array(texts, { maxLength: 5 }),
+});
+
+/** Each with an opcode and a response code that have such a body. */
+const bodies: fc.Arbitrary<{ opCode: number; responseCode: number; body: ResponseBody }> = fc.oneof(
+  fc.record({
+    opCode: fc.constant(1),
+    responseCode: fc.constant(1),
+    body: fc.record({
+      kind: fc.constant('record' as const),
+      handle: bytes,
+      values: fc.array(serverValues, { maxLength: 4 }),
+    }),
+  }),
+  fc.record({
+    opCode: fc.constant(1),
+    responseCode: fc.constantFrom(302, 303),
+    body: fc.record({
+      kind: fc.constant('referral' as const),
+      handle: bytes,
+      values: fc.array(serverValues, { maxLength: 4 }),
+    }),
+  }),
+  fc.record({
+    opCode: fc.constant(2),
+    responseCode: fc.constant(1),
+    body: fc.record({ kind: fc.constant('site' as const), site: sites.map(encodeSite) }),
+  }),
+  fc.record({
+    opCode: fc.constant(1),
+    responseCode: fc.constant(402),
+    body: fc.record({ kind: fc.constant('challenge' as const), nonce: bytes }),
+  }),
+  fc.record({
+    opCode: int32,
+    responseCode: fc.constantFrom(2, 3, 4, 5, 7, 100, 200, 301, 999),
+    body: fc.record({ kind: fc.constant('text' as const), text: texts }),
+  }),
+);
+
+describe('after encoding and decoding', () => {
+  test.prop([envelopes])('an envelope is the same', (envelope) => {
+    expect(decodeEnvelope(encodeEnvelope(envelope))).toEqual(envelope);
+  });
+
+  test.prop([headers, bytes, fc.option(bytes, { nil: undefined })])(
+    'a message is the same',
+    (header, body, credential) => {
+      const message = { header, body, credential };
+      expect(readMessage(encodeMessage(message))).toEqual(message);
+    },
+  );
+
+  test.prop([headers, resolutions, fc.boolean()])(
+    'a resolution is the same',
+    (header, resolution, isPadded) => {
+      const body = encodeResolution(resolution);
+      const asked = { ...header, opCode: 1, responseCode: 0 };
+      const message = encodeMessage({ header: asked, body, credential: undefined });
+      expect(decodeRequest(message, { isPadded })).toEqual({
+        ok: true,
+        value: { header: asked, resolution, digested: message },
+      });
+    },
+  );
+
+  test.prop([bodies, headers, version(fc.constantFrom(1, 2, 5)), bytes, fc.boolean()])(
+    'the body of a response is the same, with and without digest',
+    ({ opCode, responseCode, body }, header, asked, digested, hasDigest) => {
+      const digest = hasDigest ? encodeDigest(asked, digested) : Buffer.alloc(0);
+      const message = {
+        header: { ...header, opCode, responseCode },
+        body: Buffer.concat([digest, encodeBody(body)]),
+        credential: Buffer.alloc(0),
+      };
+      expect(decodeResponse(message, { hasDigest })).toEqual({ ok: true, value: { digest, body } });
+    },
+  );
+
+  test.prop([sites])('a site is the same', (site) => {
+    expect(decodeSite(encodeSite(site))).toEqual(site);
+    expect(decodeSite(encodeData({ format: 'site', value: site }))).toEqual(site);
+  });
+
+  test.prop([envelopes, fc.nat(5 * PACKET_BYTES)])('packets hold the message', (envelope, length) => {
+    const message = Buffer.alloc(length, 'message');
+    const packets = toPackets(envelope, message);
+    expect(Buffer.concat(packets.map((packet) => packet.subarray(20)))).toEqual(message);
+    for (const [sequence, packet] of packets.entries()) {
+      const isLast = sequence === packets.length - 1;
+      if (!isLast) expect(packet.length).toBe(512);
+      expect(decodeEnvelope(packet)).toEqual({
+        ...envelope,
+        isTruncated: packets.length > 1,
+        sequence,
+        length,
+      });
+    }
+  });
+});
+
+describe('any bytes', () => {
+  const long = fc.uint8Array({ maxLength: 1500 }).map((array) => Buffer.from(array));
+
+  test.prop([long, fc.boolean()])('are a request or have a problem', (message, isPadded) => {
+    const decoded = decodeRequest(message, { isPadded });
+    if (!decoded.ok) expect(decoded.problem).not.toBe('');
+  });
+
+  test.prop([long, headers, fc.boolean()])(
+    'are the body of a response or have a problem',
+    (body, header, hasDigest) => {
+      const decoded = decodeResponse({ header, body, credential: undefined }, { hasDigest });
+      if (!decoded.ok) expect(decoded.problem).not.toBe('');
+    },
+  );
+
+  test.prop([resolutions, fc.nat()])(
+    'of a request cut off read as zeros on TCP and UDP, and are refused in the tunnel',
+    (resolution, cut) => {
+      const header = {
+        opCode: 1,
+        responseCode: 0,
+        flags: OP_FLAG.publicOnly,
+        siteSerial: 0,
+        recursionCount: 0,
+        expiration: 0,
+      };
+      const body = encodeResolution(resolution);
+      const message = encodeMessage({ header, body, credential: undefined });
+      const part = message.subarray(0, 24 + 4 + resolution.handle.length + (cut % 4));
+      // The length of the body is that of the part, so that nothing but the lists is missing.
+      part.writeInt32BE(part.length - 24, 20);
+      expect(decodeRequest(part, { isPadded: false }).ok).toBe(false);
+      const padded = decodeRequest(part, { isPadded: true });
+      expect(padded.ok && padded.value.resolution?.handle).toEqual(resolution.handle);
+    },
+  );
+});
+
+test.prop([envelopes])('no answer has a version above the own one, unless none was suggested', (envelope) => {
+  const { major, minor } = negotiateVersion(envelope);
+  if (envelope.suggested.major === 0) expect({ major, minor }).toEqual(envelope.version);
+  else expect(major * 256 + minor).toBeLessThanOrEqual(OWN_VERSION.major * 256 + OWN_VERSION.minor);
+});

@@ -1,0 +1,61 @@
+// Records that name sites are written by strangers: whatever they hold, a read ends with an outcome or an error of ours.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { createReferrals } from '../../src/upstream/referral/referrals.js';
+
+const type = fc.constantFrom('HS_SITE', 'hs_site', 'HS_SERV', 'HS_NA_DELEGATE', 'URL');
+const server = fc.record(
+  {
+    address: fc.oneof(fc.ipV4(), fc.ipV6(), fc.jsonValue()),
+    interfaces: fc.oneof(
+      fc.array(
+        fc.record({
+          query: fc.boolean(),
+          protocol: fc.oneof(fc.constantFrom('HTTP', 'HTTPS', 'TCP'), fc.jsonValue()),
+          port: fc.oneof(fc.integer(), fc.jsonValue()),
+        }),
+      ),
+      fc.jsonValue(),
+    ),
+  },
+  { requiredKeys: [] },
+);
+const site = fc.record(
+  {
+    primarySite: fc.boolean(),
+    hashOption: fc.integer(),
+    attributes: fc.oneof(
+      fc.array(fc.record({ name: fc.constantFrom('domain', 'path'), value: fc.string() })),
+      fc.jsonValue(),
+    ),
+    servers: fc.oneof(fc.array(fc.oneof(server, fc.jsonValue())), fc.jsonValue()),
+  },
+  { requiredKeys: [] },
+);
+const data = fc.oneof(
+  fc.record({ format: fc.constant('site'), value: fc.oneof(site, fc.jsonValue()) }),
+  fc.record({ format: fc.constant('string'), value: fc.constantFrom('0.NA/99.X', 'a/b') }),
+  fc.jsonValue(),
+);
+const values = fc.array(fc.record({ index: fc.nat(), type, data }), { maxLength: 4 });
+
+test('every record leads to an answer of a server or to a failure', async () => {
+  await fc.assert(
+    fc.asyncProperty(values, async (record) => {
+      const asked: string[] = [];
+      const read = createReferrals({
+        findReferral: () => Promise.resolve({ values: record }),
+        serverAt({ url }) {
+          expect(new URL(url).protocol).toMatch(/^https?:$/);
+          asked.push(url);
+          return { read: () => Promise.resolve({ kind: 'empty' }) };
+        },
+        timeoutMs: 60_000,
+      });
+      const outcome = await read({ handle: '99.X/a', authoritative: false }).catch((error: unknown) => error);
+      if (asked.length > 0) expect(outcome).toEqual({ kind: 'empty' });
+      else expect(outcome).toBeInstanceOf(ServiceError);
+    }),
+  );
+});

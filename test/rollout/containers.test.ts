@@ -1,0 +1,173 @@
+// Compose and Kubernetes files: they agree with each other, with the configuration and with the image.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import request from 'supertest';
+import { describe, expect, it } from 'vitest';
+import { parseSize } from '../../src/config/fields.js';
+import { configKeys } from '../../src/config/keys.js';
+import type { Config } from '../../src/config/schema.js';
+import { countWorkers } from '../../src/process/worker-count.js';
+import { createProxyTrust } from '../../src/server/client-address.js';
+import {
+  type Budget,
+  type Compose,
+  type ConfigMap,
+  type Deployment,
+  type NetworkPolicy,
+  type Service,
+  exampleDocuments,
+  exampleText,
+  shutdownSeconds,
+} from '../support/examples.js';
+import { configFrom } from '../support/load-config.js';
+import { startProxy } from '../support/proxy.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+const variables = configKeys().map(({ variable }) => variable);
+const defaults = configFrom({});
+/** A token long enough to be accepted. */
+const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
+
+/** Bytes both caches may fill; the process itself takes about 150 MiB beside them. */
+const memoryNeeded = ({ cache, http }: Config): number =>
+  cache.maxBytes + http.hotPath.maxBytes + 150 * 2 ** 20;
+
+/** Bytes of a size as containers write it: `512mb`, `1g`, `1Gi`. */
+const bytes = (size: string): number =>
+  parseSize(size.toUpperCase().replace(/^(\d+[GM]).*$/, '$1iB')) ?? Number.NaN;
+
+describe('compose.yaml', () => {
+  const [{ services, networks }] = exampleDocuments('compose.yaml') as [Compose];
+  const { proxy, redis } = services;
+  /** As the command fills it in. */
+  const environment = Object.fromEntries(
+    Object.entries(proxy.environment).map(([name, value]) => {
+      const given: Record<string, string> = { UPSTREAM_URL: 'https://handle.test:8000', ADMIN_TOKEN };
+      return [name, value.replace(/^\$\{(\w+):[?-].*\}$/, (_all, wanted: string) => given[wanted] ?? '')];
+    }),
+  );
+
+  it('sets variables that exist, to values that are allowed', () => {
+    expect(variables).toEqual(expect.arrayContaining(Object.keys(environment)));
+    const config = configFrom({ env: environment });
+    expect(config.redis.url).toBe('redis://redis:6379');
+    expect(config.admin.token).toBe(ADMIN_TOKEN);
+  });
+
+  it('publishes the ports the proxy listens on, to this machine only', () => {
+    const { server, admin } = configFrom({ env: environment });
+    expect(proxy.ports).toEqual([
+      `127.0.0.1:${server.port}:${server.port}`,
+      `127.0.0.1:${admin.port}:${admin.port}`,
+    ]);
+  });
+
+  it('gives time to stop, and memory for the caches and several workers on a machine with many cores', () => {
+    expect(parseInt(proxy.stop_grace_period)).toBeGreaterThan(shutdownSeconds(defaults));
+    const { workers, limitedBy } = countWorkers(configFrom({ env: environment }), {
+      cores: 64,
+      memoryBytes: bytes(proxy.mem_limit),
+    });
+    expect({ workers, limitedBy }).toEqual({ workers: 5, limitedBy: 'memory' });
+  });
+
+  it('has a Redis that evicts nothing, with memory beside what it stores', () => {
+    const option = (name: string): string => redis.command[redis.command.indexOf(name) + 1] ?? '';
+    expect(option('--maxmemory-policy')).toBe('noeviction');
+    expect(bytes(redis.mem_limit)).toBeGreaterThan(1.4 * bytes(option('--maxmemory')));
+  });
+
+  it('trusts the gateway of its network, by which the TLS server of the machine comes in, and no other container', () => {
+    const [{ subnet, gateway }] = networks.default.ipam.config;
+    expect(configFrom({ env: environment }).http.trustedProxies).toEqual([gateway]);
+    const { http } = configFrom({ env: { HTTP_TRUSTED_PROXIES: subnet } });
+    expect(createProxyTrust(http.trustedProxies)(gateway, 0)).toBe(true);
+  });
+});
+
+describe('the Kubernetes manifests', () => {
+  const [deployment] = exampleDocuments('kubernetes/deployment.yaml') as [Deployment];
+  const [configMap] = exampleDocuments('kubernetes/configmap.yaml') as [ConfigMap];
+  const [budget] = exampleDocuments('kubernetes/pod-disruption-budget.yaml') as [Budget];
+  const [policy] = exampleDocuments('kubernetes/network-policy.yaml') as [NetworkPolicy];
+  const services = exampleDocuments('kubernetes/service.yaml') as Service[];
+  const pod = deployment.spec.template;
+  const [container] = pod.spec.containers;
+  const config = configFrom({ env: { ...configMap.data, ADMIN_TOKEN, REDIS_URL: 'redis://redis:6379' } });
+
+  it('set variables that exist, to values that are allowed', () => {
+    expect(variables).toEqual(expect.arrayContaining(Object.keys(configMap.data)));
+    expect(config.upstream.url).toBe(configMap.data['UPSTREAM_URL']);
+  });
+
+  it('take the variables from the ConfigMap, and secrets from a Secret whose making is explained', () => {
+    const { name } = configMap.metadata;
+    expect(container.envFrom).toEqual([{ configMapRef: { name } }, { secretRef: { name } }]);
+    const told = [...exampleText('kubernetes/deployment.yaml').matchAll(/--from-literal=(\w+)=/g)];
+    expect(told.map(([, variable]) => variable)).toEqual(['ADMIN_TOKEN', 'REDIS_URL']);
+  });
+
+  it('choose the pods of the Deployment', () => {
+    const { labels } = pod.metadata;
+    for (const { matchLabels } of [deployment.spec.selector, budget.spec.selector, policy.spec.podSelector]) {
+      expect(matchLabels).toEqual(labels);
+    }
+    for (const { spec } of services) expect(spec.selector).toEqual(labels);
+    expect(budget.spec.minAvailable).toBeLessThan(deployment.spec.replicas);
+  });
+
+  it('name the ports the proxy listens on', () => {
+    const ports = { http: config.server.port, admin: config.admin.port };
+    expect(Object.fromEntries(container.ports.map((port) => [port.name, port.containerPort]))).toEqual(ports);
+    const targets = services.flatMap(({ spec }) => spec.ports.map(({ targetPort }) => targetPort));
+    expect(targets).toEqual(['http', 'admin']);
+    expect(config.admin.host).toBe('0.0.0.0');
+  });
+
+  it.each(['startupProbe', 'livenessProbe', 'readinessProbe'] as const)(
+    'request as %s what the admin listener answers without a token',
+    async (probe) => {
+      const { path, port } = container[probe].httpGet;
+      expect(port).toBe('admin');
+      const { app } = await startProxy({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN });
+      await request(app.admin).get(path).set('Host', '10.0.0.7:9090').expect(200);
+    },
+  );
+
+  it('let only the ingress controller reach the public port, and only monitoring the admin port', () => {
+    expect(policy.spec.policyTypes).toEqual(['Ingress']);
+    const allowed = policy.spec.ingress.map(({ from, ports }) => [
+      ports.map(({ port }) => port),
+      from.map(({ namespaceSelector }) => Object.values(namespaceSelector.matchLabels)),
+    ]);
+    expect(allowed).toEqual([
+      [['http'], [['ingress-nginx']]],
+      [['admin'], [['monitoring']]],
+    ]);
+  });
+
+  it('trust no proxy until one is named: the network is one of those for documents (RFC 5737)', () => {
+    expect(config.http.trustedProxies).not.toEqual([]);
+    for (const network of config.http.trustedProxies) expect(network).toMatch(/^192\.0\.2\.\d+\/\d+$/);
+  });
+
+  it('run as the user of the image', () => {
+    const { runAsUser, runAsGroup } = pod.spec.securityContext;
+    expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}\n`);
+  });
+
+  it('give time to stop and memory for the caches', () => {
+    const [, waitSeconds = ''] = container.lifecycle.preStop.exec.command;
+    const needed = Number(waitSeconds) + shutdownSeconds(config);
+    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThan(needed);
+    const memory = bytes(container.resources.limits.memory);
+    expect(memory).toBeGreaterThan(memoryNeeded(config));
+  });
+
+  it('run the version of this project', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(container.image).toMatch(new RegExp(`:${version.replaceAll('.', '\\.')}$`));
+  });
+});

@@ -1,0 +1,34 @@
+// Batches: sends one, and reads its elements.
+import type { Asked, Question } from './ask.js';
+import type { Proxy } from './proxy.js';
+import { type Answer, notFound, recordOf, urlValue } from './upstream.js';
+
+export interface BatchElement {
+  handle: string;
+  status: number;
+  body: { responseCode: number; handle?: string; values?: { index: number; type: string }[] };
+}
+
+export const batchTarget = (handles: readonly string[], more = ''): string =>
+  `/api/handles?${handles.map((handle) => `handle=${encodeURIComponent(handle)}`).join('&')}${more}`;
+
+/** POST /api/resolve with this body. */
+export const postBatch = (proxy: Proxy, body: unknown, question: Question = {}): Promise<Asked> =>
+  proxy.ask('/api/resolve', { method: 'POST', body: JSON.stringify(body), ...question });
+
+export const elementsOf = ({ text }: Asked): BatchElement[] => JSON.parse(text) as BatchElement[];
+
+/** As many different handles. */
+export const numbered = (count: number, prefix = '21.T1'): string[] =>
+  Array.from({ length: count }, (_, at) => `${prefix}/${at}`);
+
+export const handleOfTarget = (target: string): string =>
+  decodeURIComponent(target.replace(/^\/api\/handles\//, '').replace(/\?.*$/, ''));
+
+/** Every handle has a record that names it, but those with `none` in their name. */
+export function answerByHandle(target: string): Answer {
+  const handle = handleOfTarget(target);
+  return handle.includes('none')
+    ? notFound(handle)
+    : recordOf([urlValue(`https://example.org/${handle}`)], handle);
+}

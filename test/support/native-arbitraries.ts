@@ -1,0 +1,114 @@
+// Random values of a record as a Handle server writes them in JSON, with every data format.
+import fc from 'fast-check';
+import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
+import { encodeSite } from '../../src/handle/site-data.js';
+import type { HandleValue } from '../../src/handle/value.js';
+import { decodeData } from '../../src/handle/value-data.js';
+
+export const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
+const uint8 = fc.nat(0xff);
+const uint16 = fc.nat(0xffff);
+/** Without halves of surrogate pairs, which UTF-8 cannot hold. */
+export const texts = fc.string({ unit: 'binary', maxLength: 30 });
+export const bytes = fc.uint8Array({ maxLength: 60 }).map((array) => Buffer.from(array));
+const references = fc.array(fc.record({ handle: texts, index: int32 }), { maxLength: 4 });
+const dates = int32.map((seconds) => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z'));
+
+const numbers = fc
+  .uint8Array({ minLength: 1, maxLength: 40 })
+  .filter(([first]) => first !== 0)
+  .map((array) => Buffer.from(array).toString('base64url'));
+const keys = fc.oneof(
+  fc.record({ n: numbers, e: numbers }).map(({ n, e }) => ({ kty: 'RSA', n, e })),
+  fc
+    .record({ y: numbers, p: numbers, q: numbers, g: numbers })
+    .map(({ y, p, q, g }) => ({ kty: 'DSA', y, p, q, g })),
+);
+
+const ipv6 = fc.array(fc.integer({ min: 1, max: 0xffff }), { minLength: 8, maxLength: 8 });
+const addresses = fc.oneof(
+  fc.ipV4(),
+  ipv6.map((groups) => groups.map((group) => group.toString(16)).join(':')),
+);
+
+/** Any site, in the order of members that a server writes. */
+export const sites = fc
+  .record({
+    version: uint16,
+    protocolVersion: fc.tuple(uint8, uint8).map(([major, minor]) => `${major}.${minor}`),
+    serialNumber: uint16,
+    primarySite: fc.boolean(),
+    multiPrimary: fc.boolean(),
+    hashOption: fc.constantFrom(0, 1, 2),
+    hashFilter: texts,
+    attributes: fc.array(fc.record({ name: texts, value: texts }), { maxLength: 3 }),
+    servers: fc.array(
+      fc.record({
+        serverId: int32,
+        address: addresses,
+        publicKey: keys.map((value) => ({ format: 'key', value })),
+        interfaces: fc.array(
+          fc.record({
+            query: fc.boolean(),
+            admin: fc.boolean(),
+            protocol: fc.constantFrom('UDP', 'TCP', 'HTTP', 'HTTPS'),
+            port: int32,
+          }),
+          { maxLength: 4 },
+        ),
+      }),
+      { maxLength: 3 },
+    ),
+  })
+  .map(({ hashOption, hashFilter, attributes, servers, ...site }) => ({
+    ...site,
+    ...(hashOption !== 2 && { hashOption }),
+    ...(hashFilter !== '' && { hashFilter }),
+    attributes,
+    servers,
+  }));
+
+const TYPES = ['URL', '', 'DÉSC', 'HS_ADMIN', 'HS_ADMIN.X', 'HS_VLIST', 'HS_SITE', 'HS_PUBKEY', 'HS_SECKEY'];
+
+/** The type of a value with its bytes: such that fit the type, and any. */
+const contents: fc.Arbitrary<{ type: string; data: Buffer }> = fc.oneof(
+  fc.record({
+    type: fc.oneof(texts, fc.constantFrom(...TYPES)),
+    data: fc.oneof(
+      bytes,
+      texts.map((text) => Buffer.from(text)),
+    ),
+  }),
+  fc.record({
+    type: fc.constantFrom('HS_ADMIN', 'HS_ADMIN.OLD'),
+    data: fc
+      .record({ handle: texts, index: int32, permissions: fc.nat(0xfff), legacy: fc.boolean() })
+      .map(encodeAdmin),
+  }),
+  fc.record({ type: fc.constant('HS_VLIST'), data: references.map(encodeVlist) }),
+  fc.record({ type: fc.constant('HS_PUBKEY'), data: keys.map(encodePublicKey) }),
+  fc.record({
+    type: fc.constantFrom('HS_SITE', 'HS_SITE.6', 'HS_SITE.PREFIX', 'HS_NA_DELEGATE'),
+    data: sites.map(encodeSite),
+  }),
+);
+
+/** What the JSON interface of a server shows of a value. */
+export const serverValues: fc.Arbitrary<HandleValue> = fc
+  .record({
+    index: int32,
+    content: contents,
+    permissions: fc.nat(15).map((bits) => bits.toString(2).padStart(4, '0')),
+    ttl: fc.oneof(int32, dates),
+    timestamp: dates,
+    references,
+  })
+  .map(({ index, content: { type, data }, permissions, ttl, timestamp, references: refs }) => ({
+    index,
+    type,
+    data: decodeData(type, data),
+    ...(permissions !== '1110' && { permissions }),
+    ttl,
+    ...(timestamp !== '1970-01-01T00:00:00Z' && { timestamp }),
+    ...(refs.length > 0 && { references: refs }),
+  }));

@@ -1,0 +1,103 @@
+// Requests of the native protocol as a Java client sends them, and what an answer says.
+import type { NativeAnswer } from '../../src/native/answer.js';
+import {
+  type Envelope,
+  type Version,
+  ENVELOPE_BYTES,
+  decodeEnvelope,
+} from '../../src/native/codec/envelope.js';
+import {
+  type Header,
+  OP_CODE,
+  OP_FLAG,
+  UNKNOWN_SERIAL,
+  encodeMessage,
+  frame,
+  readMessage,
+} from '../../src/native/codec/message.js';
+import { encodeResolution } from '../../src/native/codec/request.js';
+import { type ResponseBody, decodeResponse } from '../../src/native/codec/response.js';
+import type { Transport } from '../../src/native/unreadable.js';
+
+/** The flags of an ordinary resolution. */
+export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;
+
+export interface NativeQuestion {
+  opCode?: number;
+  flags?: number;
+  indexes?: number[];
+  types?: string[];
+  version?: Version;
+  requestId?: number;
+  sessionId?: number;
+  isEncrypted?: boolean;
+}
+
+const VERSION: Version = { major: 2, minor: 11 };
+
+/** Envelope and message. */
+export function nativeRequest(handle: string, question: NativeQuestion = {}): Buffer {
+  const { opCode = OP_CODE.resolution, flags = PUBLIC, indexes = [], types = [] } = question;
+  const { version = VERSION, requestId = 1, sessionId = 0, isEncrypted = false } = question;
+  const header = {
+    opCode,
+    responseCode: 0,
+    flags,
+    siteSerial: UNKNOWN_SERIAL,
+    recursionCount: 0,
+    expiration: 0,
+  };
+  const body = encodeResolution({ handle: Buffer.from(handle), indexes, types });
+  return frame(
+    {
+      version,
+      suggested: VERSION,
+      isCompressed: false,
+      isEncrypted,
+      isTruncated: false,
+      sessionId,
+      requestId,
+      sequence: 0,
+    },
+    encodeMessage({ header, body, credential: Buffer.alloc(0) }),
+  );
+}
+
+export interface NativeResponse {
+  envelope: Envelope;
+  header: Header;
+  body: ResponseBody;
+}
+
+/** @throws Error for anything but one whole response */
+export function readResponse(bytes: Buffer): NativeResponse {
+  const envelope = decodeEnvelope(bytes);
+  const message = readMessage(bytes.subarray(ENVELOPE_BYTES));
+  const response = decodeResponse(message, {
+    hasDigest: (message.header.flags & OP_FLAG.returnDigest) !== 0,
+  });
+  if (!response.ok) throw new Error(response.problem);
+  if (envelope.length !== bytes.length - ENVELOPE_BYTES) throw new Error('more than one message');
+  return { envelope, header: message.header, body: response.value.body };
+}
+
+/** Asks without a socket. */
+export async function askNative(
+  { answer }: NativeAnswer,
+  handle: string,
+  { transport = 'tcp', ...question }: NativeQuestion & { transport?: Transport } = {},
+): Promise<NativeResponse> {
+  const bytes = nativeRequest(handle, question);
+  const envelope = decodeEnvelope(bytes);
+  const { reply } = await answer({ envelope, message: bytes.subarray(ENVELOPE_BYTES), transport });
+  return readResponse(frame(reply.envelope, reply.message));
+}
+
+export const codeOf = ({ header }: NativeResponse): number => header.responseCode;
+
+/** The indexes of the values in a response. */
+export const indexesIn = ({ body }: NativeResponse): number[] | undefined =>
+  body.kind === 'record' ? body.values.map(({ index }) => index) : undefined;
+
+export const textIn = ({ body }: NativeResponse): string | undefined =>
+  body.kind === 'text' ? body.text : undefined;

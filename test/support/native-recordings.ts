@@ -1,0 +1,38 @@
+// Messages of the native Handle protocol, recorded from a Handle server 9.3.1, HDLProxy and the Java client.
+import { readFileSync } from 'node:fs';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
+
+export interface NativeExchange {
+  name: string;
+  transport: 'tcp' | 'udp' | 'http';
+  /** In hex: packets on UDP, else one text, or none where no message was sent or came back. */
+  request: string[];
+  response: string[];
+  httpRequest?: { line: string; headers: [name: string, value: string][] };
+  httpResponse?: { status: number; headers: [name: string, value: string][] };
+}
+
+type JsonAnswer = [status: number, body: string];
+
+interface Recorded {
+  /** What the JSON interface of the same server answers: plain, and with `publicOnly=false` where that differs. */
+  records: Record<string, [plain: JsonAnswer, all?: JsonAnswer]>;
+  exchanges: NativeExchange[];
+  /** Messages between Java clients and servers, also such as a server never sends. */
+  clients: { name: string; packets: string[] }[];
+}
+
+const fixture = new URL('../fixtures/native.json', import.meta.url);
+export const native = JSON.parse(readFileSync(fixture, 'utf8')) as Recorded;
+
+export const bytesOf = (hex: string): Buffer => Buffer.from(hex, 'hex');
+
+/** The message in these packets, in whatever order they came; undefined when some of it is missing. */
+export function assembled(packets: readonly string[]): Buffer | undefined {
+  const bytes = packets.map(bytesOf);
+  if (bytes.length === 0 || bytes.some(({ length }) => length < ENVELOPE_BYTES)) return undefined;
+  const parts = new Map(bytes.map((packet) => [decodeEnvelope(packet).sequence, packet]));
+  const inOrder = [...parts].sort(([one], [other]) => one - other).map(([, packet]) => packet);
+  const message = Buffer.concat(inOrder.map((packet) => packet.subarray(ENVELOPE_BYTES)));
+  return message.length === decodeEnvelope(inOrder[0]!).length ? message : undefined;
+}

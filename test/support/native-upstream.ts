@@ -1,0 +1,18 @@
+// The Handle server behind the recorded messages: its JSON interface, mocked by nock.
+import { type Answer, mockUpstream } from './upstream.js';
+import { native } from './native-recordings.js';
+
+/** The handle of a target, as the proxy writes it. */
+function handleIn(target: string): string {
+  const path = target.slice('/api/handles/'.length).split('?', 1)[0] ?? '';
+  return Buffer.from(decodeURIComponent(path)).toString();
+}
+
+function answerTo(target: string): Answer {
+  const handle = handleIn(target);
+  const [plain, all] = native.records[handle] ?? [[500, `not recorded: ${target}`] as const];
+  const [status, body] = (target.includes('publicOnly=false') ? all : undefined) ?? plain;
+  return { status, body };
+}
+
+export const mockRecordedServer = () => mockUpstream(answerTo);

@@ -1,0 +1,83 @@
+// What an instance waits for before it reports ready for the first time.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { addStartChecks } from '../../src/compose/start-checks.js';
+import { createReadiness } from '../../src/observe/health.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+interface State {
+  redis: 'up' | 'away' | 'unused';
+  /** Entries in memory. */
+  entries: number;
+  isHeldInRedis: boolean;
+}
+
+function start(state: State, { readyWithoutUpstream = false } = {}) {
+  const readiness = createReadiness();
+  const { upstreamAnswered } = addStartChecks({
+    config: { admin: { readyWithoutUpstream } as never },
+    readiness,
+    cache: {
+      memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] } as never,
+      redisState: () => state.redis,
+      isRedisReadable: () => state.redis === 'up',
+      holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
+    },
+  });
+  return { upstreamAnswered, notReady: () => readiness.report().notReady };
+}
+
+const ALONE: State = { redis: 'unused', entries: 0, isHeldInRedis: false };
+const WITH_REDIS: State = { ...ALONE, redis: 'away' };
+
+test('the upstream has to answer once', () => {
+  const { upstreamAnswered, notReady } = start(ALONE);
+  expect(notReady()).toEqual(['upstream']);
+  upstreamAnswered();
+  expect(notReady()).toEqual([]);
+});
+
+test('admin.readyWithoutUpstream: it need not answer', () => {
+  expect(start(ALONE, { readyWithoutUpstream: true }).notReady()).toEqual([]);
+});
+
+test('an entry in memory can be served without the upstream, and one is enough for good', () => {
+  const state = { ...ALONE, entries: 1 };
+  const { notReady } = start(state);
+  expect(notReady()).toEqual([]);
+  state.entries = 0;
+  expect(notReady()).toEqual([]);
+});
+
+test('an entry in Redis can be served without the upstream', async () => {
+  const { notReady } = start({ ...WITH_REDIS, redis: 'up', isHeldInRedis: true });
+  notReady();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(notReady()).toEqual([]);
+});
+
+test('the first contact with Redis is waited for, at most a second', () => {
+  const { upstreamAnswered, notReady } = start({ ...WITH_REDIS });
+  upstreamAnswered();
+  vi.advanceTimersByTime(999);
+  expect(notReady()).toEqual(['redis']);
+  vi.advanceTimersByTime(1);
+  expect(notReady()).toEqual([]);
+});
+
+test('a Redis that is lost after the first contact is not waited for', () => {
+  const state: State = { ...WITH_REDIS };
+  const { upstreamAnswered, notReady } = start(state);
+  upstreamAnswered();
+  expect(notReady()).toEqual(['redis']);
+  state.redis = 'up';
+  expect(notReady()).toEqual([]);
+  state.redis = 'away';
+  expect(notReady()).toEqual([]);
+});

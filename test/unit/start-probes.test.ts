@@ -1,0 +1,99 @@
+// When the servers are tried at the start, and what the log says of it.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Probe, ProbeTarget } from '../../src/compose/probes.js';
+import { startProbes } from '../../src/compose/start-probes.js';
+import type { ProbeReport } from '../../src/upstream/probe.js';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const GOOD: ProbeReport = { ms: 3, version: '2.11', hasAnswered: true };
+const refused = (cause = 'refused'): ProbeReport => ({
+  ms: 1,
+  failure: { code: 'UPSTREAM_UNREACHABLE', cause, remedy: 'start it' },
+  hasAnswered: false,
+});
+
+/** A server whose probes have the results of the list, and then its last one. */
+function serverWith(target: ProbeTarget, results: ProbeReport[]) {
+  const last = results.at(-1)!;
+  const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));
+  return { target, server: `http://${target}.test`, run };
+}
+
+function start(...probes: ReturnType<typeof serverWith>[]) {
+  const lines: [level: string, server: unknown, msg: string][] = [];
+  const log = (level: string) => (fields: object, msg: string) => {
+    lines.push([level, (fields as { server: string }).server, msg]);
+  };
+  const logger = { info: log('info'), warn: log('warn') } as never;
+  const onAnswered = vi.fn();
+  const cancel = startProbes({ probes, logger, onAnswered });
+  return { lines, onAnswered, cancel };
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+test('each server is tried once, and each has its line', async () => {
+  const upstream = serverWith('upstream', [GOOD]);
+  const mirror = serverWith('mirror', [refused()]);
+  const redis = serverWith('redis', [refused()]);
+  const { lines, onAnswered } = start(upstream, mirror, redis);
+  await pass(60_000);
+  expect(lines).toEqual([
+    ['info', 'http://upstream.test', 'probe succeeded'],
+    ['warn', 'http://mirror.test', 'probe failed'],
+    ['warn', 'http://redis.test', 'probe failed'],
+  ]);
+  expect([upstream, mirror, redis].map(({ run }) => run.mock.calls.length)).toEqual([1, 1, 1]);
+  expect(onAnswered).toHaveBeenCalledOnce();
+});
+
+test('an upstream that does not answer is tried every two seconds, and logged when the reason changes', async () => {
+  const upstream = serverWith('upstream', [refused(), refused(), refused('unknown name'), GOOD]);
+  const redis = serverWith('redis', [refused()]);
+  const { lines, onAnswered } = start(upstream, redis);
+  await pass(5999);
+  expect(upstream.run).toHaveBeenCalledTimes(3);
+  expect(onAnswered).not.toHaveBeenCalled();
+  await pass(1);
+  expect(onAnswered).toHaveBeenCalledOnce();
+  await pass(60_000);
+  expect(upstream.run).toHaveBeenCalledTimes(4);
+  expect(redis.run).toHaveBeenCalledOnce();
+  expect(lines.filter(([, server]) => server === 'http://upstream.test')).toEqual([
+    ['warn', 'http://upstream.test', 'probe failed'],
+    ['warn', 'http://upstream.test', 'probe failed'],
+    ['info', 'http://upstream.test', 'probe succeeded'],
+  ]);
+});
+
+test('a mirror can answer reads, too', async () => {
+  const upstream = serverWith('upstream', [refused()]);
+  const { onAnswered } = start(upstream, serverWith('mirror', [GOOD]));
+  await pass(60_000);
+  expect(onAnswered).toHaveBeenCalledOnce();
+  expect(upstream.run).toHaveBeenCalledOnce();
+});
+
+test('an error of the server itself is an answer', async () => {
+  const failure = { code: 'UPSTREAM_BAD_ANSWER', cause: 'a redirect' };
+  const { lines, onAnswered } = start(serverWith('upstream', [{ ms: 1, failure, hasAnswered: true }]));
+  await pass(0);
+  expect(onAnswered).toHaveBeenCalledOnce();
+  expect(lines).toEqual([['warn', 'http://upstream.test', 'probe failed']]);
+});
+
+test('a stop ends the probes, and those under way say nothing', async () => {
+  const upstream = serverWith('upstream', [refused()]);
+  const { lines, cancel } = start(upstream);
+  cancel();
+  await pass(60_000);
+  expect(lines).toEqual([]);
+  expect(upstream.run).toHaveBeenCalledOnce();
+  expect(upstream.run.mock.calls[0]?.[0].aborted).toBe(true);
+});
