@@ -125,7 +125,9 @@ function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cach
 
 function registerUsage({ metrics }: SharedDeps, { servers }: Upstreams): void {
   metrics.registerLimitUsage(() =>
-    servers.flatMap(({ usage }) => Object.entries(usage()).map(([kind, used]) => ({ kind, ...used }))),
+    servers.flatMap(({ url, usage }) =>
+      Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used })),
+    ),
   );
 }
 

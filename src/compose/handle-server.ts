@@ -88,11 +88,11 @@ function makeRecords(
 /** The concurrency limit for requests of a kind. */
 function limiterOptions(
   { metrics }: Pick<SharedDeps, 'metrics'>,
-  { concurrency, queue, queueTimeout }: ServerConfig,
-  kind: Parameters<Metrics['countRejected']>[0],
+  { url, concurrency, queue, queueTimeout }: ServerConfig,
+  kind: Parameters<Metrics['countRejected']>[0]['kind'],
 ): LimiterOptions {
   const onRejected = (): void => {
-    metrics.countRejected(kind);
+    metrics.countRejected({ server: url, kind });
   };
   return { concurrency, queue, waitMs: queueTimeout, onRejected };
 }
@@ -132,7 +132,10 @@ function makeBreaker(
     metrics.setBreakerState(state, server);
     activity.setBreakerState(state, server);
   };
-  for (const server of [url, ...mirrors]) show('closed', server);
+  for (const server of [url, ...mirrors]) {
+    metrics.addServer(server);
+    show('closed', server);
+  }
   return {
     failures,
     openForMs: openFor,
@@ -161,8 +164,8 @@ export function reportCalls({
   activity,
   tracer,
 }: SharedDeps): NonNullable<UpstreamClientOptions['onCall']> {
-  return ({ result, durationMs }) => {
-    metrics.countUpstreamRequest({ outcome: result, ms: durationMs });
+  return ({ server, result, durationMs }) => {
+    metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
     const isFailure = result in CATALOGUE;
     tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure });
     activity.countUpstreamRequest({ isFailure, ms: durationMs });

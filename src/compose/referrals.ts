@@ -32,9 +32,12 @@ interface ReferredServer {
 /** Beyond this the one that was used least recently is closed. */
 const MAX_SERVERS = 256;
 const CONNECTIONS = 16;
+/** In the metrics all of them are one: strangers' prefix records do not decide how many series there are. */
+const METRICS_LABEL = 'referred';
 
 export function makeReferrals(shared: SharedDeps, resolve: ResolveShared): Referrals {
   const open = new Map<string, ReferredServer>();
+  shared.metrics.addServer(METRICS_LABEL);
 
   function serverAt(address: SiteAddress): UpstreamServer {
     const key = JSON.stringify(address);
@@ -69,6 +72,7 @@ export function makeReferrals(shared: SharedDeps, resolve: ResolveShared): Refer
 
 function openServer(shared: SharedDeps, { url, publicKey }: SiteAddress): ReferredServer {
   const { config, pseudonym, now } = shared;
+  const report = reportCalls(shared);
   const { referralsToPrivateNetworks: allowPrivateNetworks, ...limits } = config.upstream;
   const connect = createReferredConnector({ publicKey, allowPrivateNetworks });
   const dispatcher = createPools({ connections: CONNECTIONS }, connect);
@@ -85,7 +89,9 @@ function openServer(shared: SharedDeps, { url, publicKey }: SiteAddress): Referr
       waitMs: limits.queueTimeout,
     }),
     maxPauseMs: limits.maxRest,
-    onCall: reportCalls(shared),
+    onCall: (call) => {
+      report({ ...call, server: METRICS_LABEL });
+    },
     now,
   });
   return { server, dispatcher };

@@ -10,7 +10,7 @@ export interface MetricEntry {
   readonly help: string;
   /**
    * Series of a counter or histogram that are 0 from the start: Prometheus takes the first value of a series that
-   * appears later for its beginning, and sees no increase.
+   * appears later for its beginning, and sees no increase. Where there is a label `server`, once for each server.
    */
   readonly fromStart?: readonly Labels[];
 }
@@ -90,15 +90,16 @@ export const METRICS = {
   upstreamRequests: {
     name: 'handle_proxy_upstream_requests_total',
     type: 'counter',
-    labelNames: ['outcome'],
-    help: 'Reads sent to the upstream, by outcome (kind of response or error code).',
+    labelNames: ['server', 'outcome'],
+    help: 'Reads sent upstream, by server (address of a Handle server or mirror; `referred` for all that referrals name) and outcome (kind of response or error code).',
     fromStart: OUTCOMES.map((outcome) => ({ outcome })),
   },
   upstreamSeconds: {
     name: 'handle_proxy_upstream_seconds',
     type: 'histogram',
-    labelNames: [],
-    help: 'Duration of upstream reads, failures included.',
+    labelNames: ['server'],
+    help: 'Duration of upstream reads, failures included, by server as above.',
+    fromStart: [{}],
   },
   cacheEntries: {
     name: 'handle_proxy_cache_entries',
@@ -135,20 +136,20 @@ export const METRICS = {
   upstreamRunning: {
     name: 'handle_proxy_upstream_running',
     type: 'gauge',
-    labelNames: ['kind'],
-    help: 'Requests in flight at the upstream, by kind (read: shared by all waiting clients; passed: forwarded for one client).',
+    labelNames: ['server', 'kind'],
+    help: 'Requests in flight, by Handle server (its mirrors included) and kind (read: shared by all waiting clients; passed: forwarded for one client).',
   },
   upstreamWaiting: {
     name: 'handle_proxy_upstream_waiting',
     type: 'gauge',
-    labelNames: ['kind'],
-    help: 'Requests queued for the upstream, by kind (read, passed).',
+    labelNames: ['server', 'kind'],
+    help: 'Requests queued, by Handle server (its mirrors included) and kind (read, passed).',
   },
   rejected: {
     name: 'handle_proxy_turned_away_total',
     type: 'counter',
-    labelNames: ['kind'],
-    help: 'Requests rejected because the queue for the upstream was full or timed out, by kind (read, passed).',
+    labelNames: ['server', 'kind'],
+    help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, passed).',
     fromStart: each('kind'),
   },
   rateLimited: {

@@ -19,8 +19,9 @@ export interface StoreUsage {
   bytes: number;
 }
 
-/** Use of the concurrency limit of the upstream. */
+/** Use of a concurrency limit of a Handle server. */
 export interface LimitUsage {
+  server: string;
   /** `read` or `passed`. */
   kind: string;
   running: number;
@@ -34,13 +35,15 @@ export interface Metrics {
   countInternalError(): void;
   /** `flush` is called before each scrape, for callers that count by themselves. */
   registerFlush(flush: () => void): void;
-  countUpstreamRequest(answer: { outcome: string; ms: number }): void;
+  /** A Handle server or mirror that will be counted: its series are 0 from now on. */
+  addServer(server: string): void;
+  countUpstreamRequest(answer: { server: string; outcome: string; ms: number }): void;
   setBreakerState(state: string, server: string): void;
   countEviction(store: LabelValue<'store'>): void;
   countStale: (reason: LabelValue<'reason'>) => void;
   countRedisError(command: LabelValue<'command'>): void;
   setRedisState(state: 'up' | 'lost'): void;
-  countRejected(kind: LabelValue<'kind'>): void;
+  countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void;
   countRateLimited(): void;
   countDroppedConnection(): void;
   /** These read their values at each scrape. */
@@ -83,14 +86,25 @@ type Reading = readonly [labels: Record<string, string>, value: number];
 
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
-  for (const labels of metric.fromStart ?? []) counter.inc(labels, 0);
+  if (!isByServer(metric)) zeroCounter(counter, metric);
   return counter;
 }
 
 function addHistogram(registry: Registry, metric: MetricEntry): Histogram {
   const histogram = new Histogram({ ...metric, registers: [registry], buckets: BUCKETS });
-  for (const labels of metric.fromStart ?? []) histogram.zero(labels);
+  if (!isByServer(metric)) zeroHistogram(histogram, metric);
   return histogram;
+}
+
+const isByServer = ({ labelNames }: MetricEntry): boolean => labelNames.includes('server');
+
+/** `more` are labels that not every deployment has. */
+function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more = {}): void {
+  for (const labels of fromStart) counter.inc({ ...more, ...labels }, 0);
+}
+
+function zeroHistogram(histogram: Histogram, { fromStart = [] }: MetricEntry, more = {}): void {
+  for (const labels of fromStart) histogram.zero({ ...more, ...labels });
 }
 
 /** A gauge whose values are read at each scrape. */
@@ -141,18 +155,27 @@ function createUpstreamMetrics(registry: Registry) {
   const rejected = addCounter(registry, METRICS.rejected);
   const readers: (() => readonly LimitUsage[])[] = [];
   const use = (): LimitUsage[] => readers.flatMap((read) => read());
-  addGauge(registry, METRICS.upstreamRunning, () => use().map(({ kind, running }) => [{ kind }, running]));
-  addGauge(registry, METRICS.upstreamWaiting, () => use().map(({ kind, waiting }) => [{ kind }, waiting]));
+  addGauge(registry, METRICS.upstreamRunning, () =>
+    use().map(({ server, kind, running }) => [{ server, kind }, running]),
+  );
+  addGauge(registry, METRICS.upstreamWaiting, () =>
+    use().map(({ server, kind, waiting }) => [{ server, kind }, waiting]),
+  );
   return {
-    countUpstreamRequest: ({ outcome, ms }: { outcome: string; ms: number }): void => {
-      requests.inc({ outcome });
-      seconds.observe(ms / 1000);
+    addServer: (server: string): void => {
+      zeroCounter(requests, METRICS.upstreamRequests, { server });
+      zeroCounter(rejected, METRICS.rejected, { server });
+      zeroHistogram(seconds, METRICS.upstreamSeconds, { server });
+    },
+    countUpstreamRequest: ({ server, outcome, ms }: Parameters<Metrics['countUpstreamRequest']>[0]): void => {
+      requests.inc({ server, outcome });
+      seconds.observe({ server }, ms / 1000);
     },
     setBreakerState: (state: string, server: string): void => {
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
-    countRejected: (kind: LabelValue<'kind'>): void => {
-      rejected.inc({ kind });
+    countRejected: (labels: Parameters<Metrics['countRejected']>[0]): void => {
+      rejected.inc(labels);
     },
     registerLimitUsage: (read: () => readonly LimitUsage[]): void => {
       readers.push(read);

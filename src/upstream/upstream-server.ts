@@ -11,6 +11,8 @@ import { createRetryAfterPause } from './retry-after-pause.js';
 
 /** One read that was sent, for the metrics. */
 export interface UpstreamCall {
+  /** Its address. */
+  server: string;
   result: Outcome['kind'] | ErrorCode;
   durationMs: number;
   retried: boolean;
@@ -61,7 +63,7 @@ export function createServer(options: ServerOptions): UpstreamServer {
       retried = true;
     };
     const report = (result: UpstreamCall['result']): void => {
-      onCall?.({ result, durationMs: now() - startedAt, retried });
+      onCall?.({ server: options.url, result, durationMs: now() - startedAt, retried });
     };
     try {
       const request = { origin, method: 'GET' as const, path, headers };

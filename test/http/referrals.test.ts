@@ -1,5 +1,6 @@
 // Handles of prefixes that no configured server serves: found by the records of their prefixes.
 import { X509Certificate } from 'node:crypto';
+import request from 'supertest';
 import { expect, test } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
@@ -70,11 +71,14 @@ async function start(env: Record<string, string> = {}) {
 }
 
 test('a handle is read at the server that its prefix record names, and both are cached', async () => {
-  const { read } = await start();
+  const { read, app } = await start();
   expect(await read('99.FAR/page')).toMatchObject({ status: 200 });
   expect((await read('99.far/PAGE')).body).toContain('https://example.org/far');
   expect((await read('99.FAR/none')).status).toBe(404);
   expect([near.asked, far.asked, root.askedFor('0.NA/99.FAR')]).toEqual([0, 2, 1]);
+  const { text } = await request(app.admin).get('/metrics');
+  expect(text).toContain('handle_proxy_upstream_requests_total{server="referred",outcome="found"} 1');
+  expect(text).not.toContain(far.url);
 });
 
 test('a service record leads to the site of the service', async () => {

@@ -1,4 +1,5 @@
 // Several Handle servers, each with its prefixes.
+import request from 'supertest';
 import { expect, test } from 'vitest';
 import type { RecordInput } from '../handle-server/store.js';
 import { textValue } from '../handle-server/seed.js';
@@ -71,6 +72,28 @@ test('a read goes to the server of its prefix, and is answered from the cache af
     ]);
   }
   expect(asked()).toEqual([1, 1, 1]);
+});
+
+test('the metrics tell the servers apart, also one that was not asked', async () => {
+  const { ask, app } = await start();
+  for (const handle of ['21.T1/page', '20.500.99/page', '20.500.99/none'])
+    await ask(`/api/handles/${handle}`);
+  const { text } = await request(app.admin).get('/metrics');
+  const counted = (url: string, outcome: string): string | undefined =>
+    text
+      .split('\n')
+      .find((line) =>
+        line.startsWith(`handle_proxy_upstream_requests_total{server="${url}",outcome="${outcome}"}`),
+      )
+      ?.split(' ')[1];
+  expect([a, b, others].map(({ url }) => [counted(url, 'found'), counted(url, 'not-found')])).toEqual([
+    ['1', '0'],
+    ['1', '1'],
+    ['0', '0'],
+  ]);
+  for (const { url } of [a, b, others]) {
+    expect(text).toContain(`handle_proxy_upstream_running{server="${url}",kind="read"} 0`);
+  }
 });
 
 test('a prefix record is at the server of its prefix, or at the one for all others', async () => {

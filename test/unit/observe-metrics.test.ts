@@ -33,13 +33,15 @@ describe('the metrics', () => {
 
   it('count upstream reads and observe their duration', async () => {
     const lines = await measured((metrics) => {
-      metrics.countUpstreamRequest({ outcome: 'found', ms: 20 });
-      metrics.countUpstreamRequest({ outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
+      metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 20 });
+      metrics.countUpstreamRequest({ server: 'http://a', outcome: 'UPSTREAM_TIMEOUT', ms: 10_000 });
     });
-    expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="found"} 1');
-    expect(lines).toContain('handle_proxy_upstream_requests_total{outcome="UPSTREAM_TIMEOUT"} 1');
-    expect(lines).toContain('handle_proxy_upstream_seconds_bucket{le="0.025"} 1');
-    expect(lines).toContain('handle_proxy_upstream_seconds_count 2');
+    expect(lines).toContain('handle_proxy_upstream_requests_total{server="http://a",outcome="found"} 1');
+    expect(lines).toContain(
+      'handle_proxy_upstream_requests_total{server="http://a",outcome="UPSTREAM_TIMEOUT"} 1',
+    );
+    expect(lines).toContain('handle_proxy_upstream_seconds_bucket{le="0.025",server="http://a"} 1');
+    expect(lines).toContain('handle_proxy_upstream_seconds_count{server="http://a"} 2');
   });
 
   it('read the cache size at each scrape', async () => {
@@ -109,16 +111,18 @@ describe('the metrics', () => {
   });
 
   it('have every series at 0 from the start whose labels are known', async () => {
-    const lines = await measured(() => undefined);
+    const lines = await measured((metrics) => {
+      metrics.addServer('http://a');
+    });
     expect(lines).toEqual(
       expect.arrayContaining([
         'handle_proxy_requests_total{family="record",result="hit",status="200"} 0',
         'handle_proxy_requests_total{family="redirect",result="error",status="502"} 0',
         'handle_proxy_request_seconds_count{family="v2"} 0',
-        'handle_proxy_upstream_requests_total{outcome="not-found"} 0',
-        'handle_proxy_upstream_requests_total{outcome="UPSTREAM_TIMEOUT"} 0',
+        'handle_proxy_upstream_requests_total{server="http://a",outcome="not-found"} 0',
+        'handle_proxy_upstream_requests_total{server="http://a",outcome="UPSTREAM_TIMEOUT"} 0',
         'handle_proxy_stale_answers_total{reason="resting"} 0',
-        'handle_proxy_turned_away_total{kind="passed"} 0',
+        'handle_proxy_turned_away_total{server="http://a",kind="passed"} 0',
         'handle_proxy_redis_errors_total{command="connect"} 0',
         'handle_proxy_cache_evictions_total{store="found"} 0',
       ]),
