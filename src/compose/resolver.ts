@@ -5,6 +5,7 @@ import { Resolver } from '../resolver/resolver.js';
 import { SharedUpstream } from '../resolver/shared-upstream.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
+import { type FindServers, createPrefixRouting } from '../upstream/prefix-routing.js';
 import type { SharedDeps } from './shared-deps.js';
 
 /** With several workers, one of them loads each key for all. */
@@ -18,6 +19,18 @@ export function shareUpstream(
     keyOf: (handle) => recordKey(handle, config.upstream.caseSensitive),
     loadAtOwner: (key, handle) => peers?.loadAtOwner(key, handle),
   });
+}
+
+type PrefixPeriods = SharedDeps['config']['cache']['staleIfError'];
+
+/** Replaced with the configuration by a reload. */
+const routings = new WeakMap<PrefixPeriods, FindServers<PrefixPeriods[number]>>();
+
+/** The period of the longest matching prefix, by the rules of `upstreams`. */
+export function staleMsOf(periods: PrefixPeriods, key: string): number {
+  const find = routings.get(periods) ?? createPrefixRouting(periods);
+  routings.set(periods, find);
+  return find(key)[0]?.ms ?? 0;
 }
 
 /** A key that is evicted is loaded again. */
@@ -35,9 +48,10 @@ export function makeResolver(
     upstream,
     failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
     // A reload may change the keys under `cache` and `upstream.mirrorMaxTtl`.
-    get ttlBounds() {
+    ttlBoundsOf(key) {
       const { found, notFound, staleIfError } = shared.config.cache;
-      return { found, notFound, staleIfError, mirrorMaxTtl: shared.config.upstream.mirrorMaxTtl };
+      const { mirrorMaxTtl } = shared.config.upstream;
+      return { found, notFound, staleIfError: staleMsOf(staleIfError, key), mirrorMaxTtl };
     },
     get refreshAheadMinHits() {
       return shared.config.cache.refreshAhead.minHits;

@@ -133,7 +133,12 @@ function readTree(file: string, readFile: (path: string) => string): unknown {
 function parseYaml(text: string): unknown {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a password.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    // A prefix as a key, such as 10.1000, is no number.
+    stringKeys: true,
+  });
   const [broken] = document.errors;
   if (broken) throw new SyntaxError(`line ${lines.linePos(broken.pos[0]).line}, ${broken.message}`);
   return withoutNulls(document.toJS()) ?? {};

@@ -1,6 +1,7 @@
 // Keys of the cache: TTLs, memory, and the Redis that instances share.
 import { readRedisNode, readRedisUrl } from './addresses.js';
 import { duration, list, normalised, oneOf, reloadable, section, size, text, wholeNumber } from './fields.js';
+import { prefixPeriods } from './prefix-periods.js';
 
 const found = section({
   minTtl: reloadable(
@@ -36,8 +37,8 @@ export const cache = section({
   found,
   notFound,
   staleIfError: reloadable(
-    duration({ min: '0s', max: '365d', byDefault: '24h' }).describe(
-      'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767).',
+    prefixPeriods('24h').describe(
+      'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767): a duration, `forever`, or a mapping of prefixes with a default, such as `{default: 24h, 21.T1: forever}`.',
     ),
   ),
   refreshAhead: section({

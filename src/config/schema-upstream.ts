@@ -1,7 +1,7 @@
 // Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
 import { z } from 'zod';
-import { upperAscii } from '../handle/handle.js';
 import { readFingerprints, readOrigin } from './addresses.js';
+import { readPrefixPattern } from './prefix-periods.js';
 import { duration, flag, list, mappings, normalised, section, size, text, wholeNumber } from './fields.js';
 
 const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
@@ -104,12 +104,6 @@ export const upstream = section({
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
   ),
 });
-
-/** `21.T1`, `21.T1.*` or `*`, in capitals: the ASCII case of a prefix has no meaning. */
-function readPrefixPattern(given: string): string | undefined {
-  const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
-  return isPattern ? upperAscii(given) : undefined;
-}
 
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
 

@@ -23,7 +23,8 @@ export interface LoaderDeps<Ticket> {
   };
   /** Keys whose last load failed: a stale entry is served without another load (RFC 8767 §5, failure recheck). */
   failures: ExpiringMap<true>;
-  ttlBounds: TtlBounds;
+  /** The bounds for a key. */
+  ttlBoundsOf: (key: string) => TtlBounds;
   now: () => number;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
@@ -87,12 +88,12 @@ export class Loader<Ticket> {
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
     const requestedAt = this.#deps.now();
     const outcome = await this.#outcomeOf(task);
-    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(kept.entry, requestedAt)) {
+    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(task, kept.entry, requestedAt)) {
       this.#deps.failures.set(task.key, true);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBounds);
+    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(task.key));
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
@@ -103,8 +104,10 @@ export class Loader<Ticket> {
   }
 
   /** Whether an entry is newer than the answer of a mirror. */
-  #isNewerThanMirror(entry: Entry, requestedAt: number): boolean {
-    return this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBounds);
+  #isNewerThanMirror({ key }: LoadTask, entry: Entry, requestedAt: number): boolean {
+    return (
+      this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
+    );
   }
 
   async #outcomeOf({ key, handle, authoritative }: LoadTask): Promise<Outcome> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
-import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+import { HANDLE, PATH, VALUES, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
@@ -69,6 +69,37 @@ describe('an expired record', () => {
     expect(answer.status).toBe(502);
     expect(JSON.parse(answer.text)).toMatchObject({ responseCode: 2, handle: HANDLE });
     expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  test('is served stale for the time of its prefix, without end for "forever"', async () => {
+    const upstream = mockUpstream((target) => recordOf(VALUES, target.replace('/api/handles/', '')));
+    const periods = '{default: 1m, 21.t1: forever, 21.T1.*: 2m, 10.1000: 0s}';
+    const proxy = await startProxy({ CACHE_STALE_IF_ERROR: periods, UPSTREAM_RETRY_AFTER: '0s' });
+    const statuses = (): Promise<number[]> =>
+      Promise.all(
+        ['21.T1/a', '21.T1.5/a', '20.5/a', '10.1000/a'].map(
+          async (handle) => (await proxy.ask(`/api/handles/${handle}`)).status,
+        ),
+      );
+    expect(await statuses()).toEqual([200, 200, 200, 200]);
+    upstream.answers(broken);
+    proxy.pass(HOUR + 59_000);
+    expect(await statuses()).toEqual([200, 200, 200, 502]);
+    proxy.pass(60_000);
+    expect(await statuses()).toEqual([200, 200, 502, 502]);
+    proxy.pass(50 * 365 * 24 * HOUR);
+    expect(await statuses()).toEqual([200, 502, 502, 502]);
+    const { headers } = await proxy.ask('/api/handles/21.T1/a');
+    expect(headers['cache-status']).toMatch(/; hit; ttl=-\d+; detail=error$/);
+  });
+
+  test('is never served once it was invalidated, not even with "forever"', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ CACHE_STALE_IF_ERROR: 'forever' });
+    await proxy.ask(PATH);
+    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    upstream.answers(broken);
+    expect((await proxy.ask(PATH)).status).toBe(502);
   });
 
   test('is not served when the upstream answers not found', async () => {

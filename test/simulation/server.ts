@@ -83,7 +83,7 @@ export class Server {
       trustedSince: this.cache.trustedSince,
       upstream: this.sharedUpstream,
       failures: new ExpiringMap({ ttlMs: SECOND_MS, maxEntries: 1000, now: clock.now }),
-      ttlBounds: LIFETIMES,
+      ttlBoundsOf: () => LIFETIMES,
       refreshAheadMinHits: 3,
       staleAfterMs: 1.5 * SECOND_MS,
       caseSensitive: false,

@@ -91,11 +91,11 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     memory,
     upstream: { resolve: () => upstream.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now: () => now }),
-    ttlBounds: {
+    ttlBoundsOf: () => ({
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },
       staleIfError: 86_400_000,
-    },
+    }),
     trustedSince: () => coherence.trustedSince(),
     refreshAheadMinHits: 1,
     staleAfterMs: 1_000_000,

@@ -1,6 +1,7 @@
 // Parsing of durations and sizes.
 import { describe, expect, it } from 'vitest';
 import { parseDuration, parseSize } from '../../src/config/fields.js';
+import { problemsFrom } from '../support/load-config.js';
 
 describe('a duration', () => {
   it.each([
@@ -35,5 +36,32 @@ describe('a size', () => {
 
   it.each(['8', '8KB', '8k', '60s', '-1B'])('%j is invalid', (text) => {
     expect(parseSize(text)).toBeUndefined();
+  });
+});
+
+describe('a period by prefix', () => {
+  it.each([
+    '24h',
+    'forever',
+    '{default: 24h, 21.T1: forever}',
+    '{default: forever, 10.1000: 1d, "21.*": 0s}',
+  ])('%s is allowed', (value) => {
+    expect(problemsFrom({ yaml: `cache: { staleIfError: ${value} }` })).toEqual([]);
+    expect(problemsFrom({ env: { CACHE_STALE_IF_ERROR: value } })).toEqual([]);
+  });
+
+  it.each([
+    '24',
+    '366d',
+    '{21.T1: forever}',
+    '{default: 24h, 21.T1/: 1d}',
+    '{default: 24h, "*": 1d}',
+    '{default: 24h, 21.t1: 1d, 21.T1: 1d}',
+    '[24h]',
+  ])('%s is refused with what is allowed', (value) => {
+    const [problem = '', ...others] = problemsFrom({ yaml: `cache: { staleIfError: ${value} }` });
+    expect(others).toEqual([]);
+    expect(problem).toContain('cache.staleIfError');
+    expect(problem).toContain('{default: 24h, 21.T1: forever}');
   });
 });

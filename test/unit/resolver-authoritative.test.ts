@@ -25,7 +25,11 @@ function start() {
     memory,
     upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[1]'), ttls: [60] }) },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBounds: { found: { minTtl: 0, maxTtl: 3_600_000 }, notFound: { ttl: 30_000 }, staleIfError: 0 },
+    ttlBoundsOf: () => ({
+      found: { minTtl: 0, maxTtl: 3_600_000 },
+      notFound: { ttl: 30_000 },
+      staleIfError: 0,
+    }),
     trustedSince: () => 0,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,

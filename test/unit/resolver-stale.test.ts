@@ -26,11 +26,11 @@ function start() {
     memory,
     upstream: { resolve: () => world.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
-    ttlBounds: {
+    ttlBoundsOf: () => ({
       found: { minTtl: 0, maxTtl: 3_600_000 },
       notFound: { ttl: 30_000 },
       staleIfError: 86_400_000,
-    },
+    }),
     trustedSince: () => world.trustedSince,
     refreshAheadMinHits: 0,
     staleAfterMs: 1_000_000,
