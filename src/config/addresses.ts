@@ -55,6 +55,11 @@ export function readWebUrl(text: string): string | undefined {
   return url !== undefined && ['http:', 'https:'].includes(url.protocol) ? url.href : undefined;
 }
 
+/** An http(s) URL, or a mailto: URL with one address, in normal form; undefined for any other. */
+export function readLinkUrl(text: string): string | undefined {
+  return /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
+}
+
 /** Names of networks that Express knows. */
 const NETWORKS = ['loopback', 'linklocal', 'uniquelocal'];
 

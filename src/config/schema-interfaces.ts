@@ -1,6 +1,17 @@
 // Keys of the interfaces: deletion, reverse look-up, ePIC v2, redirects and pages.
-import { readBaseUrl, readOrigin, readWebUrl } from './addresses.js';
-import { duration, flag, list, normalised, reloadable, section, text, wholeNumber } from './fields.js';
+import { z } from 'zod';
+import { readBaseUrl, readLinkUrl, readOrigin, readWebUrl } from './addresses.js';
+import {
+  duration,
+  flag,
+  list,
+  mappings,
+  normalised,
+  reloadable,
+  section,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 const readPattern = (given: string): string | undefined => (/^\S+$/.test(given) ? given : undefined);
 
@@ -143,17 +154,33 @@ const readImage = (given: string): string | undefined =>
 
 const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
 
+const footerLink = z.strictObject({
+  text: line,
+  url: normalised({ allowed: 'an http://, https:// or mailto: address', read: readLinkUrl }),
+});
+
 export const page = reloadable(
   section({
     title: line.prefault('Handle resolver').describe('Name of the service on every page.'),
     logoUrl: normalised({ allowed: 'an http://, https:// or data:image/ address', read: readImage })
       .optional()
       .describe('URL of a logo beside the name, 36 pixels high; `data:image/…` embeds it.'),
+    accentColor: text({
+      allowed: 'a colour such as #00695c or #06c',
+      pattern: /^#(?:[\da-f]{3}|[\da-f]{6})$/i,
+    })
+      .optional()
+      .describe(
+        "Colour of the main button, and of links in a shade that is readable, as `'#rrggbb'` or `'#rgb'`; in YAML with the quotes, because `#` begins a comment.",
+      ),
     footer: line
       .optional()
       .describe('Text in the footer of every page, such as the operator of the service.'),
     footerUrl: normalised({ allowed: 'an http:// or https:// address', read: readWebUrl })
       .optional()
       .describe('URL that `page.footer` links to.'),
+    footerLinks: mappings(footerLink).describe(
+      'Links in the footer of every page, such as imprint, privacy and contact, each with `text` and an http, https or mailto `url`.',
+    ),
   }),
 );

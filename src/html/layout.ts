@@ -1,14 +1,23 @@
 // The layout of every page, and the headers that restrict what a page may load.
 import { createHash } from 'node:crypto';
 import { Html, html } from './html.js';
-import { PAGE_SCRIPT, PAGE_STYLE } from './style.js';
+import { PAGE_SCRIPT, pageStyle } from './style.js';
 
-/** Name, logo and footer of the service, as the operator configured them. */
+/** Name, logo, colour and footer of the service, as the operator configured them. */
 export interface PageBranding {
   title: string;
   logoUrl?: string | undefined;
+  /** `#rgb` or `#rrggbb`. */
+  accentColor?: string | undefined;
   footer?: string | undefined;
   footerUrl?: string | undefined;
+  /** URLs with http, https or mailto. */
+  footerLinks: readonly FooterLink[];
+}
+
+export interface FooterLink {
+  text: string;
+  url: string;
 }
 
 /** A page of the public listener. */
@@ -46,21 +55,41 @@ export function renderDocument({ title, icon, resources, header, main, footer }:
   return document.text;
 }
 
-/** Inline, so that a page is one request. */
-const PAGE_RESOURCES = new Html(`<style>${PAGE_STYLE}</style><script type="module">${PAGE_SCRIPT}</script>`);
+export interface PageLayout {
+  renderPage: (page: SitePage) => string;
+  /** Headers that every page needs. */
+  securityHeaders: Record<string, string>;
+}
 
-export function renderPage({ title, main }: SitePage, branding: PageBranding): string {
-  const { logoUrl, footer, footerUrl } = branding;
+export function createPageLayout(branding: PageBranding): PageLayout {
+  const { logoUrl } = branding;
+  const style = pageStyle(branding.accentColor);
   const logo = logoUrl === undefined ? undefined : html`<img src="${logoUrl}" alt="" />`;
-  const note = footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`;
-  return renderDocument({
-    title: `${title} – ${branding.title}`,
+  const frame = {
     icon: { href: '/favicon.ico', type: 'image/svg+xml' },
-    resources: PAGE_RESOURCES,
+    // Inline, so that a page is one request.
+    resources: new Html(`<style>${style}</style><script type="module">${PAGE_SCRIPT}</script>`),
     header: html`<a href="/">${logo}${branding.title}</a>`,
-    main,
-    footer: footer === undefined ? undefined : html`<p>${note}</p>`,
-  });
+    footer: renderFooter(branding),
+  };
+  return {
+    renderPage: ({ title, main }) =>
+      renderDocument({ ...frame, title: `${title} – ${branding.title}`, main }),
+    securityHeaders: pageSecurityHeaders(style, logoUrl),
+  };
+}
+
+function renderFooter({ footer, footerUrl, footerLinks }: PageBranding): Html {
+  const note = footerUrl === undefined ? footer : html`<a href="${footerUrl}">${footer}</a>`;
+  const links = footerLinks.map(({ text, url }) => html`<li><a href="${url}">${text}</a></li>`);
+  return html`${footer === undefined ? undefined : html`<p>${note}</p>`}
+  ${
+    links.length === 0
+      ? undefined
+      : html`<ul>
+          ${links}
+        </ul>`
+  }`;
 }
 
 /** A page loads only from `sources` (directives of a Content-Security-Policy) and is in no frame. */
@@ -75,12 +104,12 @@ export const securityHeaders = (sources: Record<string, string>): Record<string,
 });
 
 /**
- * Headers of the public pages: the inline style and script and the logo, nothing else. Browsers apply
- * `form-action` to the redirects behind a form too, and the look-up form redirects to any site.
+ * The inline style and script and the logo, nothing else. Browsers apply `form-action` to the redirects behind a
+ * form too, and the look-up form redirects to any site.
  */
-export const pageSecurityHeaders = ({ logoUrl }: PageBranding): Record<string, string> =>
+const pageSecurityHeaders = (style: string, logoUrl: string | undefined): Record<string, string> =>
   securityHeaders({
-    'style-src': hashOf(PAGE_STYLE),
+    'style-src': hashOf(style),
     'script-src': hashOf(PAGE_SCRIPT),
     'img-src': `'self' ${logoUrl === undefined ? '' : originOf(logoUrl)}`.trimEnd(),
     'form-action': "'self' http: https: ftp: mailto:",

@@ -4,7 +4,7 @@ import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type Representation, matchesEtag, represent } from '../http/representation.js';
 import { escapeText } from './html.js';
-import { type PageBranding, type SitePage, pageSecurityHeaders, renderPage } from './layout.js';
+import { type PageBranding, type PageLayout, type SitePage, createPageLayout } from './layout.js';
 
 export const HTML_TYPE = 'text/html;charset=utf-8';
 
@@ -21,26 +21,25 @@ interface TextResponse {
 type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePage };
 
 /** Sends pages with the configured branding. */
-export interface PageSender {
+export interface PageSender extends PageLayout {
   sendText: (req: Request, res: Response, response: TextResponse) => Promise<void>;
   /** Adds the security headers. */
   sendPage: (req: Request, res: Response, response: PageResponse) => Promise<void>;
-  securityHeaders: Record<string, string>;
 }
 
 export function createPageSender(branding: PageBranding, gzipMinBytes: number): PageSender {
-  const securityHeaders = pageSecurityHeaders(branding);
+  const layout = createPageLayout(branding);
   return {
+    ...layout,
     sendText: (req, res, response) => sendText(req, res, { ...response, gzipMinBytes }),
     sendPage: (req, res, { page, headers, ...response }) =>
       sendText(req, res, {
         ...response,
         contentType: HTML_TYPE,
-        text: renderPage(page, branding),
-        headers: { ...securityHeaders, ...headers },
+        text: layout.renderPage(page),
+        headers: { ...layout.securityHeaders, ...headers },
         gzipMinBytes,
       }),
-    securityHeaders,
   };
 }
 

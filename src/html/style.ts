@@ -1,4 +1,5 @@
 // The palette and the style sheets of all pages, and the one script of the public pages.
+import { readableOn, textColourOn } from './contrast.js';
 
 /** Each colour in light and in dark. */
 const PALETTE = {
@@ -8,7 +9,8 @@ const PALETTE = {
   quiet: ['#55606b', '#a3adb8'],
   line: ['#d5dbe1', '#323c47'],
   link: ['#0b57d0', '#8ab4f8'],
-  'on-link': ['#fff', '#0f1419'],
+  accent: ['#0b57d0', '#8ab4f8'],
+  'on-accent': ['#fff', '#0f1419'],
   area: ['#0b57d022', '#8ab4f82b'],
   notice: ['#fff3d1', '#352b0d'],
   'notice-line': ['#d9a400', '#d9a400'],
@@ -22,15 +24,30 @@ const PALETTE = {
   'on-level': ['#fff', '#0f1419'],
 } as const;
 
-const coloursOf = (mode: 0 | 1): string =>
-  Object.entries(PALETTE)
-    .map(([name, colours]) => `--${name}:${colours[mode]}`)
-    .join(';');
+type Mode = 0 | 1;
 
-/** What every page begins with. */
-export const BASE_STYLE = `
-:root{color-scheme:light dark;${coloursOf(0)}}
-@media (prefers-color-scheme:dark){:root{${coloursOf(1)}}}
+function coloursOf(mode: Mode, accent: string | undefined): string {
+  const colours = Object.entries(PALETTE).map(([name, pair]): [string, string] => [name, pair[mode]]);
+  return [...colours, ...accentColours(mode, accent)]
+    .map(([name, colour]) => `--${name}:${colour}`)
+    .join(';');
+}
+
+/** The main button has the accent itself; links have a shade of it that is readable wherever they are. */
+function accentColours(mode: Mode, accent: string | undefined): [name: string, colour: string][] {
+  if (accent === undefined) return [];
+  const { back, card, notice, alert } = PALETTE;
+  return [
+    ['accent', accent],
+    ['on-accent', textColourOn(accent)],
+    ['link', readableOn([back[mode], card[mode], notice[mode], alert[mode]], accent)],
+  ];
+}
+
+/** What every page begins with; `accent` is `#rgb` or `#rrggbb`. */
+export const baseStyle = (accent?: string): string => `
+:root{color-scheme:light dark;${coloursOf(0, accent)}}
+@media (prefers-color-scheme:dark){:root{${coloursOf(1, accent)}}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--text);font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
 a{color:var(--link)}
@@ -40,7 +57,7 @@ table{width:100%;border-collapse:collapse}
 footer{color:var(--quiet)}
 `;
 
-export const PAGE_STYLE = `${BASE_STYLE}
+export const pageStyle = (accent?: string): string => `${baseStyle(accent)}
 body{font-size:1rem;line-height:1.5}
 button:focus-visible,input:focus-visible,summary:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 header,main,footer{max-width:62rem;margin:0 auto;padding:0 1rem}
@@ -58,7 +75,7 @@ section p{margin:.25rem 0}
 .bad{border-color:var(--alert-line);background:var(--alert)}
 .actions{display:flex;flex-wrap:wrap;gap:.5rem;align-items:center;margin:.75rem 0}
 .button{display:inline-block;font:inherit;font-weight:500;padding:.45rem .9rem;border-radius:.4rem;border:1px solid var(--line);background:var(--card);color:var(--link);text-decoration:none;cursor:pointer}
-.button.main{background:var(--link);border-color:var(--link);color:var(--on-link)}
+.button.main{background:var(--accent);border-color:var(--link);color:var(--on-accent)}
 .button:hover{border-color:var(--link)}
 [hidden]{display:none}
 form{display:flex;flex-wrap:wrap;gap:.5rem}
@@ -77,6 +94,8 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;margin:0}
 dt{color:var(--quiet)}
 dd{margin:0;overflow-wrap:anywhere}
 footer{font-size:.9rem;padding-bottom:1.5rem}
+footer ul{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;list-style:none;margin:.75rem 0;padding:0}
+footer li{overflow-wrap:anywhere}
 @media (max-width:40rem){
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,tr,td{display:block;width:auto}

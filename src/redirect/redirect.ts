@@ -9,7 +9,7 @@ import express, {
 import { ServiceError } from '../errors.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
 import { handleToPath } from '../handle/handle.js';
-import { type PageBranding, renderPage } from '../html/layout.js';
+import type { PageBranding } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
@@ -44,7 +44,7 @@ export function createRedirect(deps: RedirectDeps): RedirectInterface {
     routes: [
       refuseOtherMethods,
       express.text({ type: 'application/x-www-form-urlencoded', limit: MAX_FORM }),
-      createRoute({ ...deps, target, sender }, branding),
+      createRoute({ ...deps, target, sender }),
     ],
     errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
@@ -59,9 +59,9 @@ function refuseOtherMethods(req: Request, res: Response, next: NextFunction): vo
   throw new ServiceError('METHOD_REFUSED', { detail: `${req.method}; write through /api/handles` });
 }
 
-function createRoute(deps: RespondDeps, branding: PageBranding): RequestHandler {
+function createRoute(deps: RespondDeps): RequestHandler {
   const { sender, redirectFreshness, now } = deps;
-  const front = { contentType: HTML_TYPE, text: renderPage(frontPage, branding) };
+  const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage) };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
     const { path, query } = contextOf(res).target;
     const parameters = readParameters([query, formOf(req)].filter((text) => text !== '').join('&'));

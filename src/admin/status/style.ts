@@ -1,7 +1,7 @@
 // The style sheet of the status page: large figures for a wall screen.
-import { BASE_STYLE } from '../../html/style.js';
+import { baseStyle } from '../../html/style.js';
 
-export const STATUS_STYLE = `${BASE_STYLE}
+export const STATUS_STYLE = `${baseStyle()}
 body{padding:0 clamp(.75rem,1.5vw,2rem);font-size:clamp(1rem,.8rem + .4vw,1.5rem);line-height:1.4}
 header{display:flex;flex-wrap:wrap;align-items:center;justify-content:space-between;gap:.25rem 1rem;padding-top:.75rem}
 h1{font-size:1.1em;margin:0;overflow-wrap:anywhere}
