@@ -11,9 +11,14 @@ const ALONE = [
   'test/attack/expensive.test.ts',
   'test/chaos/*.test.ts',
   'test/faults/{overload,pipelined,unread-answers}.test.ts',
-  'test/live/{bench,redis-link,redis-slow,redis-trouble,worker-killed,workers-late,write-instances}.test.ts',
-  'test/live/redis-{frozen,stopped}-writes.test.ts',
+  'test/live/{redis-link,redis-trouble,worker-killed,workers-late,write-instances}.test.ts',
   'test/redirect/hostile.test.ts',
+];
+
+/** Alone too, and not part of `.ci/run`: their product is figures. */
+const MEASURED = [
+  'test/live/{bench,redis-slow}.test.ts',
+  'test/live/redis-{frozen,stopped}-writes.test.ts',
   'test/soak/*.test.ts',
 ];
 
@@ -30,8 +35,9 @@ function project(name: string, groupOrder: number, group: Group): TestProjectCon
   return { extends: true, test: { name, ...group, sequence: { groupOrder } } };
 }
 
-// Tests wait more than they compute: for programs to start, and for time limits.
-const TWO_FILES = Math.min(2, availableParallelism());
+const FILES = Math.min(2, availableParallelism());
+/** These wait more than they compute: for programs to start, and for leases to end. */
+const WAITING_FILES = 2 * FILES;
 
 export default defineConfig({
   test: {
@@ -45,12 +51,13 @@ export default defineConfig({
       // `npm test`: unit and in-process tests.
       project('quick', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...FULL, ...ALONE, ...BROWSER],
-        maxWorkers: TWO_FILES,
+        exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER],
+        maxWorkers: FILES,
       }),
-      project('full', 1, { include: FULL, exclude: ALONE, maxWorkers: TWO_FILES }),
+      project('full', 1, { include: FULL, exclude: [...ALONE, ...MEASURED], maxWorkers: WAITING_FILES }),
       project('browser', 2, { include: BROWSER, maxWorkers: 1 }),
       project('alone', 3, { include: ALONE, maxWorkers: 1 }),
+      project('measured', 4, { include: MEASURED, maxWorkers: 1 }),
     ],
   },
 });

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { LATE_COMMAND_DISTRUSTS_ALL, MUTATIONS, type Mutation } from './mutations.js';
 import { type RunOptions, type RunResult, run } from './run.js';
 
-const SEEDS = [1, 2, 3, 4, 5];
-/** A mutation is found within this number of seeds. */
-const MAX_SEEDS = 20;
+const SEEDS = [1, 2, 3];
+/** Searched for a mutation: first those that show most of them, as a world without a violation takes longest. */
+const SEARCHED = [6, 2, 7, 8, ...Array.from({ length: 20 }, (_, at) => at + 1)];
 const FREQUENT = Object.entries(MUTATIONS).filter(([, { isRare }]) => isRare === undefined);
 
 function describeFailure({ seed, violation, lines }: RunResult): string {
@@ -22,7 +22,7 @@ async function withMutation<T>({ apply }: Mutation, work: () => Promise<T>): Pro
 }
 
 async function findViolation(options: RunOptions): Promise<RunResult | undefined> {
-  for (let seed = 1; seed <= MAX_SEEDS; seed++) {
+  for (const seed of SEARCHED) {
     const result = await run(seed, options);
     if (result.violation) return result;
   }

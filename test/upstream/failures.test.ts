@@ -54,7 +54,7 @@ test('a response that takes too long is a timeout and is requested once', async 
   });
 });
 
-test('each question is reported with its result, duration and second try', async () => {
+test('each question is reported with its server, result, duration and second try', async () => {
   const onCall = vi.fn<(asked: UpstreamCall) => void>();
   let time = 0;
   const now = (): number => (time += 5);
@@ -64,7 +64,7 @@ test('each question is reported with its result, duration and second try', async
   mockUpstream().reply(200, 'rubbish');
   await resolve('21.T1/a', { onCall, now }).catch(() => undefined);
   expect(onCall.mock.calls).toEqual([
-    [{ result: 'not-found', durationMs: 5, retried: true }],
-    [{ result: 'UPSTREAM_BAD_ANSWER', durationMs: 5, retried: false }],
+    [{ server: UPSTREAM, result: 'not-found', durationMs: 5, retried: true }],
+    [{ server: UPSTREAM, result: 'UPSTREAM_BAD_ANSWER', durationMs: 5, retried: false }],
   ]);
 });
