@@ -79,6 +79,9 @@ export async function forwardFenced(
   return relayed;
 }
 
+/** A Handle server says so in some 50 bytes. Longer refusals are of another origin, and are relayed unread. */
+const MAX_REFUSAL_BYTES = 4096;
+
 /** Over plain http a login is ignored: 403 with response code 402 (recording "create: Basic over plain http"). */
 async function reportIgnoredLogin(
   { headers }: Request,
@@ -88,6 +91,8 @@ async function reportIgnoredLogin(
   const { response } = relayed;
   if (onIgnoredLogin === undefined || response.statusCode !== 403 || headers.authorization === undefined)
     return relayed;
+  const { 'content-length': length = Infinity } = response.headers;
+  if (Number(length) > MAX_REFUSAL_BYTES) return relayed;
   const body = await readResponseBody(response);
   if (parseWriteResponse(body).responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
   return { response, body };

@@ -56,6 +56,16 @@ describe('the response to a write is relayed', () => {
   });
 });
 
+test('a refusal of any length is relayed, to a write with a login over plain http too', async () => {
+  const body = `<h1>Forbidden</h1>${' '.repeat(1024 * 1024)}`;
+  mockWrites({ status: 403, body, rawHeaders: ['Content-Type', 'text/html'] });
+  const proxy = await startProxy();
+  const headers = { Authorization: 'Basic eDp5' };
+  const { status, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]', headers });
+  expect(status).toBe(403);
+  expect(text.length).toBe(body.length);
+});
+
 test('the response to a write carries Cache-Control: no-store', async () => {
   mockWrites({
     ...jsonAnswer(200, { responseCode: 1 }),
