@@ -35,9 +35,12 @@ export const CATALOGUE = {
     responseCode: 7,
     title: 'Handles of this prefix can only be read here: its Handle server is configured as read-only',
   },
+  NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete' },
   V2_FORBIDDEN: { status: 403, responseCode: 400, title: 'The Handle server denied the request (ePIC v2)' },
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },
   V2_NOT_FOUND: { status: 404, responseCode: 100, title: 'No such handle or collection (ePIC v2)' },
+  REDIRECT_NOT_FOUND: { status: 404, responseCode: 100, title: 'This handle does not exist' },
+  REDIRECT_NOT_SERVED: { status: 404, responseCode: 301, title: 'This prefix is not served here' },
   REDIRECT_ALIAS_LOOP: {
     status: 404,
     responseCode: 100,
@@ -62,6 +65,7 @@ export const CATALOGUE = {
     title: 'Invalid response from the Handle server',
   },
   UPSTREAM_FAILED: { status: 502, responseCode: 2, title: 'The Handle server reported an error' },
+  REDIRECT_REFUSED: { status: 502, responseCode: 2, title: 'The Handle server refused the request' },
   UPSTREAM_UNREACHABLE: { status: 502, responseCode: 2, title: 'The Handle server is unreachable' },
   UPSTREAM_REFUSED: { status: 502, responseCode: 2, title: 'The connection to the Handle server failed' },
   UPSTREAM_RESTING: {
@@ -91,6 +95,16 @@ export const CATALOGUE = {
 } as const satisfies Record<string, { status: number; responseCode: number; title: string }>;
 
 export type ErrorCode = keyof typeof CATALOGUE;
+
+/** On the record interface these have the body of a Handle server, without `code` (recordings "unknown: …", "empty handle: …"). */
+const OF_HANDLE_SERVER: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'EMPTY_HANDLE',
+  'NOT_RESPONSIBLE',
+  'UNKNOWN_ENDPOINT',
+  'UNKNOWN_METHOD',
+]);
+
+export const isOfHandleServer = ({ code }: ServiceError): boolean => OF_HANDLE_SERVER.has(code);
 
 /** The error response of a Handle server, relayed when there is no better answer. */
 export interface UpstreamAnswer {
@@ -124,6 +138,8 @@ interface ErrorDetails {
   retryAfterMs?: number | 'never' | undefined;
   /** The response code of the Handle server, where more specific than that of the catalogue. */
   responseCode?: number | undefined;
+  /** Methods of the resource: a 405 states them (RFC 9110 §15.5.6). */
+  allow?: readonly string[];
   upstreamAnswer?: UpstreamAnswer;
   upstreamStatus?: number | undefined;
 }
@@ -136,6 +152,7 @@ export class ServiceError extends Error {
   /** `message` without the title. */
   readonly detail: string | undefined;
   readonly diagnosis: Diagnosis | undefined;
+  readonly allow: readonly string[] | undefined;
   readonly upstreamAnswer: UpstreamAnswer | undefined;
   /** HTTP status of the upstream response that caused the error. */
   readonly upstreamStatus: number | undefined;
@@ -152,6 +169,7 @@ export class ServiceError extends Error {
     this.responseCode = details.responseCode ?? responseCode;
     this.detail = message ?? detail;
     this.diagnosis = details.diagnosis;
+    this.allow = details.allow;
     this.upstreamAnswer = upstreamAnswer;
     this.upstreamStatus = upstreamStatus ?? upstreamAnswer?.status;
     this.retryAfterSeconds = retryAfterSeconds(upstreamAnswer?.status ?? status, retryAfterMs);

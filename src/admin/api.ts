@@ -6,7 +6,7 @@ import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { createWithBody, parseJsonBody } from '../http/request-body.js';
 import { LOG_LEVELS } from '../observe/logger.js';
 import type { Operations, PurgeRequest } from './operations.js';
-import { sendProblem } from './problem.js';
+import { refuseOtherMethods } from './problem.js';
 
 /** A longer list would block a process. */
 const MAX_HANDLES = 10_000;
@@ -59,8 +59,7 @@ export function createApi(operations: Operations): Router {
   api.get('/cache', async (req, res) => {
     const { handle } = req.query;
     if (typeof handle !== 'string' || handle === '') {
-      sendProblem(res, 'BAD_PARAMETER', 'give ?handle=…');
-      return;
+      throw new ServiceError('BAD_PARAMETER', { detail: 'give ?handle=…' });
     }
     const copies = await operations.inspect(handle);
     res.json({ handle, cached: copies.length > 0, copies });
@@ -78,6 +77,9 @@ export function createApi(operations: Operations): Router {
     await operations.setLogLevel(body.level);
     res.json(body);
   });
+  api.all(['/stats', '/cache'], refuseOtherMethods('GET', 'HEAD'));
+  api.all('/purge', refuseOtherMethods('POST'));
+  api.all('/log-level', refuseOtherMethods('PUT'));
   return api;
 }
 

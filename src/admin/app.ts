@@ -6,12 +6,12 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express';
-import { type ErrorCode, ServiceError } from '../errors.js';
+import { ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
 import { createApi } from './api.js';
 import type { Operations } from './operations.js';
-import { sendProblem } from './problem.js';
+import { refuseOtherMethods, sendProblem } from './problem.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
@@ -61,24 +61,27 @@ export function createAdminApp(deps: AdminDeps): Express {
   app.get('/events', createEventStream({ stats: () => operations.stats(), onUnexpected }));
   app.use(createApi(operations));
 
-  app.use((req: Request, res: Response) => {
-    sendProblem(res, 'UNKNOWN_ENDPOINT', `${req.method} ${req.path} is not answered here`);
+  app.all(['/', '/healthz', '/readyz', '/metrics', '/events'], refuseOtherMethods('GET', 'HEAD'));
+
+  app.use(({ method, path }: Request) => {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `${method} ${path} is not answered here` });
   });
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
-    const problem = problemOf(error);
-    if (problem === undefined) onUnexpected?.(error);
+    const failure = failureOf(error);
+    if (failure === undefined) onUnexpected?.(error);
     if (res.headersSent) next(error);
-    else sendProblem(res, ...(problem ?? (['INTERNAL', 'see the log'] as const)));
+    else sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
   });
   return app;
 }
 
 /** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
-function problemOf(error: unknown): [code: ErrorCode, detail: string | undefined] | undefined {
-  if (error instanceof ServiceError) return [error.code, error.detail];
+function failureOf(error: unknown): ServiceError | undefined {
+  if (error instanceof ServiceError) return error;
   const { status } = error as { status?: unknown };
-  return status === 400 ? ['BAD_REQUEST', 'the path is not percent-encoded'] : undefined;
+  if (status !== 400) return undefined;
+  return new ServiceError('BAD_REQUEST', { detail: 'the path is not percent-encoded' });
 }
 
 function disableCaching(_req: Request, res: Response, next: NextFunction): void {

@@ -1,7 +1,7 @@
 // Access to the admin listener: by token, or from this machine when no token is set; never cross-origin.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
-import { sendProblem } from './problem.js';
+import { ServiceError } from '../errors.js';
 
 interface TokenDeps {
   /** Without it only requests to a loopback host are allowed. */
@@ -17,12 +17,14 @@ export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandl
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
     if (isProbe(req)) next();
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
-      sendProblem(res, 'ADMIN_FOREIGN', 'the Origin or Host is not that of the admin listener');
+      next(
+        new ServiceError('ADMIN_FOREIGN', { detail: 'the Origin or Host is not that of the admin listener' }),
+      );
     } else if (isExpected === undefined || isExpected(givenToken(req))) next();
     else {
       // One header per scheme: browsers ignore a header that begins with an unknown scheme.
       res.set('WWW-Authenticate', ['Basic realm="admin"', 'Bearer realm="admin"']);
-      sendProblem(res, 'ADMIN_TOKEN_NEEDED', 'send "Authorization: Bearer <admin.token>"');
+      next(new ServiceError('ADMIN_TOKEN_NEEDED', { detail: 'send "Authorization: Bearer <admin.token>"' }));
     }
   };
 }

@@ -62,8 +62,8 @@ function exposedOf(names: readonly string[]): string {
   return [...new Set([...titled, 'Content-Length'])].join(',');
 }
 
-/** OPTIONS: a preflight, or the allowed methods. */
-export function answerOptions(req: Request, res: Response): void {
+/** OPTIONS: a preflight, or the methods of the path. */
+export function answerOptions(req: Request, res: Response, methods: readonly string[]): void {
   if (isPreflight(req)) {
     const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
     answerPreflight(
@@ -73,7 +73,7 @@ export function answerOptions(req: Request, res: Response): void {
     );
     return;
   }
-  res.setHeader('Allow', 'GET, HEAD, POST, PUT, DELETE, OPTIONS');
+  res.setHeader('Allow', methods.join(', '));
   endEmpty(res);
 }
 

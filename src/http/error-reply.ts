@@ -1,6 +1,7 @@
-// Failures as replies of the record interface: status, headers and JSON, and Express' last error handler.
+// An error as a reply: its headers and its problem JSON in any interface, its JSON in the record interface.
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
-import { ServiceError } from '../errors.js';
+import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from './body.js';
 import { contextOf, hasContext, requestIdOf } from './context.js';
 import { type Reply, sendReply } from './reply.js';
@@ -9,8 +10,45 @@ import { REQUEST_ID } from './request-id.js';
 /** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
 
+/** The headers of an error in every interface. It is never stored. */
+export function errorHeaders(failure: ServiceError, requestId?: string): Record<string, string> {
+  const { upstreamAnswer: answer, retryAfterSeconds, allow } = failure;
+  return {
+    'Cache-Control': 'no-store',
+    ...optional('Retry-After', answer?.retryAfter ?? retryAfterSeconds?.toString()),
+    ...optional('Allow', allow?.join(', ')),
+    ...optional(REQUEST_ID, requestId),
+    ...optional('WWW-Authenticate', answer?.challenge),
+  };
+}
+
+/** Problem details (RFC 9457 §3). `type` is left out, so it is `about:blank`. */
+export interface Problem {
+  title: string;
+  status: number;
+  detail?: string;
+  /** Its name in the catalogue, in the log too. */
+  code: ErrorCode;
+  /** Clients of a Handle server read it in every JSON response, above all in a 404. */
+  responseCode: number;
+  handle?: string;
+}
+
+export function problemOf(failure: ServiceError, handle?: string): Problem {
+  const { code, detail, upstreamAnswer: answer } = failure;
+  const answered = answer?.members['responseCode'] ?? RESPONSE_CODE.error;
+  return {
+    title: CATALOGUE[code].title,
+    status: answer?.status ?? failure.status,
+    ...(detail !== undefined && { detail }),
+    code,
+    responseCode: answer !== undefined && typeof answered === 'number' ? answered : failure.responseCode,
+    ...(handle !== undefined && { handle }),
+  };
+}
+
 /**
- * `{"responseCode":2,"message":…,"handle":…}`. A bad request (code 4) other than 412 names no handle, as on a Handle
+ * `{"responseCode":2,"message":…,"code":…,"handle":…}`. A bad request (code 4) other than 412 names no handle, as on a Handle
  * server. What the upstream answered is passed on in its own form.
  */
 export function renderError(
@@ -18,20 +56,18 @@ export function renderError(
   { handle, requestId }: { handle?: string | undefined; requestId?: string | undefined } = {},
 ): Reply {
   const answer = failure.upstreamAnswer;
-  const headers = {
-    'Cache-Control': 'no-store',
-    ...optional('Retry-After', answer?.retryAfter ?? failure.retryAfterSeconds?.toString()),
-    ...optional(REQUEST_ID, requestId),
-    ...optional('WWW-Authenticate', answer?.challenge),
-  };
+  const headers = errorHeaders(failure, requestId);
   if (answer !== undefined) {
     const named = answer.namesHandle ? handle : undefined;
     return { status: answer.status, headers, json: bodyOfMembers(answer.members, named) };
   }
-  const { status, responseCode, message } = failure;
-  const named = responseCode === 2 || failure.code === 'CONDITION_FAILED' ? handle : undefined;
-  return { status, headers, json: bodyOfMembers({ responseCode, message }, named) };
+  const { status, responseCode, message, code } = failure;
+  const members = { responseCode, message, ...(!isOfHandleServer(failure) && { code }) };
+  const named = responseCode === 2 || NAMING.has(code) ? handle : undefined;
+  return { status, headers, json: bodyOfMembers(members, named) };
 }
+
+const NAMING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['CONDITION_FAILED', 'NO_DELETE']);
 
 const optional = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };
@@ -48,7 +84,10 @@ export function asServiceError(
 }
 
 /** The result of a failed request, for log and metrics. */
-export const resultOfError = (status: number): 'error' | 'invalid' => (status >= 500 ? 'error' : 'invalid');
+export function resultOfError(status: number): 'error' | 'refused' | 'invalid' {
+  if (status >= 500) return 'error';
+  return status === 401 || status === 403 ? 'refused' : 'invalid';
+}
 
 export function createErrorReply({ onUnexpected }: { onUnexpected: ReportUnexpected }): ErrorRequestHandler {
   return async function errorReply(

@@ -1,5 +1,6 @@
 // nodelete: which DELETE requests the configuration allows.
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Resolution } from '../resolver/resolution.js';
@@ -44,16 +45,13 @@ export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHa
       return;
     }
     context.handle = handle;
+    if (!(await isNotFound(resolve, handle)))
+      throw new ServiceError('NO_DELETE', { message: MESSAGE[scope] });
     context.result = 'refused';
-    const isMissing = await isNotFound(resolve, handle);
-    const [status, members] = isMissing
-      ? ([404, { responseCode: RESPONSE_CODE.handleNotFound }] as const)
-      : ([403, { responseCode: RESPONSE_CODE.invalidAdmin, message: MESSAGE[scope] }] as const);
-    const headers = { 'Cache-Control': 'no-store' };
     await sendReply(req, res, {
-      status,
-      json: bodyOfMembers(members, handle),
-      headers,
+      status: 404,
+      json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, handle),
+      headers: { 'Cache-Control': 'no-store' },
       gzipMinBytes: Infinity,
     });
   };

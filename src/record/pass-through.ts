@@ -19,7 +19,7 @@ interface PassThroughDeps {
 export function createPassThrough({ withBody, forward, maxRecordBytes }: PassThroughDeps): RequestHandler {
   return async function passThrough(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
-    if (context.handle === undefined) assertEndpoint(req, res, context.target.path);
+    if (context.handle === undefined) assertEndpoint(req, context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) => forward(req, res, { target, body }));

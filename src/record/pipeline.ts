@@ -8,7 +8,7 @@ import express, {
   type Response,
 } from 'express';
 import { contextOf, putContext } from '../http/context.js';
-import { answerOptions, cors } from '../http/cors.js';
+import { cors } from '../http/cors.js';
 import { type ReportUnexpected, createErrorReply } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
@@ -19,6 +19,7 @@ import type { BatchRoutes } from './batch/routes.js';
 import { isList } from './record-request.js';
 import {
   type RequestCheck,
+  answerOptions,
   createRequestChecks,
   refuseMethod,
   refuseUnknownEndpoint,
@@ -74,7 +75,8 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.use(cors); // errors carry the CORS headers too
   app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
-  app.options(/.*/, answerOptions); // answered here: the same for every path
+  app.options(/.*/, answerOptions);
+  app.trace(/.*/, refuseMethod); // it would echo credentials back to scripts (RFC 9110 §9.3.8)
   if (deps.batch) {
     app.get(HANDLES, deps.batch.byQuery); // leaves all but batches to the next route
     app.post(BATCH, deps.batch.byBody);
@@ -89,6 +91,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   if (deps.tunnel) app.post(TUNNEL, deps.tunnel); // before the redirects, which take any other POST
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
+  app.all(OPENAPI, refuseMethod);
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
   app.use(refuseUnknownEndpoint); // the rest
   if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them

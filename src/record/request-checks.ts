@@ -3,9 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
+import { answerOptions as answerOptionsOf } from '../http/cors.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 
-const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
 
 /** The reason to refuse a request to any interface. */
 export type RequestCheck = (
@@ -34,14 +35,9 @@ export function createRequestCheck({ maxRequestLineBytes, rateLimited }: Request
 }
 
 export function createRequestChecks(check: RequestCheck, scanHeaders: ScanHeaders): RequestHandler {
-  return function checkRequest(req: Request, res: Response, next: NextFunction): void {
+  return function checkRequest(req: Request, _res: Response, next: NextFunction): void {
     const refusal = check(req, req.originalUrl, scanHeaders(req.rawHeaders));
     if (refusal) throw refusal;
-    // TRACE would echo credentials back to scripts (RFC 9110 §9.3.8).
-    if (req.method === 'TRACE') {
-      const methods = methodsAt(contextOf(res).target.path) ?? [...KNOWN_METHODS];
-      throw methodRefused(req, res, methods);
-    }
     if (!KNOWN_METHODS.has(req.method)) {
       throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${req.method}` });
     }
@@ -49,9 +45,11 @@ export function createRequestChecks(check: RequestCheck, scanHeaders: ScanHeader
   };
 }
 
-/** The last route of an endpoint. */
+/** The last route of a path, and of a method: a 405 states the methods that are allowed (RFC 9110 §15.5.6). */
 export function refuseMethod(req: Request, res: Response): void {
-  throw methodRefused(req, res, methodsAt(contextOf(res).target.path) ?? []);
+  const { path } = contextOf(res).target;
+  const allow = methodsAt(path);
+  throw allow === undefined ? unknownEndpoint(req.method, path) : methodRefused(req.method, allow);
 }
 
 /** The last route. */
@@ -59,23 +57,26 @@ export function refuseUnknownEndpoint({ method }: Request, res: Response): void 
   throw unknownEndpoint(method, contextOf(res).target.path);
 }
 
+/** OPTIONS, except that of a preflight, states the same methods as a 405. */
+export function answerOptions(req: Request, res: Response): void {
+  answerOptionsOf(req, res, methodsAt(contextOf(res).target.path) ?? ['OPTIONS']);
+}
+
 /** Recording "unknown: GET /api/foo". */
 const unknownEndpoint = (method: string, path: string): ServiceError =>
   new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
 
-/** A 405 states the methods that are allowed (RFC 9110 §15.5.6). */
-function methodRefused({ method }: Request, res: Response, allowed: readonly string[]): ServiceError {
-  res.setHeader('Allow', allowed.join(', '));
-  return new ServiceError('METHOD_REFUSED', { detail: method });
-}
+const methodRefused = (method: string, allow: readonly string[]): ServiceError =>
+  new ServiceError('METHOD_REFUSED', { detail: method, allow });
 
 const READ = ['GET', 'HEAD'];
+const ALL = [...READ, 'POST', 'PUT', 'DELETE'];
 
 /** The first match counts. Methods: recordings "sessions: …" and "empty handle: …". */
 const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
-  [/^\/api\/handles\/?$/, [...READ, 'POST', 'PUT', 'DELETE']],
+  [/^\/api\/handles\/?$/, ALL],
   [/^\/api\/resolve\/?$/, ['POST']],
-  [/^\/api\/sessions\/this$/, [...READ, 'POST', 'PUT', 'DELETE']],
+  [/^\/api\/sessions\/this$/, ALL],
   [/^\/api\/sessions(\/|$)/, ['POST']],
   [/^\/api\/site(\/|$)/, READ],
   [/^\/api\/prefixes\/?$/, [...READ, 'POST', 'DELETE']],
@@ -84,11 +85,21 @@ const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[
   [/^\/hrls(\/|$)/, READ],
 ];
 
-/** The methods of an endpoint, OPTIONS included; undefined when there is no endpoint at this path. */
-function methodsAt(path: string): readonly string[] | undefined {
-  const [, methods] = ENDPOINTS.find(([pattern]) => pattern.test(path)) ?? [];
+/** Every other path but those of ePIC v2. */
+const OTHER_PATHS: typeof ENDPOINTS = [
+  [/^\/api\/handles\/./, ALL],
+  [/^\/openapi(\.json)?$/, READ],
+  [/^\/(?!api(\/|$))/i, [...READ, 'POST']],
+];
+
+const methodsIn = (paths: typeof ENDPOINTS, path: string): readonly string[] | undefined => {
+  const [, methods] = paths.find(([pattern]) => pattern.test(path)) ?? [];
   return methods && [...methods, 'OPTIONS'];
-}
+};
+
+/** With OPTIONS; undefined when nothing is at this path. */
+const methodsAt = (path: string): readonly string[] | undefined =>
+  methodsIn(ENDPOINTS, path) ?? methodsIn(OTHER_PATHS, path);
 
 /**
  * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot
@@ -97,16 +108,16 @@ function methodsAt(path: string): readonly string[] | undefined {
  *
  * @throws ServiceError BAD_PATH, UNKNOWN_ENDPOINT, METHOD_REFUSED
  */
-export function assertEndpoint(req: Request, res: Response, path: string): void {
+export function assertEndpoint({ method }: Request, path: string): void {
   if (!isPlain(path)) {
     throw new ServiceError('BAD_PATH', {
       message:
         'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
     });
   }
-  const methods = methodsAt(path);
-  if (methods === undefined) throw unknownEndpoint(req.method, path);
-  if (!methods.includes(req.method)) throw methodRefused(req, res, methods);
+  const methods = methodsIn(ENDPOINTS, path);
+  if (methods === undefined) throw unknownEndpoint(method, path);
+  if (!methods.includes(method)) throw methodRefused(method, methods);
 }
 
 /** The characters of a path (RFC 3986 §3.3). */

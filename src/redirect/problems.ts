@@ -7,44 +7,38 @@ import { html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import type { PageSender } from '../html/send.js';
 import { contextOf, hasContext, requestIdOf } from '../http/context.js';
-import { type ReportUnexpected, asServiceError, resultOfError } from '../http/error-reply.js';
+import {
+  type Problem,
+  type ReportUnexpected,
+  asServiceError,
+  errorHeaders,
+  problemOf,
+  resultOfError,
+} from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import { REQUEST_ID } from '../http/request-id.js';
 import { prefersJson } from './accept.js';
 import { lookUpForm } from './front-page.js';
 import { readShow } from './request.js';
 
-/** Problem details (RFC 9457 section 3). `type` is left out, so it is `about:blank`. */
-export interface Problem {
-  status: number;
-  title: string;
-  detail?: string;
-  handle?: string;
-  code?: string;
-  /** Clients of a Handle server read it in every JSON response, above all in a 404. */
-  responseCode: number;
-}
-
 interface ProblemResponse {
-  problem: Problem;
+  failure: ServiceError;
+  handle?: string | undefined;
   /** Those of a cache entry; without them the response is of this request alone: not stored, and with its id. */
   headers?: Record<string, string>;
-  retryAfter?: string | undefined;
+  sender: PageSender;
 }
 
 export async function sendProblem(
   req: Request,
   res: Response,
-  { problem, headers, retryAfter, sender }: ProblemResponse & { sender: PageSender },
+  { failure, handle, headers, sender }: ProblemResponse,
 ): Promise<void> {
+  contextOf(res).failure = failure;
+  const problem = problemOf(failure, handle);
   const requestId = headers === undefined ? requestIdOf(res) : undefined;
   const response = {
     status: problem.status,
-    headers: {
-      ...(headers ?? { 'Cache-Control': 'no-store' }),
-      ...(requestId !== undefined && { [REQUEST_ID]: requestId }),
-      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
-    },
+    headers: headers ?? errorHeaders(failure, requestId),
     variesByAccept: true,
   };
   if (!prefersJson(req.headers.accept)) {
@@ -59,7 +53,10 @@ export async function sendProblem(
   });
 }
 
-function problemPage({ status, title, detail, handle }: Problem, requestId: string | undefined): SitePage {
+function problemPage(
+  { status, title, detail, code, handle }: Problem,
+  requestId: string | undefined,
+): SitePage {
   const endsInSlash = handle?.endsWith('/') === true;
   return {
     title,
@@ -67,19 +64,21 @@ function problemPage({ status, title, detail, handle }: Problem, requestId: stri
       ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
       ${endsInSlash ? html`<p>The handle ends with a slash. Try it without.</p>` : undefined}
       <section>${lookUpForm(handle)}</section>
-      ${requestId === undefined ? undefined : html`<p class="quiet">Reference: <code>${requestId}</code></p>`}`,
+      <p class="quiet">
+        Error: <code>${code}</code>${requestId && html`. Reference: <code>${requestId}</code>`}
+      </p>`,
   };
 }
 
 /** `handle` is the requested handle, `end` the last of its aliases. */
-export function notFoundProblem(handle: string, end: string): Problem {
+export function notFoundError(handle: string, end: string): ServiceError {
   const detail =
     end === handle
       ? `The Handle server has no handle ${handle}.`
       : `${handle} is an alias of ${end}, which does not exist.`;
   const { handleNotFound, protocolError } = RESPONSE_CODE;
   const responseCode = hasPrefix(handle) ? handleNotFound : protocolError;
-  return { status: 404, title: 'This handle does not exist', detail, responseCode, handle };
+  return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
 }
 
 /**
@@ -91,25 +90,20 @@ const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 const REFERRALS: readonly number[] = [RESPONSE_CODE.notResponsible, 302, 303];
 
-const codeOf = ({ responseCode }: Record<string, unknown>): number =>
-  typeof responseCode === 'number' ? responseCode : RESPONSE_CODE.error;
-
-export function refusedProblem(handle: string, { status, members, retryAfter }: Refused): ProblemResponse {
-  const responseCode = codeOf(members);
-  if (REFERRALS.includes(responseCode)) {
-    const detail = handle.split('/', 1)[0] ?? '';
-    const title = 'This prefix is not served here';
-    return { problem: { status: 404, title, detail, responseCode, handle }, retryAfter: undefined };
+export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
+  const { responseCode, message } = members;
+  if (typeof responseCode === 'number' && REFERRALS.includes(responseCode)) {
+    return new ServiceError('REDIRECT_NOT_SERVED', { detail: handle.split('/', 1)[0] ?? '', responseCode });
   }
-  const { message } = members;
-  const problem = {
-    status: status >= 400 ? status : 502,
-    title: 'The Handle server refused the request',
+  return new ServiceError('REDIRECT_REFUSED', {
     ...(typeof message === 'string' && { detail: message }),
-    responseCode,
-    handle,
-  };
-  return { problem, retryAfter };
+    upstreamAnswer: {
+      status: status >= 400 ? status : CATALOGUE.REDIRECT_REFUSED.status,
+      members,
+      namesHandle: true,
+      ...(retryAfter !== undefined && { retryAfter }),
+    },
+  });
 }
 
 /** The error handler of all paths outside the APIs. */
@@ -137,25 +131,7 @@ export function createRedirectErrorReply({
       return;
     }
     context.result = resultOfError(failure.status);
-    context.failure = failure;
-    await sendProblem(req, res, { ...problemOf(failure, context.handle), sender });
-  };
-}
-
-function problemOf(failure: ServiceError, handle: string | undefined): ProblemResponse {
-  const { upstreamAnswer: answer, message } = failure;
-  const { title } = CATALOGUE[failure.code];
-  const detail = message.replace(title, '').replace(/^: /, '');
-  return {
-    problem: {
-      status: answer?.status ?? failure.status,
-      title,
-      ...(detail !== '' && { detail }),
-      code: failure.code,
-      responseCode: answer === undefined ? failure.responseCode : codeOf(answer.members),
-      ...(handle !== undefined && { handle }),
-    },
-    retryAfter: answer?.retryAfter ?? failure.retryAfterSeconds?.toString(),
+    await sendProblem(req, res, { failure, handle: context.handle, sender });
   };
 }
 

@@ -50,13 +50,15 @@ export function createRedirect(deps: RedirectDeps): RedirectInterface {
   };
 }
 
-function refuseOtherMethods(req: Request, res: Response, next: NextFunction): void {
+function refuseOtherMethods(req: Request, _res: Response, next: NextFunction): void {
   if (['GET', 'HEAD', 'POST'].includes(req.method)) {
     next();
     return;
   }
-  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
-  throw new ServiceError('METHOD_REFUSED', { detail: `${req.method}; write through /api/handles` });
+  throw new ServiceError('METHOD_REFUSED', {
+    detail: `${req.method}; write through /api/handles`,
+    allow: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+  });
 }
 
 function createRoute(deps: RespondDeps): RequestHandler {

@@ -11,7 +11,7 @@ import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
 import { type AliasChain, type ResolvedHandle, followAliases } from './aliases.js';
 import { writeLocations } from './locations.js';
-import { notFoundProblem, refusedProblem, sendProblem } from './problems.js';
+import { notFoundError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
@@ -56,14 +56,16 @@ export async function respondToHandle(
   const chain = await resolveAliases(first, query, deps);
   const { handle: end, resolution } = chain.end;
   if (resolution.kind === 'refused') {
-    await sendProblem(req, res, { ...refusedProblem(end, resolution.refused), sender: deps.sender });
+    const failure = refusedError(end, resolution.refused);
+    await sendProblem(req, res, { failure, handle: end, sender: deps.sender });
     return;
   }
   if (resolution.stale !== undefined) deps.onStale(resolution.stale);
   const { aliases, earliest = resolution } = chain;
   if (resolution.entry.kind === 'not-found') {
     const headers = headersOf({ query, earliest, deps }, deps.redirectFreshness);
-    await sendProblem(req, res, { problem: notFoundProblem(handle, end), headers, sender: deps.sender });
+    const failure = notFoundError(handle, end);
+    await sendProblem(req, res, { failure, handle, headers, sender: deps.sender });
     return;
   }
   const values = valuesOf(resolution.entry);

@@ -58,24 +58,10 @@ const ADVICE: Readonly<Record<Resource['kind'], string>> = {
   handle: 'this is a handle; POST to /api/v2/handles/<prefix> to have a new one named',
 };
 
-const allowOf = ({ kind }: Resource): string => METHODS[kind].join(', ');
-
 /** @throws ServiceError METHOD_REFUSED */
-export function assertMethod({ method }: Request, res: Response, resource: Resource): void {
-  if (METHODS[resource.kind].includes(method)) return;
-  res.setHeader('Allow', allowOf(resource));
-  throw new ServiceError('METHOD_REFUSED', { detail: ADVICE[resource.kind] });
-}
-
-/** Adds `Allow` to a 405 of the server, which rejects some methods before it reads the path. */
-export function setAllowHeader(error: unknown, res: Response): void {
-  if (!(error instanceof ServiceError) || error.code !== 'METHOD_REFUSED') return;
-  try {
-    res.setHeader('Allow', allowOf(readResource(res)));
-  } catch {
-    // No resource at this path: no method is allowed (RFC 9110 §10.2.1).
-    res.setHeader('Allow', '');
-  }
+export function assertMethod({ method }: Request, { kind }: Resource): void {
+  if (METHODS[kind].includes(method)) return;
+  throw new ServiceError('METHOD_REFUSED', { detail: ADVICE[kind], allow: METHODS[kind] });
 }
 
 /** Request headers of conditional writes, lists and POST, beside those that every interface allows. */
@@ -89,7 +75,7 @@ const REQUEST_HEADERS = [
 ];
 
 export function answerOptions(req: Request, res: Response): void {
-  const resource = readResource(res);
+  const { kind } = readResource(res);
   if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
-  else send(res, { status: 204, headers: { Allow: allowOf(resource) } });
+  else send(res, { status: 204, headers: { Allow: METHODS[kind].join(', ') } });
 }

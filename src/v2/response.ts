@@ -6,8 +6,7 @@ import { writeJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
-import { asServiceError } from '../http/error-reply.js';
-import { REQUEST_ID } from '../http/request-id.js';
+import { asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
 import type { V2Deps } from './deps.js';
 
 interface Payload {
@@ -51,10 +50,9 @@ export function sendProblem(
   }
   const context = contextOf(res);
   const { status, retryAfter } = statusOf(failure);
-  context.result = resultOf(status);
+  context.result = resultOfError(status);
   context.failure = failure;
   if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
-  if (retryAfter !== undefined) res.setHeader('Retry-After', retryAfter);
   // The rest of a body that is too large is not read.
   if (status === 413) res.setHeader('Connection', 'close');
   const { message: detail, code, responseCode } = failure;
@@ -65,7 +63,10 @@ export function sendProblem(
     status,
     contentType: 'application/problem+json',
     body: writeJson(handle === undefined ? problem : { ...problem, handle }),
-    headers: { ...PRIVATE, [REQUEST_ID]: requestIdOf(res) },
+    headers: {
+      ...errorHeaders(failure, requestIdOf(res)),
+      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+    },
   });
 }
 
@@ -76,9 +77,4 @@ function statusOf(failure: ServiceError): { status: number; retryAfter: string |
   const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;
   const retryAfter = upstreamAnswer?.retryAfter ?? failure.retryAfterSeconds?.toString();
   return { status, retryAfter: status === 503 ? (retryAfter ?? RETRY_AFTER_SECONDS) : retryAfter };
-}
-
-function resultOf(status: number): 'error' | 'refused' | 'invalid' {
-  if (status >= 500) return 'error';
-  return status === 401 || status === 403 ? 'refused' : 'invalid';
 }

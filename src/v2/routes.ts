@@ -7,7 +7,7 @@ import { readLogin } from './login.js';
 import { mint } from './mint.js';
 import { sendProblem } from './response.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { type Resource, answerOptions, assertMethod, readResource, setAllowHeader } from './resource.js';
+import { type Resource, answerOptions, assertMethod, readResource } from './resource.js';
 import { deleteHandle, putHandle } from './write.js';
 
 export interface V2Routes {
@@ -30,7 +30,6 @@ export function createV2Routes(deps: V2Deps): V2Routes {
         next(error);
         return;
       }
-      setAllowHeader(error, res);
       sendProblem(deps, res, error);
     },
   };
@@ -50,7 +49,7 @@ async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> 
   }
   const login = readLogin(req.headers.authorization, identities);
   const resource = readResource(res);
-  assertMethod(req, res, resource);
+  assertMethod(req, resource);
   await answerCaller(deps, { req, res, login }, resource);
 }
 

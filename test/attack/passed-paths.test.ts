@@ -173,7 +173,11 @@ describe('an endpoint has its methods, and others are 405', () => {
   test('the body of a 405 is JSON with a response code', async () => {
     const { send } = await startBoth();
     const { body, headers } = await send('DELETE /api/site');
-    expect(JSON.parse(body)).toEqual({ responseCode: 4, message: 'Method not allowed: DELETE' });
+    expect(JSON.parse(body)).toEqual({
+      responseCode: 4,
+      message: 'Method not allowed: DELETE',
+      code: 'METHOD_REFUSED',
+    });
     expect(headers).toMatchObject({ 'cache-control': 'no-store' });
   });
 });

@@ -60,8 +60,17 @@ describe('the admin listener', () => {
     });
   });
 
-  it('answers a method it does not know with a problem', async () => {
-    await admin().delete('/metrics').expect(404);
+  it.each([
+    ['/healthz', 'GET, HEAD, OPTIONS'],
+    ['/metrics', 'GET, HEAD, OPTIONS'],
+    ['/stats', 'GET, HEAD, OPTIONS'],
+    ['/purge', 'POST, OPTIONS'],
+    ['/log-level', 'PUT, OPTIONS'],
+  ])('refuses other methods of %s with 405 and Allow: %s', async (path, allow) => {
+    const answer = await admin().delete(path).expect(405);
+    expect(answer.headers['allow']).toBe(allow);
+    expect(answer.body).toMatchObject({ code: 'METHOD_REFUSED', status: 405 });
+    expect((await admin().options(path).expect(204)).headers['allow']).toBe(allow);
   });
 
   it('answers a path that is not percent-encoded with a problem', async () => {

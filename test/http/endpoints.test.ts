@@ -64,3 +64,24 @@ test.each([
   }
   expect(sent).toEqual([]);
 });
+
+describe('every 405 states the methods that are allowed, and OPTIONS states the same', () => {
+  test.each([
+    ['TRACE', '/api/handles/21.T1/a', 'GET, HEAD, POST, PUT, DELETE, OPTIONS'],
+    ['TRACE', '/api/site', 'GET, HEAD, OPTIONS'],
+    ['DELETE', '/api/site', 'GET, HEAD, OPTIONS'],
+    ['PUT', '/api/prefixes', 'GET, HEAD, POST, DELETE, OPTIONS'],
+    ['GET', '/api/resolve', 'POST, OPTIONS'],
+    ['PUT', '/21.T1/a', 'GET, HEAD, POST, OPTIONS'],
+    ['TRACE', '/21.T1/a', 'GET, HEAD, POST, OPTIONS'],
+    ['DELETE', '/', 'GET, HEAD, POST, OPTIONS'],
+    ['PUT', '/openapi.json', 'GET, HEAD, OPTIONS'],
+    ['POST', '/openapi', 'GET, HEAD, OPTIONS'],
+  ])('%s %s', async (method, path, allow) => {
+    const proxy = await startProxy();
+    const { status, headers } = await proxy.ask(path, { method });
+    expect([status, headers.allow]).toEqual([405, allow]);
+    const options = await proxy.ask(path, { method: 'OPTIONS' });
+    expect([options.status, options.headers.allow]).toEqual([200, allow]);
+  });
+});

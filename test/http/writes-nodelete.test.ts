@@ -19,7 +19,12 @@ describe('a DELETE', () => {
     const proxy = await startProxy();
     const answer = await proxy.ask(target, { method: 'DELETE', headers: { Authorization: 'Basic eDp5' } });
     expect(answer.status).toBe(403);
-    expect(JSON.parse(answer.text)).toEqual({ responseCode: 400, message, handle: HANDLE });
+    expect(JSON.parse(answer.text)).toEqual({
+      responseCode: 400,
+      message,
+      code: 'NO_DELETE',
+      handle: HANDLE,
+    });
     expect(answer.headers['content-type']).toBe('application/json;charset=utf-8');
     expect(answer.headers['cache-control']).toBe('no-store');
     expect(sent).toEqual([]);

@@ -72,7 +72,7 @@ test.each(FAILING)(
     for (const { status, headers, body } of answers) {
       expect([status, JSON.parse(body)]).toEqual([
         500,
-        { responseCode: 2, message: 'Unexpected error in the proxy' },
+        { responseCode: 2, message: 'Unexpected error in the proxy', code: 'INTERNAL' },
       ]);
       expect(headers).toMatchObject({ 'cache-control': 'no-store' });
       expect(headers).not.toHaveProperty('etag');

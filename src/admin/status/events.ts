@@ -1,5 +1,6 @@
 // The event stream of the status page: statistics once a second as server-sent events.
 import type { Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../../errors.js';
 import { sendProblem } from '../problem.js';
 
 interface EventStreamDeps {
@@ -60,7 +61,7 @@ export function createEventStream({ stats, onUnexpected }: EventStreamDeps): Req
 
   return function events(req: Request, res: Response): void {
     if (viewers.size >= MAX_VIEWERS) {
-      sendProblem(res, 'ADMIN_BUSY', `at most ${MAX_VIEWERS}`);
+      sendProblem(res, new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_VIEWERS}` }));
       return;
     }
     // Without this header nginx buffers the stream.
