@@ -80,6 +80,7 @@ section p{margin:.25rem 0}
 [hidden]{display:none}
 form{display:flex;flex-wrap:wrap;gap:.5rem}
 form label{flex-basis:100%;font-weight:600}
+input::placeholder{color:var(--quiet);opacity:1}
 input{flex:1 1 16rem;min-width:0;font:inherit;padding:.5rem .7rem;border:1px solid var(--quiet);border-radius:.4rem;background:var(--card);color:var(--text)}
 th,td{text-align:left;vertical-align:top;padding:.5rem .75rem .5rem 0;border-top:1px solid var(--line)}
 thead th{border-top:0;font-size:.8rem;color:var(--quiet)}

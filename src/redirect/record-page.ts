@@ -7,7 +7,8 @@ import type { FromEntry, StaleReason } from '../resolver/resolution.js';
 import type { RedirectUrl } from './redirect-url.js';
 import { type SelectedLocation, isLegacy } from './select-location.js';
 import type { ChosenValue, RedirectTarget } from './target.js';
-import { renderData } from './value-html.js';
+import { coarseDuration, formatInstant } from './time-text.js';
+import { valuesTable } from './values-table.js';
 
 interface RecordView {
   handle: string;
@@ -57,7 +58,7 @@ const STALE: Record<StaleReason, string> = {
 function staleNote({ resolution: { stale, entry }, now }: RecordView): Html | undefined {
   if (stale === undefined) return undefined;
   return html`<p class="note" role="status">
-    <strong>${STALE[stale]}</strong> This is the record as it was ${formatDuration(now - entry.requestedAt)}
+    <strong>${STALE[stale]}</strong> This is the record as it was ${coarseDuration(now - entry.requestedAt)}
     ago; it may have changed since.
   </p>`;
 }
@@ -123,42 +124,6 @@ function reasonOf({ selected, index, type }: ChosenValue): string {
   return `${name}, one of ${count} in the ${type} value at index ${index}: ${reason}.`;
 }
 
-// The roles are explicit because `display: block` on narrow screens removes those of a table.
-function valuesTable(values: readonly HandleValue[]): Html {
-  if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
-  const hasPermissions = values.some(({ permissions }) => permissions !== undefined);
-  const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(hasPermissions ? ['Permissions'] : [])];
-  return html`<table role="table">
-    <thead role="rowgroup">
-      <tr role="row">
-        ${names.map((name) => html`<th role="columnheader" scope="col">${name}</th>`)}
-      </tr>
-    </thead>
-    <tbody role="rowgroup">
-      ${values.map((value) => valueRow(value, hasPermissions))}
-    </tbody>
-  </table>`;
-}
-
-const CLASSES: Readonly<Record<string, string>> = { Type: 'wide', Data: 'wide data' };
-
-function valueRow(value: HandleValue, hasPermissions: boolean): Html {
-  const { index, type, ttl, timestamp, permissions } = value;
-  const cells: [name: string, cell: Html | string | number][] = [
-    ['Index', index],
-    ['Type', html`<bdi>${type}</bdi>`],
-    ['Data', html`<div>${renderData(value)}</div>`],
-    ['TTL', formatTtl(ttl)],
-    ['Changed', typeof timestamp === 'string' ? timestamp.replace('T', ' ').replace(/Z$/, '') : ''],
-  ];
-  if (hasPermissions) cells.push(['Permissions', permissions ?? '']);
-  return html`<tr role="row">
-    ${cells.map(
-      ([name, cell]) => html`<td role="cell" data-label="${name}" class="${CLASSES[name]}">${cell}</td>`,
-    )}
-  </tr>`;
-}
-
 const SOURCE: Record<FromEntry['from'], string> = {
   memory: 'memory',
   redis: 'Redis',
@@ -172,7 +137,7 @@ function cacheState({ resolution: { entry, from, stale }, authoritative, now }: 
     <dt>Source</dt>
     <dd>${source}</dd>
     <dt>Age</dt>
-    <dd>${formatDuration(now - entry.requestedAt)}, read at ${formatInstant(entry.requestedAt)}</dd>
+    <dd>${coarseDuration(now - entry.requestedAt)}, read at ${formatInstant(entry.requestedAt)}</dd>
     <dt>Expires</dt>
     <dd>${expiryOf(entry.staleAt, now)}</dd>
   </dl>`;
@@ -180,28 +145,6 @@ function cacheState({ resolution: { entry, from, stale }, authoritative, now }: 
 
 /** An invalidated entry has `staleAt` 0. */
 function expiryOf(staleAt: number, now: number): string {
-  if (staleAt > now) return `in ${formatDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
+  if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
   return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
 }
-
-const UNITS = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
-] as const;
-
-/** Coarse, so that a page stays the same for a minute and revalidates. `7_300_000` is `2 hours`. */
-function formatDuration(ms: number): string {
-  for (const [name, unitMs] of UNITS) {
-    const count = Math.floor(ms / unitMs);
-    if (count >= 2 || (count === 1 && name !== 'day')) return `${count} ${name}${count === 1 ? '' : 's'}`;
-  }
-  return 'less than a minute';
-}
-
-const formatInstant = (ms: number): string =>
-  `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
-
-/** Seconds, or an absolute time. */
-const formatTtl = (ttl: HandleValue['ttl']): string =>
-  typeof ttl === 'number' ? `${ttl} s` : ttl === undefined ? '' : `until ${ttl}`;

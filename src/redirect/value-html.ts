@@ -2,6 +2,7 @@
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type Html, html } from '../html/html.js';
+import { describeRights } from './permission-text.js';
 import { toRedirectUrl } from './redirect-url.js';
 import { isOfType, textOf } from './values.js';
 
@@ -65,8 +66,13 @@ const referenceList = (references: readonly AdminReference[]): Html =>
   html`${references.map(({ handle, index, permissions }, at) => [
     at > 0 ? html`<br />` : undefined,
     html`${index}:${handleLink(handle)}`,
-    permissions === undefined ? undefined : html` <span class="quiet">${permissions}</span>`,
+    permissions === undefined ? undefined : renderRights(permissions),
   ])}`;
+
+function renderRights(permissions: string): Html {
+  const words = describeRights(permissions);
+  return html` ${words} <span class="quiet">${words === undefined ? permissions : `(${permissions})`}</span>`;
+}
 
 function collapsed(text: string, shown: Html): Html {
   if (text.length <= MAX_EXPANDED_CHARS) return shown;
