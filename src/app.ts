@@ -15,10 +15,18 @@ import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
 import { makeNative } from './compose/native.js';
+import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { createProcessControl } from './compose/process-control.js';
-import { type SharedDeps, type Peers, makeTracing, newInstance, pseudonymOf } from './compose/shared-deps.js';
+import {
+  type SharedDeps,
+  type Peers,
+  makeBodyBudget,
+  makeTracing,
+  newInstance,
+  pseudonymOf,
+} from './compose/shared-deps.js';
 import { makeResolver, shareUpstream } from './compose/resolver.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
@@ -40,6 +48,8 @@ export interface App {
   handler: RequestListener;
   /** Answers native messages. */
   native: NativeAnswer;
+  /** The native listeners that are on; none is open. */
+  nativeListeners: NativeListeners;
   /** Answers the operator's listener. */
   admin: RequestListener;
   /** For `/readyz` of the admin listener. */
@@ -69,7 +79,8 @@ export function createApp(deps: AppDeps): App {
   const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const shared: SharedDeps = { ...deps, now, activity, pseudonym, ...traced };
+  const bodies = makeBodyBudget(deps.config);
+  const shared: SharedDeps = { ...deps, now, activity, pseudonym, bodies, ...traced };
   const { peers } = shared;
   const cache: Cache = makeCache(shared, {
     onInvalidated(key) {
@@ -95,6 +106,7 @@ export function createApp(deps: AppDeps): App {
   return {
     handler,
     native,
+    nativeListeners: makeNativeListeners(shared, native),
     admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache }),

@@ -3,7 +3,7 @@ import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { createWithBody, parseJsonBody } from '../http/request-body.js';
+import { createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
 import { LOG_LEVELS } from '../observe/logger.js';
 import type { Operations, PurgeRequest } from './operations.js';
 import { refuseOtherMethods } from './problem.js';
@@ -41,7 +41,10 @@ export const logLevelBody = z.strictObject(
 
 export function createApi(operations: Operations): Router {
   const api = Router();
-  const withBody = createWithBody({ maxBodyBytes: MAX_BODY_BYTES, maxTotalBytes: MAX_TOTAL_BYTES });
+  const withBody = createWithBody({
+    maxBodyBytes: MAX_BODY_BYTES,
+    budget: createMemoryBudget(MAX_TOTAL_BYTES),
+  });
 
   /** Of any Content-Type: `curl -d` declares a form. */
   const readJson = <T extends z.ZodType>(req: Request, schema: T): Promise<z.output<T>> =>

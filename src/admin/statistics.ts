@@ -31,6 +31,8 @@ interface RequestStatistics {
   requests: {
     total: number;
     byResult: Record<string, number>;
+    /** Such as `record`, `redirect`, `native-udp`. */
+    byInterface: Record<string, number>;
     /** Over the last ten seconds. */
     perSecond: number;
     /** Hits and stale hits among cacheable reads, since the start; null without any. */
@@ -122,6 +124,7 @@ function mergeActivity(reports: readonly ActivityReport[], now: number): Request
     requests: {
       total: sumValues(byResult),
       byResult,
+      byInterface: sumCounts(reports.map(({ families }) => families)),
       perSecond: round(recent.reduce((all, { results }) => all + sumValues(results), 0) / RATE_SECONDS),
       hitRatio: hitRatio(byResult),
       hitRatioLastMinute: hitRatio(sumCounts(seconds.map(({ results }) => results))),

@@ -2,7 +2,7 @@
 import { createForwarder } from '../record/forward.js';
 import { createPassThrough } from '../record/pass-through.js';
 import type { PipelineDeps } from '../record/pipeline.js';
-import { type WithBody, createWithBody } from '../http/request-body.js';
+import { createWithBody, type WithBody } from '../http/request-body.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import type { SharedDeps } from './shared-deps.js';
@@ -20,7 +20,10 @@ export interface Forwarding {
 }
 
 export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 'forward'>): Forwarding {
-  const withBody = makeWithBody(shared.config);
+  const withBody = createWithBody({
+    maxBodyBytes: shared.config.http.maxBodySize,
+    budget: shared.bodies,
+  });
   const reverse = makeReverse(shared, withBody);
   const maxRecordBytes = shared.config.upstream.maxBodySize;
   return {
@@ -28,15 +31,6 @@ export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
     ...(reverse && { reverse }),
   };
-}
-
-function makeWithBody({ http }: SharedDeps['config']): WithBody {
-  const { maxBodySize, bodiesMaxBytes } = http;
-  // One body of the maximum size is always accepted.
-  return createWithBody({
-    maxBodyBytes: maxBodySize,
-    maxTotalBytes: Math.max(maxBodySize, bodiesMaxBytes),
-  });
 }
 
 function makeReverse(shared: SharedDeps, withBody: WithBody): Forwarding['reverse'] {

@@ -9,7 +9,7 @@ import { type Listener, guard } from '../http/guard.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
-import { ResponseCache, isRedirect } from '../record/response-cache.js';
+import { type AnsweredHit, ResponseCache, isRedirect } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
@@ -151,18 +151,20 @@ function makeRateLimit({ config, metrics }: SharedDeps, { count }: Coordination)
   });
 }
 
+const familyOf = (answered: Pick<AnsweredHit, 'status'>): 'redirect' | 'record' =>
+  isRedirect(answered) ? 'redirect' : 'record';
+
 function makeHitCounter({ metrics, activity }: SharedDeps, hits: HitLog): ReadDeps['onAnsweredHit'] {
   const counts = new Map<number, number>();
   metrics.registerFlush(() => {
     for (const [status, count] of counts) {
-      const family = isRedirect({ status }) ? 'redirect' : 'record';
-      metrics.countRequest({ family, result: 'hit', status, count });
+      metrics.countRequest({ family: familyOf({ status }), result: 'hit', status, count });
     }
     counts.clear();
   });
   return function countHit(answered, requestId) {
     counts.set(answered.status, (counts.get(answered.status) ?? 0) + 1);
-    activity.countHit(answered.handle);
+    activity.countHit(answered.handle, familyOf(answered));
     hits.log(answered, requestId);
   };
 }

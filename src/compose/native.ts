@@ -56,6 +56,10 @@ export function ownSiteRecord(config: Config): SiteJson {
 
 /** The interfaces that are on. Port 0 is another one at each start. */
 function openInterfaces({ native, server }: Config): SiteInterface[] {
-  const http: SiteInterface[] = native.tunnel ? [{ protocol: 'HTTP', port: server.port }] : [];
-  return http.filter(({ port }) => port > 0);
+  const { tcp, tunnel } = native;
+  const interfaces: SiteInterface[] = [
+    { protocol: 'TCP', port: tcp.port ?? 0 },
+    { protocol: 'HTTP', port: tunnel ? server.port : 0 },
+  ];
+  return interfaces.filter(({ port }) => port > 0);
 }

@@ -5,6 +5,7 @@ import type { WorkerCoherence } from '../cache/cache.js';
 import type { WorkerCoordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
+import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Activity } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
@@ -29,6 +30,8 @@ export interface SharedDeps {
   /** Our name in `Via`. It differs by proxy, so that a chain of proxies is not taken for a loop. */
   pseudonym: string;
   now: () => number;
+  /** Of request bodies and of native messages on TCP. */
+  bodies: MemoryBudget;
   /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
   createDispatcher?: typeof createPools;
   /** When traces are turned on. */
@@ -44,6 +47,10 @@ export const reportUnexpected =
     logger.error({ err: error, requestId }, 'unexpected error');
     metrics.countInternalError();
   };
+
+/** One body of the maximum size is always accepted. */
+export const makeBodyBudget = ({ http }: Config): MemoryBudget =>
+  createMemoryBudget(Math.max(http.maxBodySize, http.bodiesMaxBytes));
 
 /** A random name that distinguishes this proxy from others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');

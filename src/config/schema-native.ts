@@ -1,6 +1,6 @@
 // Keys of the native Handle protocol.
 import { isIP } from 'node:net';
-import { flag, list, normalised, section, text, wholeNumber } from './fields.js';
+import { duration, flag, list, normalised, optionalPort, section, text, wholeNumber } from './fields.js';
 
 export const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
 
@@ -52,9 +52,28 @@ const site = section({
     ),
 });
 
+const tcp = section({
+  port: optionalPort().describe(
+    'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
+  ),
+  maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
+    'Maximum open native connections, divided among the workers; further ones are closed at once.',
+  ),
+  idleTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
+    'Timeout for a native connection without traffic.',
+  ),
+  requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '30s' }).describe(
+    'Timeout for receiving a native message, and again for the client to read the answer and close.',
+  ),
+});
+
 export const native = section({
   tunnel: flag(true).describe(
     'Whether the public listener answers native messages, sent with POST as `application/x-hdl-message`.',
   ),
+  host: text({ allowed: 'a host name or an IP address', pattern: /^[^\s/@]{1,255}$/ })
+    .optional()
+    .describe('Address of the native listeners; by default that of the public one, `server.host`.'),
+  tcp,
   site,
 });

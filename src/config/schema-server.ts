@@ -89,7 +89,7 @@ export const http = section({
     'Maximum bytes of a request body; larger ones get 413.',
   ),
   bodiesMaxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
-    'Maximum bytes of all buffered request bodies, divided among the workers, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
+    'Maximum bytes of all buffered request bodies and native messages, divided among the workers, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
   ),
   gzipMinBytes: reloadable(
     size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(

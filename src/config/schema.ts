@@ -41,6 +41,10 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
   const { idleTimeout, headersTimeout, requestTimeout } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
   const { minTtl, maxTtl } = config.cache.found;
+  const isTaken = (port: number | undefined): boolean => {
+    const native = { host: config.native.host ?? listener.host, port: port ?? 0 };
+    return [listener, config.admin].some((other) => isSameListener(native, other));
+  };
   return [
     ...upstreamRules(config),
     [headersTimeout > requestTimeout, 'server.headersTimeout', 'give at most server.requestTimeout'],
@@ -56,6 +60,7 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     ],
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
+    [isTaken(config.native.tcp.port), 'native.tcp.port', 'give another port than those of server and admin'],
     [minTtl > maxTtl, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }

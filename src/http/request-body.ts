@@ -6,8 +6,7 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 
 interface RequestBodyDeps {
   maxBodyBytes: number;
-  /** Maximum memory of all bodies together. */
-  maxTotalBytes: number;
+  budget: MemoryBudget;
 }
 
 /**
@@ -20,20 +19,19 @@ export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise
 /** `Retry-After` of a body that was refused for lack of memory. */
 const RETRY_AFTER_MS = 1000;
 
-interface Upload {
+export interface Upload {
   refuse: (failure: ServiceError) => void;
 }
 
-/** The memory of all bodies, and those that are still arriving, oldest first. */
-interface MemoryBudget {
+/** The memory of all bodies and native messages, and those that are still arriving, oldest first. */
+export interface MemoryBudget {
   arriving: Set<Upload>;
   add: (bytes: number) => void;
   free: (bytes: number) => void;
 }
 
 /** The server's `requestTimeout` bounds how long a body may take. */
-export function createWithBody({ maxBodyBytes, maxTotalBytes }: RequestBodyDeps): WithBody {
-  const budget = createMemoryBudget(maxTotalBytes);
+export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithBody {
   return async function withBody(req, work) {
     if (Number(req.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     const body = await receive(req, budget, maxBodyBytes);
@@ -46,7 +44,7 @@ export function createWithBody({ maxBodyBytes, maxTotalBytes }: RequestBodyDeps)
 }
 
 /** Above the limit the oldest upload is refused: those of honest clients arrive within moments. */
-function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
+export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   const arriving = new Set<Upload>();
   const detail = 'too many bodies are on their way';
   let usedBytes = 0;
@@ -81,7 +79,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       reject(failure);
     };
     const onData = (chunk: Buffer): void => {
-      bytes = append(bytes, size, chunk);
+      bytes = appendChunk(bytes, size, chunk);
       size += chunk.length;
       budget.add(chunk.length);
       if (size > maxBodyBytes && budget.arriving.has(upload)) refuse(tooLarge(maxBodyBytes));
@@ -101,7 +99,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
 }
 
 /** One buffer that grows: a list of chunks of one byte each would take a hundred times their memory. */
-function append(bytes: Buffer, size: number, chunk: Buffer): Buffer {
+export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer {
   const needed = size + chunk.length;
   const target = needed <= bytes.length ? bytes : Buffer.alloc(Math.max(needed, 2 * bytes.length));
   if (target !== bytes) bytes.copy(target, 0, 0, size);

@@ -28,9 +28,17 @@ interface AnswerDeps {
 /** A reply, and what it says for log and metrics. */
 export interface Answered {
   reply: Reply;
+  /** Undefined for what is no request. */
+  opCode: number | undefined;
   handle: string | undefined;
   outcome: Outcome;
 }
+
+/** Counts, logs and traces a message of an interface that is not HTTP. */
+export type ReportMessage = (
+  family: 'native-tcp' | 'native-udp',
+  work: () => Answered | Promise<Answered>,
+) => Answered | Promise<Answered>;
 
 export interface NativeAnswer {
   /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
@@ -45,7 +53,8 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
 
   function refuse(problem: Problem): Answered {
     const outcome = refusal(problem.responseCode, 'invalid', problem.text);
-    return { reply: replyUnreadable(problem, deps.now()), handle: undefined, outcome };
+    const reply = replyUnreadable(problem, deps.now());
+    return { reply, opCode: undefined, handle: undefined, outcome };
   }
 
   function answer(incoming: Incoming): Answered | Promise<Answered> {
@@ -74,6 +83,7 @@ function createFinish({ site, now }: AnswerDeps) {
     const context: ReplyContext = { now: now(), siteSerial: site.serial };
     const answered = (given: Outcome): Answered => ({
       reply: createReply(exchange, given, context),
+      opCode: exchange.request.header.opCode,
       handle: exchange.request.resolution?.handle.toString('utf8'),
       outcome: given,
     });

@@ -16,16 +16,19 @@ export interface Problem {
 const protocolError = (text: string): Problem => ({ responseCode: RESPONSE_CODE.protocolError, text });
 
 /** What a server says on TCP and UDP when it trips over a message; in the tunnel it gives the reason. */
-const TRIPPED: Problem = {
+export const TRIPPED: Problem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',
 };
+
+export const INVALID_LENGTH = protocolError('Invalid message length');
+export const READ_TIMED_OUT = protocolError('Read timed out');
 
 /** Judges the length in an envelope before a byte of the message is kept. */
 export function problemOfLength(length: number, transport: Transport): Problem | undefined {
   if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return undefined;
   const isShort = length >= 0 && length < MIN_MESSAGE_BYTES;
-  return isShort || transport === 'tunnel' ? protocolError('Invalid message length') : TRIPPED;
+  return isShort || transport === 'tunnel' ? INVALID_LENGTH : TRIPPED;
 }
 
 /** The input ended before the message. */

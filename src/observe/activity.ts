@@ -27,6 +27,8 @@ export interface ActivityReport {
   startedAt: number;
   /** Since the start. */
   results: Record<string, number>;
+  /** Since the start, by interface. */
+  families: Record<string, number>;
   upstream: { requests: number; failures: number };
   /** The last minute, oldest first, without idle seconds. */
   seconds: Second[];
@@ -47,10 +49,18 @@ export interface ServerState {
   remedy?: string | undefined;
 }
 
+interface CountedRequest {
+  /** The interface. */
+  family: string;
+  handle: string | undefined;
+  result: string;
+  ms: number;
+}
+
 export interface Activity {
   /** Counts a cache hit; costs an increment. */
-  countHit: (handle: string) => void;
-  countRequest: (request: { handle: string | undefined; result: string; ms: number }) => void;
+  countHit: (handle: string, family: string) => void;
+  countRequest: (request: CountedRequest) => void;
   countUpstreamRequest: (answer: { isFailure: boolean; ms: number }) => void;
   setBreakerState: (state: string, server: string) => void;
   setServerState: (server: string, state: ServerState) => void;
@@ -89,6 +99,7 @@ export function createActivity(now: () => number): Activity {
 function createRequestTally(now: () => number) {
   const seconds = new SecondWindow<Omit<Second, 'second'>>(now, () => ({ results: {}, latency: [] }));
   const results: Record<string, number> = {};
+  const families: Record<string, number> = {};
   const topHandles = new TopList(now);
   const topMisses = new TopList(now);
   let hits = 0;
@@ -103,19 +114,17 @@ function createRequestTally(now: () => number) {
     if (result === 'miss') topMisses.add(handle, times);
   }
 
+  const addRequest = (family: string): void => {
+    families[family] = (families[family] ?? 0) + 1;
+  };
+
   return {
-    countHit: (handle: string): void => {
+    countHit: (handle: string, family: string): void => {
+      addRequest(family);
       if (++hits <= MAX_EXACT || hits % SAMPLE === 0) sampled.push(handle);
     },
-    countRequest: ({
-      handle,
-      result,
-      ms,
-    }: {
-      handle: string | undefined;
-      result: string;
-      ms: number;
-    }): void => {
+    countRequest: ({ family, handle, result, ms }: CountedRequest): void => {
+      addRequest(family);
       count(result, handle);
       addTo(seconds.current().latency, bucketOf(ms));
     },
@@ -129,6 +138,7 @@ function createRequestTally(now: () => number) {
     },
     report: () => ({
       results: { ...results },
+      families: { ...families },
       seconds: seconds.last(),
       topHandles: topHandles.top(MAX_RANKED),
       topMisses: topMisses.top(MAX_RANKED),

@@ -17,10 +17,11 @@ export interface MetricEntry {
 
 /** The values of the labels that have the same ones in every deployment. */
 const VALUES = {
-  family: ['record', 'v2', 'redirect', 'native-tunnel'],
+  family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
   reason: ['error', 'late', 'resting'],
   kind: ['read', 'passed'],
+  udpReason: ['rate', 'size', 'busy'],
   command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'leave', 'claim'],
 } as const;
 
@@ -36,10 +37,16 @@ const OUTCOMES = [
 
 type Statuses = Readonly<Record<string, readonly number[]>>;
 
-const FAILURES: Statuses = {
+const HTTP_FAILURES: Statuses = {
   refused: [401, 403],
   invalid: [400, 404, 405, 429],
   error: [500, 502, 503, 504],
+};
+
+/** Response codes: these interfaces have no HTTP status. */
+const NATIVE: Statuses = {
+  ...{ hit: [1, 100, 200], miss: [1, 100, 200], stale: [1], authoritative: [1, 100] },
+  ...{ bypass: [1, 402], local: [1, 100], refused: [2, 301, 302, 303], invalid: [2, 4, 5], error: [2] },
 };
 
 /** The usual statuses of each result. Further ones appear with their first response. */
@@ -47,14 +54,20 @@ const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
   record: {
     ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
     ...{ bypass: [200], write: [200, 201] },
+    ...HTTP_FAILURES,
   },
-  v2: { hit: [200], miss: [200], stale: [200], bypass: [200], write: [201, 204] },
-  redirect: { hit: [301, 302, 404], miss: [301, 302, 404], stale: [302], authoritative: [302, 404] },
-  'native-tunnel': { hit: [200], miss: [200], stale: [200], authoritative: [200] },
+  v2: { hit: [200], miss: [200], stale: [200], bypass: [200], write: [201, 204], ...HTTP_FAILURES },
+  redirect: {
+    ...{ hit: [301, 302, 404], miss: [301, 302, 404], stale: [302], authoritative: [302, 404] },
+    ...HTTP_FAILURES,
+  },
+  'native-tunnel': { hit: [200], miss: [200], stale: [200], authoritative: [200], ...HTTP_FAILURES },
+  'native-tcp': NATIVE,
+  'native-udp': NATIVE,
 };
 
 const USUAL_REQUESTS: Labels[] = VALUES.family.flatMap((family) =>
-  Object.entries({ ...USUAL[family], ...FAILURES }).flatMap(([result, statuses]) =>
+  Object.entries(USUAL[family]).flatMap(([result, statuses]) =>
     statuses.map((status) => ({ family, result, status: String(status) })),
   ),
 );
@@ -64,7 +77,7 @@ export const METRICS = {
     name: 'handle_proxy_requests_total',
     type: 'counter',
     labelNames: ['family', 'result', 'status'],
-    help: 'Responses by interface (record, v2, redirect, native-tunnel), result (hit, miss, stale, …) and HTTP status.',
+    help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status, of the last two response code.',
     fromStart: USUAL_REQUESTS,
   },
   batchHandles: {
@@ -158,11 +171,18 @@ export const METRICS = {
     labelNames: [],
     help: 'Requests answered with 429 because of `http.rateLimit.perMinute`.',
   },
+  udpLimited: {
+    name: 'handle_proxy_native_udp_limited_total',
+    type: 'counter',
+    labelNames: ['reason'],
+    help: 'UDP questions that were not answered in full, by reason (rate: above `native.udp.answersPerSecond`, dropped or sent to TCP; size: the answer would amplify; busy: too many unanswered).',
+    fromStart: VALUES.udpReason.map((reason) => ({ reason })),
+  },
   connectionsDropped: {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: [],
-    help: 'Client connections closed at once because of `server.maxConnections`.',
+    help: 'Client connections closed at once because of `server.maxConnections` or `native.tcp.maxConnections`.',
   },
   eventLoopDelay: {
     name: 'handle_proxy_event_loop_delay_seconds',

@@ -45,7 +45,8 @@ export interface Metrics {
   setRedisState(state: 'up' | 'lost'): void;
   countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void;
   countRateLimited(): void;
-  countDroppedConnection(): void;
+  countDroppedConnection: () => void;
+  countUdpLimited: (reason: LabelValue<'udpReason'>) => void;
   /** These read their values at each scrape. */
   registerStoreUsage(read: () => readonly StoreUsage[]): void;
   registerLimitUsage(read: () => readonly LimitUsage[]): void;
@@ -212,6 +213,7 @@ function createServerMetrics(registry: Registry) {
   const registers = [registry];
   const rateLimited = addCounter(registry, METRICS.rateLimited);
   const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
+  const udpLimited = addCounter(registry, METRICS.udpLimited);
   let readDelayMs = (): number => 0;
   new Gauge({
     ...METRICS.eventLoopDelay,
@@ -224,6 +226,9 @@ function createServerMetrics(registry: Registry) {
   return {
     countRateLimited: (): void => {
       rateLimited.inc();
+    },
+    countUdpLimited: (reason: LabelValue<'udpReason'>): void => {
+      udpLimited.inc({ reason });
     },
     countDroppedConnection: (): void => {
       connectionsDropped.inc();

@@ -10,11 +10,17 @@ interface RequestTrace {
   describe: (attributes: Record<string, string | number>) => void;
 }
 
+interface MessageTrace extends RequestTrace {
+  end: (isFailure: boolean) => void;
+}
+
 type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 export interface Tracer {
   /** Traces the requests of a listener. */
   wrap: (listener: RequestListener) => RequestListener;
+  /** Traces a request that is not HTTP; nobody continues its trace. `end` sends its span. */
+  run: <T>(name: string, work: (trace: MessageTrace) => T) => T;
   /** The trace of the current request (AsyncLocalStorage). */
   current: () => RequestTrace | undefined;
   /** Records a call that has just ended for the current request. */
@@ -37,28 +43,20 @@ interface OpenSpan extends RequestTrace {
 
 export function createTracer({ sender, samplePercent, random, now }: TracerDeps): Tracer {
   const storage = new AsyncLocalStorage<OpenSpan>();
+  const sendSpan = createSendSpan(sender, now);
   const samples = (): boolean => random() * 100 < samplePercent;
 
   /** Sends the span of a request when its response has ended. */
   function sendOnClose({ method = '' }: IncomingMessage, res: ServerResponse, span: OpenSpan): void {
-    const { context, parentSpanId, attributes } = span;
     const startedAt = now();
     const send = (): void => {
       const { statusCode } = res;
-      sender.add({
-        traceId: context.traceId,
-        spanId: context.spanId,
-        ...(parentSpanId !== undefined && { parentSpanId }),
-        name: method,
-        kind: 'server',
-        startedAt,
-        endedAt: now(),
-        attributes: { 'http.request.method': method, 'http.response.status_code': statusCode, ...attributes },
-        isFailure: statusCode >= 500,
-      });
+      const ofHttp = { 'http.request.method': method, 'http.response.status_code': statusCode };
+      Object.assign(span.attributes, { ...ofHttp, ...span.attributes });
+      sendSpan(span, { name: method, startedAt, isFailure: statusCode >= 500 });
     };
     // Other listeners of `close` add attributes first.
-    if (context.isSampled) {
+    if (span.context.isSampled) {
       res.once('close', () => {
         queueMicrotask(send);
       });
@@ -68,10 +66,18 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
   return {
     wrap: (listener) =>
       function traced(req, res) {
-        const span = openSpan(req, samples);
+        const span = openSpan(req.headers['traceparent']?.toString(), samples);
         sendOnClose(req, res, span);
         return storage.run(span, listener, req, res);
       },
+    run(name, work) {
+      const span = openSpan(undefined, samples);
+      const startedAt = now();
+      const end = (isFailure: boolean): void => {
+        sendSpan(span, { name, startedAt, isFailure });
+      };
+      return storage.run(span, () => work({ ...span, end }));
+    },
     current: () => storage.getStore(),
     addCall({ name, durationMs, result, isFailure }) {
       const request = storage.getStore();
@@ -92,8 +98,19 @@ export function createTracer({ sender, samplePercent, random, now }: TracerDeps)
   };
 }
 
-function openSpan({ headers }: IncomingMessage, samples: () => boolean): OpenSpan {
-  const parent = readTraceParent(headers['traceparent']?.toString());
+type SendSpan = (span: OpenSpan, call: { name: string; startedAt: number; isFailure: boolean }) => void;
+
+const createSendSpan =
+  (sender: TracerDeps['sender'], now: () => number): SendSpan =>
+  ({ context, parentSpanId, attributes }, call) => {
+    if (!context.isSampled) return;
+    const { traceId, spanId } = context;
+    const parent = parentSpanId !== undefined && { parentSpanId };
+    sender.add({ traceId, spanId, ...parent, kind: 'server', endedAt: now(), attributes, ...call });
+  };
+
+function openSpan(header: string | undefined, samples: () => boolean): OpenSpan {
+  const parent = readTraceParent(header);
   const { traceId = newTraceId(), isSampled = samples() } = parent ?? {};
   const attributes: OpenSpan['attributes'] = {};
   const describe: OpenSpan['describe'] = (more) => Object.assign(attributes, more);

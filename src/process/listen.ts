@@ -1,6 +1,5 @@
 // Opens a listener. A failure names the key and the remedy.
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from '../config/keys.js';
 import { EXIT_CONFIG, StartError } from './start-error.js';
 
@@ -9,8 +8,14 @@ export interface ListenAddress {
   port: number;
 }
 
-/** The section of the configuration with the host and the port. */
-export type ListenerName = 'server' | 'admin';
+const LISTENERS = {
+  server: { scheme: 'http', host: 'server.host', port: 'server.port' },
+  admin: { scheme: 'http', host: 'admin.host', port: 'admin.port' },
+  nativeTcp: { scheme: 'tcp', host: 'native.host', port: 'native.tcp.port' },
+} as const;
+
+/** Its keys are those of its host and port. */
+export type ListenerName = keyof typeof LISTENERS;
 
 /**
  * @returns the URL, with the port taken
@@ -24,7 +29,7 @@ export async function listen(server: Server, name: ListenerName, at: ListenAddre
     server.listen(at.port, at.host, resolve);
   });
   const { address, port } = server.address() as AddressInfo;
-  return `http://${inUrl(address)}:${port}`;
+  return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;
 }
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
@@ -34,7 +39,8 @@ export function describeListenFailure(
   { host, port }: ListenAddress,
   { code, message }: Pick<NodeJS.ErrnoException, 'code' | 'message'>,
 ): string {
-  const remedy = remedyOf(code, keyWithVariable(`${name}.host`), keyWithVariable(`${name}.port`));
+  const { host: hostKey, port: portKey } = LISTENERS[name];
+  const remedy = remedyOf(code, keyWithVariable(hostKey), keyWithVariable(portKey));
   return `Cannot listen on ${inUrl(host)}:${port} (${code ?? message}): ${remedy}`;
 }
 

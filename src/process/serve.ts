@@ -12,11 +12,15 @@ import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
 import { listen } from './listen.js';
+import { type NativeAddresses, openNative } from './native-listeners.js';
 import { type ReadConfig, createReload } from './reload.js';
 
-export interface Service {
-  /** The public address, such as `http://127.0.0.1:8080`. */
+/** The public listeners, such as `http://127.0.0.1:8080`, and those that are on: `tcp://127.0.0.1:2641`. */
+export interface PublicAddresses extends NativeAddresses {
   url: string;
+}
+
+export interface Service extends PublicAddresses {
   adminUrl: string;
   /** Stops accepting, completes requests in flight within `server.shutdownTimeout`, closes all connections. */
   stop: (timeoutMs?: number) => Promise<void>;
@@ -40,10 +44,10 @@ export async function serve(
 ): Promise<Service> {
   const open = await servePublic(config, { logger, metrics: createMetrics() });
   const admin = await serveAdmin(config, open.app.admin);
-  announce(config, logger, { url: open.url, adminUrl: admin.url });
+  announce(config, logger, { ...open.addresses, adminUrl: admin.url });
   const cancelProbes = probeAll(config, logger, open.checks);
   return {
-    url: open.url,
+    ...open.addresses,
     adminUrl: admin.url,
     reload: createReload({ config, logger, apply: open.app.reload }),
     onUncaught: logUncaught(logger),
@@ -60,13 +64,13 @@ export async function serve(
 }
 
 interface PublicService {
-  url: string;
+  addresses: PublicAddresses;
   app: App;
   checks: StartChecks;
   stop: (timeoutMs?: number) => Promise<void>;
 }
 
-/** Opens the public listener. */
+/** Opens the public listener and the native ones. */
 export async function servePublic(
   config: Config,
   deps: Omit<AppDeps, 'config'>,
@@ -81,21 +85,41 @@ export async function servePublic(
       deps.metrics.countDroppedConnection();
     },
   });
-  const drain = createDrain(server, drainOptions);
+  const { tcp } = app.nativeListeners;
+  const closing = { closedByAll: joinListeners(tcp === undefined ? 1 : 2, drainOptions) };
+  const drain = createDrain(server, closing);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
   const url = await listen(server, 'server', config.server);
+  const native = await openNative(config, app.nativeListeners, closing);
   isAccepting = true;
   return {
-    url,
+    addresses: { url, ...native.addresses },
     app,
     checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;
-      await drain(Math.min(timeoutMs, config.server.shutdownTimeout));
+      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeout);
+      await Promise.all([drain(withinMs), native.drain(withinMs)]);
       await app.close();
       await flushLog(deps.logger);
     },
+  };
+}
+
+/** Of several listeners: the other processes are told once, when all of them are quiet. */
+function joinListeners(
+  count: number,
+  { closedByAll = () => Promise.resolve() }: DrainOptions,
+): () => Promise<void> {
+  let left = count;
+  let release = (): void => undefined;
+  const closed = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return () => {
+    if (--left === 0) void closedByAll().then(release);
+    return closed;
   };
 }
 
@@ -121,10 +145,10 @@ export const probeAll = (
 export function announce(
   config: Config,
   logger: Logger,
-  { url, adminUrl }: { url: string; adminUrl: string },
+  { adminUrl, ...addresses }: PublicAddresses & { adminUrl: string },
 ): void {
   const upstream = upstreamServers(config)
     .map(({ url: server }) => server)
     .join(' ');
-  logger.info({ url, admin: adminUrl, upstream, version: VERSION }, 'listening');
+  logger.info({ ...addresses, admin: adminUrl, upstream, version: VERSION }, 'listening');
 }

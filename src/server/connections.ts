@@ -1,10 +1,10 @@
 // The open connections of a server, the current response of each, and workarounds for Node.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /** The set grows and shrinks with the connections of the server. */
-export function trackConnections(server: Server): ReadonlySet<Socket> {
+export function trackConnections(server: NetServer): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);

@@ -49,6 +49,30 @@ export function createDrain(
   };
 }
 
+/** For a listener with one exchange a connection: those that have sent nothing for the grace are closed. */
+export function createExchangeDrain(
+  server: NetServer,
+  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
+): Drain {
+  const open = trackConnections(server);
+  return async function drain(timeoutMs) {
+    const silent = new WeakSet<Socket>();
+    const closing = setInterval(() => {
+      for (const socket of open) {
+        if (socket.bytesRead > 0) continue;
+        if (silent.has(socket)) socket.destroy();
+        silent.add(socket);
+      }
+    }, IDLE_GRACE_MS);
+    const cut = setTimeout(() => {
+      for (const socket of open) socket.destroy();
+    }, timeoutMs);
+    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
+    clearInterval(closing);
+    clearTimeout(cut);
+  };
+}
+
 function announceClose(res: ServerResponse | undefined): void {
   if (res?.headersSent === false) res.setHeader('Connection', 'close');
 }
@@ -76,7 +100,7 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
  * accepted, but not read before the listener is closed.
  */
 async function closeListener(
-  server: Server,
+  server: NetServer,
   { closedByAll, maxHoldMs }: Required<DrainOptions> & { maxHoldMs: number },
 ): Promise<void> {
   const hold = holdConnections(server);
@@ -96,7 +120,7 @@ async function closeListener(
 const ignore = (): void => undefined;
 
 /** Keeps new connections from the server until they are released. */
-function holdConnections(server: Server): {
+function holdConnections(server: NetServer): {
   /** Resolves when no more connections come. */
   quiet: (maxMs: number) => Promise<void>;
   release: () => void;

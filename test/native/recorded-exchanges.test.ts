@@ -7,6 +7,7 @@ import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';
 import { mockRecordedServer } from '../support/native-upstream.js';
 import { useNock } from '../support/nock.js';
+import { exchangeTcp } from '../support/native-client.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 useNock();
@@ -95,6 +96,23 @@ describe('a message', () => {
     const keys = upstream.targets.map((target) => target.toUpperCase().replace('/API/HANDLES/', ''));
     const repeated = new Set(keys.filter((key, at) => keys.indexOf(key) !== at && !key.includes('?')));
     expect([...repeated]).toEqual(['21.T11998/REC-TTL', '99.NOPE/X', '0.NA/21.T7REF.SUB']);
+  });
+});
+
+describe('a connection', () => {
+  // Silence is answered after 5 minutes there.
+  const connections = native.exchanges.filter(
+    (one) => one.transport === 'tcp' && one.response.length > 0 && !isOutdated(one),
+  );
+
+  it(`of ${connections.length} recorded ones gets its answer, and its end`, async () => {
+    mockRecordedServer();
+    const { tcpPort } = await startProxy({ ...SITE, NATIVE_TCP_PORT: '0' });
+    for (const exchange of connections) {
+      const pieces = exchange.request.map(bytesOf);
+      const isEnded = exchange.name.includes('half-close');
+      expectAnswer(exchange, await exchangeTcp(tcpPort, pieces, { isEnded }));
+    }
   });
 });
 

@@ -25,3 +25,12 @@ test('the admin listener has keys of its own', () => {
   );
   expect(message).toMatch(/^Cannot listen on \[::1\]:9090 .*admin\.port \(ADMIN_PORT\)/);
 });
+
+test('the native listener has a host of its own, by default that of the public one', () => {
+  const message = describeListenFailure(
+    'nativeTcp',
+    { host: '::', port: 2641 },
+    { code: 'EADDRINUSE', message: '' },
+  );
+  expect(message).toMatch(/^Cannot listen on \[::\]:2641 .*native\.tcp\.port \(NATIVE_TCP_PORT\)/);
+});

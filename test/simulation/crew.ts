@@ -72,7 +72,7 @@ export class Crew {
     const handlers = handlersOf(server);
     process.clock.after(START_MS, () => {
       this.#servers.set(process, server);
-      up.send({ kind: 'listening', url: '' });
+      up.send({ kind: 'listening', addresses: { url: '' } });
     });
     renewAgain(process, link);
     process.onKill(() => {

@@ -21,6 +21,8 @@ export interface Proxy {
   url: string;
   app: App;
   ask: (target: string, question?: Question) => Promise<Asked>;
+  /** The port of the native TCP listener, where it is on. */
+  tcpPort: number;
   /** Moves the proxy's clock. */
   pass: (ms: number) => void;
   /** How many clients are connected. */
@@ -73,7 +75,10 @@ export async function startProxy(
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { tcp } = app.nativeListeners;
+  if (tcp !== undefined) await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve));
   const close = async (): Promise<void> => {
+    tcp?.close();
     server.closeAllConnections();
     server.close();
     await app.close();
@@ -81,6 +86,7 @@ export async function startProxy(
   onTestFinished(close);
   return {
     url,
+    tcpPort: (tcp?.address() as AddressInfo | null | undefined)?.port ?? 0,
     app,
     ask: (target, question) => ask(url, target, question),
     pass: (ms) => {

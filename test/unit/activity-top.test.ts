@@ -11,7 +11,7 @@ function start(): Activity {
 }
 
 const hit = (activity: Activity, handle: string, times: number): void => {
-  for (let at = 0; at < times; at++) activity.countHit(handle);
+  for (let at = 0; at < times; at++) activity.countHit(handle, 'record');
 };
 
 test('the first thousand hits of a second are counted exactly by handle', () => {

@@ -5,7 +5,7 @@ import { mapServers } from '../../config/upstream-servers.js';
 /** The configured limits hold for the whole machine. */
 export function divideLimits(config: Config, workers: number): Config {
   const part = (whole: number): number => Math.max(1, Math.ceil(whole / workers));
-  const { server, cache, http } = config;
+  const { server, cache, http, native } = config;
   const { maxConnections } = server;
   const { hotPath } = http;
   return {
@@ -16,6 +16,7 @@ export function divideLimits(config: Config, workers: number): Config {
     })),
     // 0 means no limit.
     server: { ...server, maxConnections: maxConnections === 0 ? 0 : part(maxConnections) },
+    native: { ...native, tcp: { ...native.tcp, maxConnections: part(native.tcp.maxConnections) } },
     cache: { ...cache, maxBytes: part(cache.maxBytes) },
     http: {
       ...http,

@@ -3,13 +3,14 @@ import type { ProcessControl } from '../../admin/operations.js';
 import type { Moment } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
+import type { PublicAddresses } from '../serve.js';
 import { type Diagnosis, type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
 /** From a worker to the primary. `id` is the worker's number for its request. */
 export type WorkerMessage =
   /** Ready to receive the configuration. */
   | { kind: 'starting' }
-  | { kind: 'listening'; url: string }
+  | { kind: 'listening'; addresses: PublicAddresses }
   /** The worker exits. */
   | { kind: 'start-failed'; reason: string; exitCode: number }
   /** Sent after `listening` and then periodically, with the names of the failed checks. */

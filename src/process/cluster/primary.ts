@@ -10,7 +10,7 @@ import { type Logger, flushLog } from '../../observe/logger.js';
 import { createReadiness } from '../../observe/health.js';
 import { createReload } from '../reload.js';
 import { StartError } from '../start-error.js';
-import { type Service, announce, logUncaught, probeAll, serveAdmin } from '../serve.js';
+import { type PublicAddresses, type Service, announce, logUncaught, probeAll, serveAdmin } from '../serve.js';
 import { CoherenceHub } from './coherence-hub.js';
 import { heapMiB } from './divide-limits.js';
 import { type WorkerMessage, unwrap, wrap } from './messages.js';
@@ -28,7 +28,7 @@ export async function servePrimary(
   { count, logger }: { count: number; logger: Logger },
 ): Promise<Service> {
   const workers = new WorkerPool(config, { count, logger });
-  const url = await workers.start();
+  const addresses = await workers.start();
   const readiness = createReadiness();
   readiness.register('workers', () => workers.isReady());
   readiness.include(() => workers.notReady());
@@ -42,13 +42,13 @@ export async function servePrimary(
     config,
     makeAdmin({ config, logger }, { metrics, readiness, operations: { ...operations, setLogLevel } }),
   );
-  announce(config, logger, { url, adminUrl: admin.url });
+  announce(config, logger, { ...addresses, adminUrl: admin.url });
   const cancelProbes = probeAll(config, logger, workers);
   const apply = (next: Config): void => {
     workers.reload(next);
   };
   return {
-    url,
+    ...addresses,
     adminUrl: admin.url,
     reload: createReload({ config, logger, apply }),
     onUncaught: logUncaught(logger),
@@ -96,10 +96,10 @@ class WorkerPool {
     });
   }
 
-  /** @returns the public URL when all workers listen. @throws Error when one exits before */
-  async start(): Promise<string> {
-    const urls = await Promise.all(Array.from({ length: this.#count }, () => this.#startWorker()));
-    return urls[0] ?? '';
+  /** @returns the addresses when all workers listen. @throws Error when one exits before */
+  async start(): Promise<PublicAddresses> {
+    const [first] = await Promise.all(Array.from({ length: this.#count }, () => this.#startWorker()));
+    return first ?? { url: '' };
   }
 
   isReady(): boolean {
@@ -167,7 +167,7 @@ class WorkerPool {
   }
 
   /** A restarted worker takes over the backoff of its predecessor. */
-  #startWorker(backoff = new RestartBackoff()): Promise<string> {
+  #startWorker(backoff = new RestartBackoff()): Promise<PublicAddresses> {
     const worker = cluster.fork(this.#environment);
     // A message to an exiting worker cannot be delivered; its exit event follows.
     worker.on('error', () => undefined);
@@ -178,7 +178,7 @@ class WorkerPool {
         const message = unwrap(received) as WorkerMessage | undefined;
         if (message?.kind === 'listening') {
           servesSince = performance.now();
-          resolve(message.url);
+          resolve(message.addresses);
         }
         if (message?.kind === 'start-failed') failure = new StartError(message.reason, message);
         else if (message !== undefined) this.#handle(worker, message);

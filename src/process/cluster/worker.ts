@@ -85,7 +85,7 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
     if (isControl(message)) perform(message);
     else peers.receive(message, service.app);
   });
-  send({ kind: 'listening', url: service.url });
+  send({ kind: 'listening', addresses: service.addresses });
   const reportReadiness = (): void => {
     send({ kind: 'readiness', notReady: service.app.readiness.report().notReady });
   };

@@ -1,0 +1,143 @@
+// The TCP listener: one message a connection in whatever pieces, within limits of time, number and memory.
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { exchangeTcp, askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
+import { codeOf, indexesIn, nativeRequest, readResponse, textIn } from '../support/native-messages.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, mockUpstream } from '../support/upstream.js';
+import '../support/real-sockets.js';
+
+useNock();
+
+const ON = { NATIVE_TCP_PORT: '0' };
+const REQUEST = nativeRequest(HANDLE);
+const LARGEST = 262_144;
+
+async function metricsOf({ app }: Proxy): Promise<string> {
+  const metrics = await app.control.metrics();
+  return JSON.stringify(metrics);
+}
+
+describe('a message', () => {
+  it('is answered from the cache of every other interface', async () => {
+    const upstream = mockUpstream();
+    const { tcpPort, ask } = await startProxy(ON);
+    expect(indexesIn(await askTcp(tcpPort, HANDLE))).toEqual([1, 2, 3]);
+    await ask(PATH);
+    expect(upstream.asked).toBe(1);
+  });
+
+  it('may come byte by byte', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy(ON);
+    const bytes = Array.from(REQUEST, (byte) => Buffer.from([byte]));
+    expect(indexesIn(readResponse(await exchangeTcp(tcpPort, bytes)))).toEqual([1, 2, 3]);
+  });
+
+  it('is answered when the client has closed its side', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy(ON);
+    const answer = await exchangeTcp(tcpPort, [REQUEST], { isEnded: true });
+    expect(codeOf(readResponse(answer))).toBe(1);
+  });
+
+  it('is the only one of its connection: what follows is not read', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy(ON);
+    const answer = await exchangeTcp(tcpPort, [Buffer.concat([REQUEST, REQUEST, Buffer.alloc(200_000)])]);
+    expect(codeOf(readResponse(answer))).toBe(1);
+  });
+
+  it('of the greatest length is read, one byte more is not waited for', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy(ON);
+    const body = LARGEST - (nativeRequest('').length - 20);
+    const largest = nativeRequest('a'.repeat(body));
+    expect(largest.length).toBe(20 + LARGEST);
+    expect(codeOf(readResponse(await exchangeTcp(tcpPort, [largest])))).toBe(100);
+    const longer = Buffer.from(largest.subarray(0, 20));
+    longer.writeInt32BE(LARGEST + 1, 16);
+    expect(codeOf(readResponse(await exchangeTcp(tcpPort, [longer])))).toBe(2);
+  });
+});
+
+describe('a limit', () => {
+  it('of silence: the client is told, then the connection ends', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_IDLE_TIMEOUT: '100ms' });
+    const answer = readResponse(await exchangeTcp(tcpPort, [REQUEST.subarray(0, 30)]));
+    expect([codeOf(answer), textIn(answer)]).toEqual([4, 'Read timed out']);
+  });
+
+  it('of a whole message: a byte now and then does not extend it', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '300ms' });
+    const socket = await openNativeSocket(tcpPort);
+    const received = readToEnd(socket);
+    let sent = 0;
+    const trickle = setInterval(() => socket.write(REQUEST.subarray(sent, ++sent)), 20);
+    const answer = readResponse(await received);
+    clearInterval(trickle);
+    expect(textIn(answer)).toBe('Read timed out');
+    expect(sent).toBeLessThan(REQUEST.length);
+  });
+
+  it('of reading the answer: a client that never closes is cut off', async () => {
+    mockUpstream();
+    const { tcpPort, app } = await startProxy({ ...ON, NATIVE_TCP_REQUEST_TIMEOUT: '200ms' });
+    const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
+    const socket = await openNativeSocket(tcpPort);
+    const [serverSide] = await accepted;
+    const closed = once(serverSide, 'close');
+    socket.write(REQUEST);
+    await readToEnd(socket);
+    await closed;
+  });
+
+  it('of connections: one more is closed at once, and counted', async () => {
+    mockUpstream();
+    const proxy = await startProxy({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '1' });
+    await askTcp(proxy.tcpPort, HANDLE);
+    const first = await openNativeSocket(proxy.tcpPort);
+    const second = await openNativeSocket(proxy.tcpPort);
+    expect(await readToEnd(second)).toHaveLength(0);
+    expect(await metricsOf(proxy)).toMatch(/connections_dropped_total[^}]*"value":1/);
+    first.destroy();
+  });
+
+  it('of memory: the message that has been coming longest gets code 2', async () => {
+    mockUpstream();
+    const { tcpPort } = await startProxy({
+      ...ON,
+      HTTP_BODIES_MAX_BYTES: '1KiB',
+      HTTP_MAX_BODY_SIZE: '100KiB',
+    });
+    const large = nativeRequest('a'.repeat(200_000));
+    const oldest = await openNativeSocket(tcpPort);
+    const answer = readToEnd(oldest);
+    oldest.write(large.subarray(0, 90_000));
+    const next = await openNativeSocket(tcpPort);
+    next.write(large.subarray(0, 90_000));
+    expect(codeOf(readResponse(await answer))).toBe(2);
+    expect(codeOf(readResponse(await exchangeTcp(tcpPort, [REQUEST])))).toBe(1);
+  });
+});
+
+describe('a report', () => {
+  it('counts by interface, result and response code', async () => {
+    mockUpstream();
+    const proxy = await startProxy(ON);
+    await askTcp(proxy.tcpPort, HANDLE);
+    await askTcp(proxy.tcpPort, HANDLE);
+    const metrics = await metricsOf(proxy);
+    for (const result of ['miss', 'hit']) {
+      expect(metrics).toContain(
+        `{"value":1,"labels":{"family":"native-tcp","result":"${result}","status":"1"}}`,
+      );
+    }
+    const { activity } = await proxy.app.control.report();
+    expect(activity.families).toEqual({ 'native-tcp': 2 });
+  });
+});
