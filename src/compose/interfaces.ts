@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Coordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
+import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { openApiDocument } from '../openapi/document.js';
@@ -32,7 +33,7 @@ export function makeRedirect(
     resolve: (handle, options) => resolver.resolve(handle, options),
     keyOf: (handle) => resolver.keyOf(handle),
     allowedHosts: config.redirect.allowedHosts,
-    branding: config.page,
+    branding: brandingOf(config),
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: metrics.countStale,
@@ -41,6 +42,14 @@ export function makeRedirect(
     now,
     random: Math.random,
   });
+}
+
+const brandingOf = (config: Config): PageBranding => ({ ...config.page, examplePrefix: ownPrefix(config) });
+
+/** The first prefix of `upstreams` that has no wildcard and is no `0.…`, else the first of `v2.prefixes`. */
+function ownPrefix({ upstreams, v2 }: Config): string | undefined {
+  const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
+  return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
 }
 
 interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge'> {
@@ -108,7 +117,7 @@ export function makeOpenApi({ config }: Pick<SharedDeps, 'config'>): PipelineDep
   });
   return createOpenApiRoute({
     document,
-    branding: config.page,
+    branding: brandingOf(config),
     gzipMinBytes: config.http.gzipMinBytes,
   });
 }

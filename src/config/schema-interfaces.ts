@@ -180,7 +180,7 @@ export const page = reloadable(
       .optional()
       .describe('URL that `page.footer` links to.'),
     footerLinks: mappings(footerLink).describe(
-      'Links in the footer of every page, such as imprint, privacy and contact, each with `text` and an http, https or mailto `url`.',
+      'Links in the footer of every page, such as imprint, privacy and contact, each with `text` and an http, https or mailto `url`; the first mailto link is the contact on error pages.',
     ),
   }),
 );

@@ -13,6 +13,8 @@ export interface PageBranding {
   footerUrl?: string | undefined;
   /** URLs with http, https or mailto. */
   footerLinks: readonly FooterLink[];
+  /** A prefix that is served here, for the example in the look-up form. */
+  examplePrefix?: string | undefined;
 }
 
 export interface FooterLink {

@@ -22,6 +22,7 @@ type PageResponse = Omit<TextResponse, 'contentType' | 'text'> & { page: SitePag
 
 /** Sends pages with the configured branding. */
 export interface PageSender extends PageLayout {
+  branding: PageBranding;
   sendText: (req: Request, res: Response, response: TextResponse) => Promise<void>;
   /** Adds the security headers. */
   sendPage: (req: Request, res: Response, response: PageResponse) => Promise<void>;
@@ -31,6 +32,7 @@ export function createPageSender(branding: PageBranding, gzipMinBytes: number): 
   const layout = createPageLayout(branding);
   return {
     ...layout,
+    branding,
     sendText: (req, res, response) => sendText(req, res, { ...response, gzipMinBytes }),
     sendPage: (req, res, { page, headers, ...response }) =>
       sendText(req, res, {

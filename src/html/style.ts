@@ -73,6 +73,7 @@ section p{margin:.25rem 0}
 .quiet{color:var(--quiet);font-size:.9rem}
 .note{border:1px solid var(--notice-line);border-left-width:.4rem;background:var(--notice);border-radius:.4rem;padding:.7rem .9rem;margin:1rem 0}
 .bad{border-color:var(--alert-line);background:var(--alert)}
+.steps{margin:0;padding:0;list-style:none;display:grid;gap:.6rem;overflow-wrap:anywhere}
 .actions{display:flex;flex-wrap:wrap;gap:.5rem;align-items:center;margin:.75rem 0}
 .button{display:inline-block;font:inherit;font-weight:500;padding:.45rem .9rem;border-radius:.4rem;border:1px solid var(--line);background:var(--card);color:var(--link);text-decoration:none;cursor:pointer}
 .button.main{background:var(--accent);border-color:var(--link);color:var(--on-accent)}

@@ -1,15 +1,21 @@
 // The front page with the look-up form.
 import { type Html, html } from '../html/html.js';
-import type { SitePage } from '../html/layout.js';
+import type { PageBranding, SitePage } from '../html/layout.js';
 
-export const lookUpForm = (handle = ''): Html =>
+interface LookUp {
+  handle?: string | undefined;
+  /** Of the example in an empty field. */
+  prefix: string | undefined;
+}
+
+export const lookUpForm = ({ handle = '', prefix }: LookUp): Html =>
   html`<form action="/" method="get" role="search">
     <label for="hdl">Handle</label>
     <input
       id="hdl"
       name="hdl"
       value="${handle}"
-      placeholder="21.T11998/abc"
+      placeholder="${prefix === undefined ? 'prefix/suffix' : `${prefix}/abc`}"
       autocomplete="off"
       autocapitalize="off"
       spellcheck="false"
@@ -20,11 +26,11 @@ export const lookUpForm = (handle = ''): Html =>
     <button class="button" name="noredirect" value="on">Show the record</button>
   </form>`;
 
-export const frontPage: SitePage = {
+export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
   title: 'Look up a handle',
   main: html`<h1>Look up a handle</h1>
     <section>
-      ${lookUpForm()}
+      ${lookUpForm({ prefix: examplePrefix })}
       <p class="quiet">With or without <code>hdl:</code>, <code>doi:</code> or the URL of a resolver.</p>
     </section>`,
-};
+});

@@ -1,14 +1,12 @@
 // Errors of the redirects: a page for browsers, problem JSON (RFC 9457) for programs, with the same text.
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
 import { CATALOGUE, ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { html } from '../html/html.js';
-import type { SitePage } from '../html/layout.js';
 import type { PageSender } from '../html/send.js';
 import { contextOf, hasContext, requestIdOf } from '../http/context.js';
 import {
-  type Problem,
   type ReportUnexpected,
   asServiceError,
   errorHeaders,
@@ -17,7 +15,7 @@ import {
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { prefersJson } from './accept.js';
-import { lookUpForm } from './front-page.js';
+import { problemPage } from './problem-page.js';
 import { readShow } from './request.js';
 
 interface ProblemResponse {
@@ -42,7 +40,10 @@ export async function sendProblem(
     variesByAccept: true,
   };
   if (!prefersJson(req.headers.accept)) {
-    await sender.sendPage(req, res, { ...response, page: problemPage(problem, requestId) });
+    // The look-up form of HDLProxy posts to `/`.
+    const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
+    const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding });
+    await sender.sendPage(req, res, { ...response, page });
     return;
   }
   await sender.sendText(req, res, {
@@ -51,23 +52,6 @@ export async function sendProblem(
     text: JSON.stringify(problem),
     headers: { ...sender.securityHeaders, ...response.headers },
   });
-}
-
-function problemPage(
-  { status, title, detail, code, handle }: Problem,
-  requestId: string | undefined,
-): SitePage {
-  const endsInSlash = handle?.endsWith('/') === true;
-  return {
-    title,
-    main: html`<h1><span class="kind">${status}</span>${title}</h1>
-      ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
-      ${endsInSlash ? html`<p>The handle ends with a slash. Try it without.</p>` : undefined}
-      <section>${lookUpForm(handle)}</section>
-      <p class="quiet">
-        Error: <code>${code}</code>${requestId && html`. Reference: <code>${requestId}</code>`}
-      </p>`,
-  };
 }
 
 /** `handle` is the requested handle, `end` the last of its aliases. */

@@ -63,7 +63,7 @@ function refuseOtherMethods(req: Request, _res: Response, next: NextFunction): v
 
 function createRoute(deps: RespondDeps): RequestHandler {
   const { sender, redirectFreshness, now } = deps;
-  const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage) };
+  const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage(sender.branding)) };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
     const { path, query } = contextOf(res).target;
     const parameters = readParameters([query, formOf(req)].filter((text) => text !== '').join('&'));

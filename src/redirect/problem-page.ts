@@ -1,0 +1,74 @@
+// The page of an error: what happened, what the reader can do next, and the reference for the operator.
+import { handleToPath } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type Html, html } from '../html/html.js';
+import type { PageBranding, SitePage } from '../html/layout.js';
+import type { Problem } from '../http/error-reply.js';
+import { lookUpForm } from './front-page.js';
+
+/** Knows the Handle server of every prefix. */
+const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
+
+interface ProblemView {
+  problem: Problem;
+  /** Undefined on a page that may be stored. */
+  requestId: string | undefined;
+  /** URL of the same request; relative to the page. */
+  retryUrl: string;
+  branding: PageBranding;
+}
+
+export function problemPage({ problem, requestId, retryUrl, branding }: ProblemView): SitePage {
+  const { status, title, detail, code, handle } = problem;
+  const reference = html`. Reference: <code>${requestId}</code>, by which the operator finds this request in
+    the log`;
+  return {
+    title,
+    main: html`<h1><span class="kind">${status}</span>${title}</h1>
+      ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
+      ${renderSteps([...stepsAfter(problem, retryUrl), ...contactSteps(branding)])}
+      <section>${lookUpForm({ handle, prefix: branding.examplePrefix })}</section>
+      <p class="quiet">Error: <code>${code}</code>${requestId === undefined ? undefined : reference}.</p>`,
+  };
+}
+
+/** Statuses after which the same request may succeed. */
+const TEMPORARY: readonly number[] = [408, 429, 500, 502, 503, 504];
+
+function stepsAfter({ status, code, responseCode, handle }: Problem, retryUrl: string): Html[] {
+  if (code === 'REDIRECT_NOT_SERVED' || code === 'NOT_RESPONSIBLE') return elsewhere(handle);
+  if (code === 'REDIRECT_NOT_FOUND' && responseCode === RESPONSE_CODE.handleNotFound) {
+    const isCut = handle?.endsWith('/') === true;
+    const spelling = isCut
+      ? html`The handle ends with a slash. Try it without.`
+      : html`Check the handle for typing errors: every character counts.`;
+    return [spelling, ...elsewhere(handle)];
+  }
+  return TEMPORARY.includes(status) ? [html`<a class="button main" href="${retryUrl}">Try again</a>`] : [];
+}
+
+function elsewhere(handle: string | undefined): Html[] {
+  if (handle === undefined) return [];
+  const url = GLOBAL_RESOLVER + handleToPath(handle);
+  return [
+    html`Ask the global resolver, which knows every prefix:
+      <a href="${url}" rel="noreferrer nofollow"><bdi>${url}</bdi></a>`,
+  ];
+}
+
+/** The contact is the first link with an address to write to. */
+function contactSteps({ footerLinks }: PageBranding): Html[] {
+  const contact = footerLinks.find(({ url }) => url.startsWith('mailto:'));
+  if (contact === undefined) return [];
+  return [html`Ask the operator of this service: <a href="${contact.url}">${contact.text}</a>`];
+}
+
+function renderSteps(steps: readonly Html[]): Html | undefined {
+  if (steps.length === 0) return undefined;
+  return html`<section aria-labelledby="next">
+    <h2 id="next">What you can do</h2>
+    <ul class="steps">
+      ${steps.map((step) => html`<li>${step}</li>`)}
+    </ul>
+  </section>`;
+}
