@@ -20,7 +20,7 @@ const BROWSER_GLOBALS = [
 ];
 
 export default tseslint.config(
-  { ignores: ['dist', 'dist-bench', 'dist-demo', 'dist-simulation', 'coverage'] },
+  { ignores: ['dist', 'dist-bench', 'dist-demo', 'dist-simulation', 'coverage', 'test/openapi/client'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {

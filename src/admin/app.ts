@@ -31,6 +31,8 @@ export interface AdminDeps {
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
   readiness: Readiness;
   operations: Operations;
+  /** The description of these calls. */
+  openApi: RequestHandler;
   /** Called after every call; `isRoutine`: programs repeat it every few seconds. */
   onCall?: (call: AdminCall, isRoutine: boolean) => void;
   /** Called with every error that the caller did not cause. */
@@ -38,7 +40,7 @@ export interface AdminDeps {
 }
 
 export function createAdminApp(deps: AdminDeps): Express {
-  const { tokenCheck, metrics, readiness, operations, onCall, onUnexpected } = deps;
+  const { tokenCheck, metrics, readiness, operations, openApi, onCall, onUnexpected } = deps;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -59,9 +61,13 @@ export function createAdminApp(deps: AdminDeps): Express {
   app.get('/', statusPage);
   app.get('/status/:file', createStatusFiles());
   app.get('/events', createEventStream({ stats: () => operations.stats(), onUnexpected }));
+  app.get(['/openapi', '/openapi.json'], openApi);
   app.use(createApi(operations));
 
-  app.all(['/', '/healthz', '/readyz', '/metrics', '/events'], refuseOtherMethods('GET', 'HEAD'));
+  app.all(
+    ['/', '/healthz', '/readyz', '/metrics', '/events', '/openapi', '/openapi.json'],
+    refuseOtherMethods('GET', 'HEAD'),
+  );
 
   app.use(({ method, path }: Request) => {
     throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `${method} ${path} is not answered here` });

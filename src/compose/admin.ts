@@ -4,6 +4,7 @@ import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
 import { isLoopback } from '../config/addresses.js';
 import { guard } from '../http/guard.js';
+import { makeAdminOpenApi } from './openapi.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export function makeAdmin(
@@ -16,6 +17,7 @@ export function makeAdmin(
   };
   const app = createAdminApp({
     ...deps,
+    openApi: makeAdminOpenApi(config),
     tokenCheck: createTokenCheck({ token: config.admin.token, isLoopback }),
     onCall(call, isRoutine) {
       logger[isRoutine ? 'debug' : 'info'](call, 'admin call');

@@ -22,7 +22,8 @@ import type { Resolver } from '../resolver/resolver.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import type { Upstreams } from './upstreams.js';
-import { freshnessRules, makeBatch, makeOpenApi, makeRedirect, makeV2 } from './interfaces.js';
+import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
+import { makePublicOpenApi } from './openapi.js';
 
 /** What requests are answered from. */
 interface Backends {
@@ -193,7 +194,7 @@ function makePipeline(
       conditional: { records, lock },
       onIgnoredLogin,
     }),
-    openApi: makeOpenApi(shared),
+    openApi: makePublicOpenApi(config, brandingOf(config)),
     ...(config.native.tunnel && { tunnel: createTunnelRoute({ ...kept.native, withBody }) }),
     ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge }) }),
     ...(reverse && { reverseLookup: reverse.passThrough }),

@@ -1,16 +1,12 @@
-// Creates the interfaces beside the record interface: redirects and pages, ePIC v2, OpenAPI.
-import { readFileSync } from 'node:fs';
+// Creates the interfaces beside the record interface: redirects and pages, ePIC v2, batches.
 import type { Coordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { openApiDocument } from '../openapi/document.js';
-import { createOpenApiRoute } from '../openapi/routes.js';
 import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
 import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
-import type { PipelineDeps } from '../record/pipeline.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
@@ -44,7 +40,10 @@ export function makeRedirect(
   });
 }
 
-const brandingOf = (config: Config): PageBranding => ({ ...config.page, examplePrefix: ownPrefix(config) });
+export const brandingOf = (config: Config): PageBranding => ({
+  ...config.page,
+  examplePrefix: ownPrefix(config),
+});
 
 /** The first prefix of `upstreams` that has no wildcard and is no `0.…`, else the first of `v2.prefixes`. */
 function ownPrefix({ upstreams, v2 }: Config): string | undefined {
@@ -107,23 +106,3 @@ const settingsOf = ({ v2, http }: Config): V2Settings => ({
   identities: new Map(v2.identities),
   maxBodyBytes: http.maxBodySize,
 });
-
-export function makeOpenApi({ config }: Pick<SharedDeps, 'config'>): PipelineDeps['openApi'] {
-  const document = openApiDocument({
-    version: packageVersion(),
-    title: config.page.title,
-    has: { batch: config.batch.enabled, v2: config.v2.enabled, redirect: config.redirect.enabled },
-    admin: config.admin,
-  });
-  return createOpenApiRoute({
-    document,
-    branding: brandingOf(config),
-    gzipMinBytes: config.http.gzipMinBytes,
-  });
-}
-
-/** The path is the same from src and from dist. */
-function packageVersion(): string {
-  const file = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-}

@@ -6,6 +6,8 @@ import {
   PROBLEM,
   type Schema,
   content,
+  documentCall,
+  documentPageCall,
   failures,
   list,
   object,
@@ -14,7 +16,7 @@ import {
   text,
 } from './parts.js';
 
-const refusals = failures(['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN'], PROBLEM);
+const refusals = failures(['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN', 'METHOD_REFUSED'], PROBLEM);
 const security = [{}, { adminToken: [] }];
 
 const json = (description: string, schema: Schema): ResponseObject => ({
@@ -83,34 +85,31 @@ const logLevel: Operation = {
   security,
 };
 
-export function adminPaths({ host, port }: { host: string; port: number }): Paths {
-  const name = host.includes(':') ? `[${host}]` : host;
-  const servers = [{ url: `http://${name}:${port}`, description: 'The admin listener' }];
-  const paths: Paths = {
-    '/healthz': get('health', 'Liveness', {
-      200: json('The process runs', { type: 'object', properties: { status: { const: 'ok' } } }),
-    }),
-    '/readyz': get('readiness', 'Readiness', {
-      200: json('Ready', readiness),
-      503: json('Not ready, because of these parts', readiness),
-    }),
-    '/metrics': get('metrics', 'Metrics for Prometheus', {
-      200: { description: 'Text exposition format 0.0.4', ...content('text/plain', text) },
-    }),
-    '/': get('statusPage', 'The status page', {
-      200: { description: 'The page, without figures', ...content('text/html', text) },
-    }),
-    '/events': get('events', 'The statistics once a second, as server-sent events', {
-      200: {
-        description: 'Messages with the response of `/stats` as data',
-        ...content('text/event-stream', text),
-      },
-      ...failures(['ADMIN_BUSY'], PROBLEM),
-    }),
-    '/stats': get('stats', 'The statistics', { 200: json('Statistics', { type: 'object' }) }),
-    '/cache': { get: inspect },
-    '/purge': { post: purge },
-    '/log-level': { put: logLevel },
-  };
-  return Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, { servers, ...item }]));
-}
+export const adminPaths: Paths = {
+  '/healthz': get('health', 'Liveness', {
+    200: json('The process runs', { type: 'object', properties: { status: { const: 'ok' } } }),
+  }),
+  '/readyz': get('readiness', 'Readiness', {
+    200: json('Ready', readiness),
+    503: json('Not ready, because of these parts', readiness),
+  }),
+  '/metrics': get('metrics', 'Metrics for Prometheus', {
+    200: { description: 'Text exposition format 0.0.4', ...content('text/plain', text) },
+  }),
+  '/': get('statusPage', 'The status page', {
+    200: { description: 'The page, without figures', ...content('text/html', text) },
+  }),
+  '/events': get('events', 'The statistics once a second, as server-sent events', {
+    200: {
+      description: 'Messages with the response of `/stats` as data',
+      ...content('text/event-stream', text),
+    },
+    ...failures(['ADMIN_BUSY'], PROBLEM),
+  }),
+  '/stats': get('stats', 'The statistics', { 200: json('Statistics', { type: 'object' }) }),
+  '/cache': { get: inspect },
+  '/purge': { post: purge },
+  '/log-level': { put: logLevel },
+  '/openapi': documentPageCall('Admin'),
+  '/openapi.json': documentCall('Admin'),
+};

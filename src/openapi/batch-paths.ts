@@ -4,7 +4,7 @@ import { type Operation, type Paths, failures, list, query, ref, text } from './
 import { PROXY_CODES, RECORD_TAG, form, inForm, selection } from './record-parts.js';
 
 const batch = inForm(ref('Batch'));
-const error = inForm(ref('Record'));
+const error = inForm(ref('RecordError'));
 
 const CODES = ['BATCH_ANONYMOUS', 'BAD_PARAMETER', 'BATCH_TOO_LARGE', 'RATE_LIMITED'] as const;
 

@@ -4,10 +4,8 @@ import type { SitePage } from '../html/layout.js';
 import type { OpenApiDocument } from './document.js';
 import type { Method, Operation, Parameter, ResponseObject } from './parts.js';
 
+/** A HEAD is described with its GET. */
 const METHODS: readonly Method[] = ['get', 'put', 'post', 'delete'];
-/** The admin listener has another address, so its calls cannot be tried here. */
-const isTriable = ({ tags }: Operation, method: Method): boolean =>
-  method === 'get' && !tags.includes('Admin');
 
 export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
@@ -44,7 +42,7 @@ function renderOperation({ path, method, operation }: PageOperation): Html {
   return html`<section id="${operationId}">
     <h3><code>${method.toUpperCase()} ${path}</code></h3>
     <p>${summary}. ${description === undefined ? undefined : withCode(description)}</p>
-    ${isTriable(operation, method) ? tryForm(operation) : undefined}
+    ${method === 'get' ? tryForm(operation) : undefined}
     <details>
       <summary>Parameters and responses</summary>
       ${parameters.length === 0 ? undefined : html`<dl>${parameters.map(renderParameter)}</dl>`}
@@ -109,7 +107,7 @@ export function tryUrl({ paths }: OpenApiDocument, given: URLSearchParams): stri
   const entry = Object.entries(paths).find(([, item]) => item.get?.operationId === operationId);
   if (entry === undefined) return undefined;
   const [template, { get }] = entry;
-  if (get === undefined || !isTriable(get, 'get')) return undefined;
+  if (get === undefined) return undefined;
   const path = template.replace(/\{(\w+)\}/g, (_all, name: string) =>
     encodeURIComponent(given.get(`path.${name}`) ?? ''),
   );

@@ -34,10 +34,9 @@ export interface Operation {
   security?: Record<string, string[]>[];
 }
 
-export type Method = 'get' | 'put' | 'post' | 'delete';
-type PathItem = { servers?: { url: string; description: string }[] } & {
-  [method in Method]?: Operation;
-};
+export const METHODS = ['get', 'head', 'put', 'post', 'delete'] as const;
+export type Method = (typeof METHODS)[number];
+export type PathItem = { [method in Method]?: Operation };
 export type Paths = Record<string, PathItem>;
 
 export const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
@@ -104,3 +103,31 @@ export function failures(
   }
   return responses;
 }
+
+/** The call that answers with the document. */
+export const documentCall = (tag: string): PathItem => ({
+  get: {
+    operationId: 'readDescription',
+    tags: [tag],
+    summary: 'This document',
+    responses: {
+      200: { description: 'The document', ...content('application/json', { type: 'object' }) },
+      304: { description: 'Not modified' },
+      ...failures(['METHOD_REFUSED'], {}),
+    },
+  },
+});
+
+export const documentPageCall = (tag: string): PathItem => ({
+  get: {
+    operationId: 'readDescriptionPage',
+    tags: [tag],
+    summary: 'This document as a page',
+    responses: {
+      200: { description: 'The page', ...content('text/html', text) },
+      303: { description: 'The call of a form' },
+      304: { description: 'Not modified' },
+      ...failures(['METHOD_REFUSED'], {}),
+    },
+  },
+});

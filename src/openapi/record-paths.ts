@@ -26,11 +26,12 @@ const handle = inPath(
 const [indexes, types] = selection;
 
 const record = inForm(ref('Record'));
+const error = inForm(ref('RecordError'));
 /** Responses of the Handle server are relayed in its own form. */
 const RELAYED = 'Other responses of the Handle server';
-const anyOther = { default: { description: RELAYED, ...record } };
+const anyOther = { default: { description: RELAYED, ...error } };
 const LOGIN_NEEDED = 'A login is needed (responseCode 402); empty when the password is wrong';
-const proxyFailures = failures(PROXY_CODES, record);
+const proxyFailures = failures(PROXY_CODES, error);
 
 const resolve: Operation = {
   operationId: 'resolveHandle',
@@ -56,7 +57,7 @@ const resolve: Operation = {
       ...record,
     },
     304: { description: 'Not modified' },
-    404: { description: 'There is no such handle (responseCode 100)', ...record },
+    404: { description: 'There is no such handle (responseCode 100)', ...error },
     ...proxyFailures,
     ...anyOther,
   },
@@ -64,7 +65,7 @@ const resolve: Operation = {
 };
 
 const writes = [{ basic: [] }, { session: [] }];
-const noDeletion = { 403: { description: 'Not allowed; or deletion is off on this proxy', ...record } };
+const noDeletion = { 403: { description: 'Not allowed; or deletion is off on this proxy', ...error } };
 
 const conditions = [
   requestHeader(
@@ -78,7 +79,7 @@ const conditions = [
   ),
 ];
 
-const conditionFailed = failures(['CONDITION_FAILED'], record);
+const conditionFailed = failures(['CONDITION_FAILED'], error);
 
 const put: Operation = {
   operationId: 'writeHandle',
@@ -102,7 +103,11 @@ const put: Operation = {
     content: {
       [JSON_TYPE]: {
         schema: {
-          anyOf: [list(ref('Value')), ref('Value'), object({ 'handle?': text, values: list(ref('Value')) })],
+          anyOf: [
+            list(ref('SentValue')),
+            ref('SentValue'),
+            object({ 'handle?': text, values: list(ref('SentValue')) }),
+          ],
         },
         example: [{ index: 1, type: 'URL', data: 'https://example.org/' }],
       },
@@ -111,11 +116,11 @@ const put: Operation = {
   responses: {
     200: { description: 'Replaced', ...record },
     201: { description: 'Created', ...record },
-    401: { description: LOGIN_NEEDED, ...record },
-    409: { description: 'It exists already', ...record },
+    401: { description: LOGIN_NEEDED, ...error },
+    409: { description: 'It exists already', ...error },
     ...conditionFailed,
     ...proxyFailures,
-    ...failures(['BODY_TOO_LARGE'], record),
+    ...failures(['BODY_TOO_LARGE'], error),
     ...anyOther,
   },
   security: writes,
@@ -151,15 +156,34 @@ const listHandles: Operation = {
   ],
   responses: {
     200: { description: 'The list', ...handles },
-    401: { description: LOGIN_NEEDED, ...handles },
+    401: { description: LOGIN_NEEDED, ...error },
     ...proxyFailures,
-    default: { description: RELAYED, ...handles },
+    ...anyOther,
   },
   security: writes,
 };
 
+const post: Operation = {
+  operationId: 'resolveHandleByPost',
+  tags: [RECORD_TAG],
+  summary: 'Read a record at the Handle server, with the parameters in the body',
+  description: 'Never from the cache. A POST creates nothing.',
+  parameters: [handle],
+  requestBody: {
+    description: 'The parameters of the GET',
+    required: false,
+    content: { [JSON_TYPE]: { schema: ref('RecordParameters'), example: { index: 1, pretty: true } } },
+  },
+  responses: {
+    200: { description: 'The record, or its selected values', ...record },
+    ...proxyFailures,
+    ...anyOther,
+  },
+  security: [{}, ...writes],
+};
+
 export const recordPaths = ({ batch }: { batch: boolean }): Paths => ({
-  '/api/handles/{handle}': { get: resolve, put, delete: remove },
+  '/api/handles/{handle}': { get: resolve, put, post, delete: remove },
   '/api/handles': { get: batch ? withBatch(listHandles) : listHandles },
   ...(batch && batchPaths()),
 });

@@ -2,8 +2,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { PageBranding } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
-import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
+import { readTarget } from '../http/target.js';
 import type { OpenApiDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
 
@@ -11,17 +11,17 @@ interface OpenApiDeps {
   document: OpenApiDocument;
   branding: PageBranding;
   gzipMinBytes: number;
+  cacheControl: string;
 }
 
-/** Short, because an update of the proxy may change the document. */
-const headers = { 'Cache-Control': 'public, max-age=300' };
-
-export function createOpenApiRoute({ document, branding, gzipMinBytes }: OpenApiDeps): RequestHandler {
+export function createOpenApiRoute(deps: OpenApiDeps): RequestHandler {
+  const { document, branding, gzipMinBytes, cacheControl } = deps;
+  const headers = { 'Cache-Control': cacheControl };
   const text = JSON.stringify(document);
   const page = documentPage(document);
   const sender = createPageSender(branding, gzipMinBytes);
   return async function openApiRoute(req: Request, res: Response): Promise<void> {
-    const { path, query } = contextOf(res).target;
+    const { path, query } = readTarget(req.url);
     const url = tryUrl(document, readParameters(query));
     if (url !== undefined) {
       res.setHeader('Cache-Control', 'no-store');

@@ -1,6 +1,7 @@
 // The schemas of bodies. Bodies that are validated have the schema of their validator.
 import { z } from 'zod';
 import { logLevelBody, purgeBody } from '../admin/api.js';
+import { CATALOGUE } from '../errors.js';
 import { batchBody } from '../record/batch/request.js';
 import { bodyValue } from '../v2/translation/schema.js';
 import { type Schema, integer, list, object, ref, text } from './parts.js';
@@ -8,32 +9,103 @@ import { type Schema, integer, list, object, ref, text } from './parts.js';
 const number: Schema = { type: 'number' };
 const described = (schema: Schema, description: string): Schema => ({ ...schema, description });
 
-const value: Schema = object({
-  index: integer,
-  type: { ...text, examples: ['URL'] },
-  data: {
-    description: 'Bytes by format; in a request a string alone has the format string.',
-    type: ['object', 'string', 'number', 'boolean'],
-    properties: {
+const data = (format: string, schema: Schema): Schema => object({ format: { const: format }, value: schema });
+
+const handleAndIndex = { handle: text, index: integer };
+
+/** The members that a program reads by the format, such as `"format": "string"`. */
+const valueData: Schema = {
+  description: 'Bytes that are no text are base64.',
+  anyOf: [
+    data('string', text),
+    data('base64', text),
+    data('admin', object({ ...handleAndIndex, permissions: text, 'legacyByteLength?': { type: 'boolean' } })),
+    data('vlist', list(object(handleAndIndex))),
+    data('site', { type: 'object' }),
+    data('key', { type: 'object' }),
+  ],
+};
+
+const sentData: Schema = {
+  description: 'Text alone has the format string.',
+  anyOf: [
+    text,
+    number,
+    { type: 'boolean' },
+    object({
       format: { ...text, examples: ['string', 'base64', 'hex', 'admin', 'vlist', 'site', 'key'] },
       value: {},
-    },
-  },
-  'permissions?': described(text, 'Admin read, admin write, public read, public write; default `1110`.'),
-  'ttl?': { description: 'Seconds, or an absolute time.', type: ['integer', 'string'] },
-  'timestamp?': described(text, 'Time of the last change; set by the server.'),
-  'references?': list(object({ handle: text, index: { ...integer, minimum: 0 } })),
-});
+    }),
+  ],
+};
+
+const valueWith = (valueData: Schema): Schema =>
+  object({
+    index: integer,
+    type: { ...text, examples: ['URL'] },
+    data: valueData,
+    'permissions?': described(text, 'Admin read, admin write, public read, public write; default `1110`.'),
+    'ttl?': { description: 'Seconds, or an absolute time.', type: ['integer', 'string'] },
+    'timestamp?': described(text, 'Time of the last change; set by the server.'),
+    'references?': list(object({ handle: text, index: { ...integer, minimum: 0 } })),
+  });
 
 const record: Schema = object({
-  responseCode: described(
-    integer,
-    '1: found or done. 100: no such handle. 200: no such values. Others: see message.',
-  ),
+  responseCode: described(integer, '1: found or done. 200: no such values.'),
   'handle?': described(text, 'As in the request; the minted one after `mintNewSuffix`.'),
-  'message?': text,
   'values?': list(ref('Value')),
 });
+
+const recordError: Schema = object({
+  responseCode: described(integer, 'That of the Handle System. 100: no such handle. Others: see message.'),
+  'message?': text,
+  'code?': described(
+    ref('ErrorCode'),
+    'Of an error of this proxy; missing where the Handle server answered.',
+  ),
+  'handle?': text,
+});
+
+const oneOrMore = (schema: Schema): Schema => ({ anyOf: [schema, list(schema)] });
+
+/** As the form of a POST too. */
+const recordParameters: Schema = object({
+  'index?': oneOrMore({ type: ['integer', 'string'] }),
+  'type?': oneOrMore(text),
+  'auth?': { type: ['boolean', 'string'] },
+  'publicOnly?': { type: ['boolean', 'string'] },
+  'pretty?': { type: ['boolean', 'string'] },
+});
+
+const errorCode: Schema = { ...text, enum: Object.keys(CATALOGUE) };
+
+const session: Schema = object({
+  'sessionId?': text,
+  'nonce?': described(text, 'To be signed.'),
+  'serverAlg?': text,
+  'serverSignature?': text,
+  'authenticated?': { type: 'boolean' },
+  'id?': described(text, 'Index and handle of the user.'),
+  'error?': text,
+});
+
+const sessionLogin: Schema = object({
+  'version?': text,
+  'sessionId?': text,
+  'id?': described(text, 'Index and handle of the user, such as `300:21.T11998/USER01`.'),
+  'type?': { enum: ['HS_SECKEY', 'HS_PUBKEY'] },
+  'nonce?': text,
+  'cnonce?': text,
+  'alg?': text,
+  'signature?': text,
+  'salt?': text,
+  'iterations?': integer,
+  'length?': integer,
+});
+
+const site: Schema = object({ responseCode: integer, site: { type: 'object' } });
+
+const prefixList: Schema = object({ responseCode: integer, 'totalCount?': text, 'prefixes?': list(text) });
 
 const handleList: Schema = object({
   responseCode: integer,
@@ -50,7 +122,7 @@ const problem: Schema = object({
   title: text,
   status: integer,
   'detail?': text,
-  'code?': described(text, 'Name of the error in the catalogue.'),
+  code: ref('ErrorCode'),
   responseCode: described(
     integer,
     'That of the Handle System. In a 404, 100: no such handle; 4: no such path; 301: the prefix is not served here.',
@@ -107,19 +179,24 @@ function checkedBy(validator: z.ZodType): Schema {
 const batchElement: Schema = object({
   handle: described(text, 'As in the request.'),
   status: described(integer, 'Status of the GET of this handle.'),
-  body: ref('Record'),
+  body: { anyOf: [ref('Record'), ref('RecordError')] },
 });
 
-const batch: Record<string, Schema> = {
+export const SCHEMAS: Readonly<Record<string, Schema>> = {
+  Value: valueWith(ref('ValueData')),
+  ValueData: valueData,
+  SentValue: valueWith(sentData),
+  Record: record,
+  RecordError: recordError,
+  RecordParameters: recordParameters,
+  ErrorCode: errorCode,
+  HandleList: handleList,
+  Session: session,
+  SessionLogin: sessionLogin,
+  Site: site,
+  PrefixList: prefixList,
   Batch: list(batchElement),
   BatchBody: checkedBy(batchBody),
-};
-
-export const componentSchemas = (has: { batch: boolean }): Record<string, Schema> => ({
-  Value: value,
-  Record: record,
-  HandleList: handleList,
-  ...(has.batch && batch),
   Problem: problem,
   V2Value: v2Value,
   V2BodyValue: {
@@ -132,4 +209,4 @@ export const componentSchemas = (has: { batch: boolean }): Record<string, Schema
   PurgeOrder: checkedBy(purgeBody),
   LogLevel: checkedBy(logLevelBody),
   CacheCopies: cacheCopies,
-});
+};

@@ -8,7 +8,7 @@ const answers = replayThroughProxy();
 
 /** Paths that are refused by what stands before the handles: no handle is named. */
 const told = handleServerRecordings.filter(
-  ({ request }) => request.path.startsWith('/api/handles') && operationOf(request.method, request.path),
+  ({ request }) => request.path.startsWith('/api/') && operationOf(request.method, request.path),
 );
 
 /** A Handle server also accepts lenient JSON, which no schema can describe. */

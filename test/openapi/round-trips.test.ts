@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { ask, type Question } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
-import { complaintsAbout, complaintsAboutRequest } from '../support/openapi.js';
+import { ADMIN_DOCUMENT, complaintsAbout, complaintsAboutRequest } from '../support/openapi.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01, USER02, urlTo } from '../support/v2.js';
 
@@ -20,12 +20,13 @@ async function checked(
   url: string,
   target: string,
   question: Question & { body?: string } = {},
+  document?: typeof ADMIN_DOCUMENT,
 ): Promise<number> {
   const { status, headers, text } = await ask(url, target, question);
   const { method = 'GET', body: sent } = question;
   const exchange = { method, target, sent, status, contentType: headers['content-type'], body: text };
-  expect(complaintsAbout(exchange), `${method} ${target}: ${status} ${text}`).toEqual([]);
-  if (status < 300) expect(complaintsAboutRequest(exchange)).toEqual([]);
+  expect(complaintsAbout(exchange, document), `${method} ${target}: ${status} ${text}`).toEqual([]);
+  if (status < 300) expect(complaintsAboutRequest(exchange, document)).toEqual([]);
   return status;
 }
 
@@ -38,6 +39,7 @@ const as = (login: string, more: Record<string, string> = {}): Record<string, st
   'Content-Type': 'application/json',
   ...more,
 });
+const FORM = 'application/x-www-form-urlencoded';
 const values = JSON.stringify([
   { idx: 1, ...urlTo('a'), ttl_type: 0, ttl: 3600, refs: [], privs: 'rwr-' },
   { type: 'DESC', data: Buffer.from('text').toString('base64'), refs: ['1:21.T11998/page'] },
@@ -103,6 +105,28 @@ test.each([
   expect(await checked(url, target)).toBe(status);
 });
 
+test.each<[target: string, status: number, question?: Question & { body?: string }]>([
+  ['/', 200],
+  ['/?hdl=21.T11998/page', 302],
+  ['/', 302, { method: 'POST', headers: { 'Content-Type': FORM }, body: 'hdl=21.T11998/page' }],
+  ['/21.T11998/page', 302, { method: 'HEAD' }],
+  ['/21.T11998/page', 302, { method: 'POST' }],
+  ['/openapi', 200],
+  ['/openapi.json', 200],
+  ['/api/handles/21.T11998/page', 200, { method: 'HEAD' }],
+  ['/api/handles/21.T11998/page', 200, { method: 'POST' }],
+  ['/api/handles?handle=21.T11998/page&handle=21.T11998/nothing', 200],
+  ['/api/resolve', 200, { method: 'POST', body: '{"handles":["21.T11998/page"]}' }],
+  ['/api/sessions', 201, { method: 'POST' }],
+  ['/api/sessions/this', 200],
+  ['/api/site', 200],
+  ['/api/prefixes', 401],
+  ['/api/verifications', 400, { method: 'POST', body: '{}' }],
+])('public call %s is answered %d', async (target, status, question) => {
+  const { url } = await before();
+  expect(await checked(url, target, question)).toBe(status);
+});
+
 const JSON_BODY = { 'Content-Type': 'application/json' };
 
 test.each<[target: string, status: number, question?: Question & { body?: string }]>([
@@ -110,6 +134,9 @@ test.each<[target: string, status: number, question?: Question & { body?: string
   ['/healthz', 200],
   ['/readyz', 200],
   ['/metrics', 200],
+  ['/openapi', 200],
+  ['/openapi.json', 200],
+  ['/openapi.json', 200, { method: 'HEAD' }],
   ['/stats', 200],
   ['/cache?handle=21.T11998/page', 200],
   ['/cache', 400],
@@ -124,5 +151,5 @@ test.each<[target: string, status: number, question?: Question & { body?: string
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const place = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  expect(await checked(place, path, question)).toBe(status);
+  expect(await checked(place, path, question, ADMIN_DOCUMENT)).toBe(status);
 });

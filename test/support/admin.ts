@@ -1,4 +1,9 @@
 // The operator's calls on something that does nothing, for tests of the listener alone.
+import type { RequestHandler } from 'express';
 import { type Operations, createOperations } from '../../src/admin/operations.js';
 
 export const noOperations: Operations = createOperations(() => [], Date.now);
+
+export const noOpenApi: RequestHandler = (_req, _res, next) => {
+  next();
+};

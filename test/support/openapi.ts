@@ -1,14 +1,16 @@
-// Holds requests and answers to the OpenAPI document that the proxy serves.
+// Holds requests and answers to the OpenAPI documents of the two listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { type OpenApiDocument, openApiDocument } from '../../src/openapi/document.js';
+import { type OpenApiDocument, adminDocument, publicDocument } from '../../src/openapi/document.js';
 import type { Method, Operation, ResponseObject, Schema } from '../../src/openapi/parts.js';
 
-export const DOCUMENT: OpenApiDocument = openApiDocument({
-  version: '0.0.0',
-  title: 'Handle resolver',
-  has: { batch: true, v2: true, redirect: true },
-  admin: { host: '127.0.0.1', port: 9090 },
+const INFO = { version: '0.0.0', title: 'Handle resolver' };
+
+export const DOCUMENT: OpenApiDocument = publicDocument({
+  ...INFO,
+  has: { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true },
 });
+
+export const ADMIN_DOCUMENT: OpenApiDocument = adminDocument(INFO);
 
 export interface Exchange {
   method: string;
@@ -24,57 +26,62 @@ export interface Exchange {
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 
-const TEMPLATES = Object.keys(DOCUMENT.paths)
-  .map((path) => ({
-    path,
-    pattern: new RegExp(
-      `^${path.replace('{handle}', '.+').replace('{prefix}', '[^/]+').replace('{suffix}', '.+')}/?$`,
-    ),
-  }))
-  // The one that leaves less open is meant.
-  .sort(
-    (one, other) =>
-      one.path.split('{').length - other.path.split('{').length || other.path.length - one.path.length,
-  );
+const templatesOf = ({ paths }: OpenApiDocument): { path: string; pattern: RegExp }[] =>
+  Object.keys(paths)
+    .map((path) => ({
+      path,
+      pattern: new RegExp(
+        `^${path.replace('{handle}', '.+').replace('{prefix}', '[^/]+').replace('{suffix}', '.+')}/?$`,
+      ),
+    }))
+    // The one that leaves less open is meant.
+    .sort(
+      (one, other) =>
+        one.path.split('{').length - other.path.split('{').length || other.path.length - one.path.length,
+    );
+
+const TEMPLATES = new Map([DOCUMENT, ADMIN_DOCUMENT].map((document) => [document, templatesOf(document)]));
 
 /** The operation of the document for a request; undefined for one it does not describe. */
-export function operationOf(method: string, target: string): Operation | undefined {
+export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
   const path = target.split('?', 1)[0] ?? '';
   const isApi = path.startsWith('/api/');
-  const template = TEMPLATES.find((each) => (each.path !== '/{handle}' || !isApi) && each.pattern.test(path));
-  const name = (method === 'HEAD' ? 'get' : method.toLowerCase()) as Method;
-  return template && DOCUMENT.paths[template.path]?.[name];
+  const template = TEMPLATES.get(document)?.find(
+    (each) => (each.path !== '/{handle}' || !isApi) && each.pattern.test(path),
+  );
+  return template && document.paths[template.path]?.[method.toLowerCase() as Method];
 }
 
 /** What is wrong with the answer, by the document. */
-export function complaintsAbout(exchange: Exchange): string[] {
-  const operation = operationOf(exchange.method, exchange.target);
+export function complaintsAbout(exchange: Exchange, document = DOCUMENT): string[] {
+  const operation = operationOf(exchange.method, exchange.target, document);
   if (operation === undefined) return [`there is no ${exchange.method} ${exchange.target}`];
   const { [exchange.status]: exact, default: other } = operation.responses;
   const response = exact ?? other;
   if (response === undefined) return [`there is no status ${exchange.status}`];
   if (exchange.body === '' || exchange.method === 'HEAD') return [];
-  return complaintsAboutBody(response, exchange);
+  return complaintsAboutBody(response, exchange, document);
 }
 
 function complaintsAboutBody(
   { content }: ResponseObject,
   { status, contentType = 'application/json', body }: Exchange,
+  document: OpenApiDocument,
 ): string[] {
   const type = contentType.split(';', 1)[0] ?? '';
   const schema = content?.[type]?.schema;
   if (schema === undefined) return [`there is no ${type} for ${status}`];
-  return type.endsWith('json') ? complaints(schema, JSON.parse(body)) : [];
+  return type.endsWith('json') ? complaints(schema, JSON.parse(body), document) : [];
 }
 
 /** What is wrong with the body that was sent, which has to be JSON. */
-export function complaintsAboutRequest({ method, target, sent }: Exchange): string[] {
-  const schema = operationOf(method, target)?.requestBody?.content['application/json']?.schema;
-  return schema === undefined || sent === undefined ? [] : complaints(schema, JSON.parse(sent));
+export function complaintsAboutRequest({ method, target, sent }: Exchange, document = DOCUMENT): string[] {
+  const schema = operationOf(method, target, document)?.requestBody?.content['application/json']?.schema;
+  return schema === undefined || sent === undefined ? [] : complaints(schema, JSON.parse(sent), document);
 }
 
-function complaints(schema: Schema, body: unknown): string[] {
-  const validate = ajv.compile({ ...schema, components: DOCUMENT.components });
+function complaints(schema: Schema, body: unknown, { components }: OpenApiDocument): string[] {
+  const validate = ajv.compile({ ...schema, components });
   if (validate(body)) return [];
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath}: ${message ?? ''}`);
 }
