@@ -13,14 +13,15 @@ import { type AnsweredHit, ResponseCache, isRedirect } from '../record/response-
 import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
-import { type RateLimit, createRateLimit } from '../server/rate-limit.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
+import type { TrafficPolicy } from '../traffic/policy.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
+import { makeTrafficPolicy } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
@@ -75,23 +76,24 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
 /** What the read path and the pipeline share. */
 interface RequestSteps extends Pick<
   ReadDeps,
-  'scanHeaders' | 'check' | 'requestLog' | 'acceptRequestId' | 'onUnexpected'
+  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected'
 > {
-  charge: RateLimit['charge'];
+  charge: TrafficPolicy['charge'];
   responses: ResponseCache;
 }
 
 function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
   const { config, now, tracer, pseudonym } = shared;
   const onUnexpected = reportUnexpected(shared);
-  const rateLimit = makeRateLimit(shared, kept.coordination);
+  const policy = makeTrafficPolicy(shared, kept);
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
       maxRequestLineBytes: config.http.maxRequestLine,
-      rateLimited: rateLimit?.refusalOf,
+      refusalOf: policy.refusalOf,
     }),
-    charge: rateLimit?.charge ?? (() => Promise.resolve()),
+    admit: policy.admit,
+    charge: policy.charge,
     requestLog: makeRequestLog(shared),
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: makeResponseCache(shared, kept),
@@ -99,7 +101,8 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
   };
   const read = createRead({
     ...steps,
-    lookUp: (handle, options) => kept.resolver.lookUp(handle, options),
+    fromMemory: (handle) => kept.resolver.fromMemory(handle),
+    resolve: (handle, options) => kept.resolver.resolve(handle, options),
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
@@ -113,8 +116,8 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
     if (answering === false) pipeline(req, res);
     return answering;
   };
-  const limited = rateLimit?.wrap(handler) ?? handler;
-  return guard(tracer?.wrap(limited) ?? limited, onUnexpected);
+  const judged = policy.wrap(handler);
+  return guard(tracer?.wrap(judged) ?? judged, onUnexpected);
 }
 
 function makeResponseCache({ config }: SharedDeps, { resolver, cache }: Backends): ResponseCache {
@@ -135,19 +138,6 @@ function makeRequestLog({ metrics, activity, logger, tracer }: SharedDeps): Requ
       activity.countRequest(request);
       if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);
       logger.info(request, 'request');
-    },
-  });
-}
-
-function makeRateLimit({ config, metrics }: SharedDeps, { count }: Coordination): RateLimit | undefined {
-  const { rateLimit, trustedProxies } = config.http;
-  if (rateLimit.perMinute === 0) return undefined;
-  return createRateLimit({
-    perMinute: rateLimit.perMinute,
-    count,
-    isTrusted: createProxyTrust(trustedProxies),
-    onLimited: () => {
-      metrics.countRateLimited();
     },
   });
 }

@@ -121,10 +121,29 @@ export function list<T>({ allowed, read }: { allowed: string; read: (item: strin
   return z.preprocess(joined, items);
 }
 
+/** One text or a YAML list of them; unlike in `list`, a comma is a part of its text. */
+export function items<T>({ allowed, read }: { allowed: string; read: (item: string) => T | undefined }) {
+  const error = `give ${allowed}`;
+  const item = z.string({ error }).transform((given, context) => {
+    const value = read(given);
+    if (value !== undefined) return value;
+    context.addIssue({ code: 'custom', message: error });
+    return z.NEVER;
+  });
+  const listed = (given: unknown): unknown => (Array.isArray(given) ? given : [given]);
+  return z.preprocess(listed, z.array(item).min(1, { error }));
+}
+
+interface WholeList<T> {
+  isValid: (list: readonly T[]) => boolean;
+  error: string;
+}
+
 /** A list of mappings. Its variable has the list as JSON or YAML. */
-export const mappings = <T extends z.ZodType>(item: T) =>
+export const mappings = <T extends z.ZodType>(item: T, whole?: WholeList<z.output<T>>) =>
   z
     .array(item, { error: 'give a list of mappings; in a variable as JSON' })
+    .refine((list) => whole === undefined || whole.isValid(list), { error: whole?.error ?? '' })
     .default([])
     .meta({ structured: true });
 

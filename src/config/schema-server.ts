@@ -63,14 +63,6 @@ const hotPath = section({
   ),
 });
 
-const rateLimit = reloadable(
-  section({
-    perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-      'Maximum requests per minute from one client address (IPv6: one /56 network), a batch counted as its handles; then 429. Counted across all instances on one Redis, without Redis per worker; `0` is unlimited.',
-    ),
-  }),
-);
-
 export const http = section({
   clientMaxAge: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '60s' }).describe(
@@ -106,7 +98,6 @@ export const http = section({
         'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
-  rateLimit,
   hotPath,
 });
 

@@ -5,6 +5,7 @@ import { cache, redis } from './schema-cache.js';
 import { batch, deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
 import { native } from './schema-native.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
+import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
 import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 
@@ -13,6 +14,7 @@ const sections = z.strictObject({
   http,
   upstream,
   upstreams,
+  traffic,
   redis,
   cache,
   deletion,

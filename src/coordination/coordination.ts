@@ -1,7 +1,7 @@
-// Coordination of workers and instances beside the cache: a lock for each key, rate counters, unclaimed names.
+// Coordination of workers and instances beside the cache: a lock for each key, token buckets, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { type Count, createCounter } from './counters.js';
 import { type AcquireLocal, type KeyLock, createKeyLock } from './key-lock.js';
+import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import {
   type BroadcastToWorkers,
   LocalUnclaimedNames,
@@ -25,8 +25,8 @@ interface CoordinationDeps {
 }
 
 export interface Coordination {
-  /** Counts by name in windows of a minute, over all instances. */
-  count: Count;
+  /** Token buckets by name, over all instances. */
+  takeTokens: TakeTokens;
   /** Locks a key, over all instances. */
   lock: KeyLock;
   /** Minted names whose response was lost. */
@@ -41,7 +41,7 @@ export function createCoordination({ shared, worker, lockWaitMs, now }: Coordina
   const ofWorker = worker && { acquireLocal: worker.acquireLocal };
   const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...withRedis });
   return {
-    count: createCounter({ now, ...withRedis }),
+    takeTokens: createTokenBuckets({ now, ...withRedis }),
     lock,
     unclaimed: createUnclaimedNames({
       local,

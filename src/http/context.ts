@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
+import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
 import type { Target } from './target.js';
 
@@ -27,6 +28,8 @@ export interface RequestContext {
   /** The decoded handle; undefined until it is parsed. */
   handle?: string;
   result: Result;
+  /** Who waits for the Handle server; undefined until the traffic rules have judged the request. */
+  caller?: Caller;
   /** The id that a trusted proxy has sent, or one of our own when something has needed it. */
   requestId?: string | undefined;
   /** The error that the response reports. */

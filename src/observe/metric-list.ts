@@ -22,6 +22,7 @@ const VALUES = {
   reason: ['error', 'late', 'resting'],
   kind: ['read', 'passed'],
   udpReason: ['rate', 'size', 'busy'],
+  ruleResult: ['matched', 'limited', 'shadowed'],
   command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'leave', 'claim'],
 } as const;
 
@@ -165,11 +166,12 @@ export const METRICS = {
     help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, passed).',
     fromStart: each('kind'),
   },
-  rateLimited: {
-    name: 'handle_proxy_rate_limited_total',
+  trafficRules: {
+    name: 'handle_proxy_traffic_rule_requests_total',
     type: 'counter',
-    labelNames: [],
-    help: 'Requests answered with 429 because of `http.rateLimit.perMinute`.',
+    labelNames: ['rule', 'result'],
+    help: 'Requests that matched a rule of `traffic.rules`, by rule and result (matched: passed; limited: refused; shadowed: only counted, would have been refused).',
+    fromStart: each('ruleResult').map(({ ruleResult = '' }) => ({ result: ruleResult })),
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',

@@ -44,9 +44,11 @@ export interface Metrics {
   countRedisError(command: LabelValue<'command'>): void;
   setRedisState(state: 'up' | 'lost'): void;
   countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void;
-  countRateLimited(): void;
   countDroppedConnection: () => void;
   countUdpLimited: (reason: LabelValue<'udpReason'>) => void;
+  /** A traffic rule that will be counted: its series are 0 from now on. */
+  addTrafficRule(rule: string): void;
+  countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void;
   /** These read their values at each scrape. */
   registerStoreUsage(read: () => readonly StoreUsage[]): void;
   registerLimitUsage(read: () => readonly LimitUsage[]): void;
@@ -87,17 +89,19 @@ type Reading = readonly [labels: Record<string, string>, value: number];
 
 function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
   const counter = new Counter({ ...metric, registers: [registry], collect });
-  if (!isByServer(metric)) zeroCounter(counter, metric);
+  if (!isByConfigured(metric)) zeroCounter(counter, metric);
   return counter;
 }
 
 function addHistogram(registry: Registry, metric: MetricEntry): Histogram {
   const histogram = new Histogram({ ...metric, registers: [registry], buckets: BUCKETS });
-  if (!isByServer(metric)) zeroHistogram(histogram, metric);
+  if (!isByConfigured(metric)) zeroHistogram(histogram, metric);
   return histogram;
 }
 
-const isByServer = ({ labelNames }: MetricEntry): boolean => labelNames.includes('server');
+/** Servers and rules are known later. */
+const isByConfigured = ({ labelNames }: MetricEntry): boolean =>
+  labelNames.includes('server') || labelNames.includes('rule');
 
 /** `more` are labels that not every deployment has. */
 function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more = {}): void {
@@ -211,7 +215,7 @@ function createCacheMetrics(registry: Registry) {
 
 function createServerMetrics(registry: Registry) {
   const registers = [registry];
-  const rateLimited = addCounter(registry, METRICS.rateLimited);
+  const ruleRequests = addCounter(registry, METRICS.trafficRules);
   const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
   const udpLimited = addCounter(registry, METRICS.udpLimited);
   let readDelayMs = (): number => 0;
@@ -224,8 +228,11 @@ function createServerMetrics(registry: Registry) {
     },
   });
   return {
-    countRateLimited: (): void => {
-      rateLimited.inc();
+    addTrafficRule: (rule: string): void => {
+      zeroCounter(ruleRequests, METRICS.trafficRules, { rule });
+    },
+    countTrafficRule: (rule: string, result: LabelValue<'ruleResult'>): void => {
+      ruleRequests.inc({ rule, result });
     },
     countUdpLimited: (reason: LabelValue<'udpReason'>): void => {
       udpLimited.inc({ reason });

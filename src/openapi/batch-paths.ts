@@ -13,7 +13,7 @@ const resolveMany: Operation = {
   tags: [RECORD_TAG],
   summary: 'Read many records',
   description:
-    'One array in the order of the list, sent while it is made: each element has the handle, and status and body of its GET. Without credentials, and from the cache: neither `auth=true` nor `publicOnly=false`. Each handle counts for the rate limit.',
+    'One array in the order of the list, sent while it is made: each element has the handle, and status and body of its GET. Without credentials, and from the cache: neither `auth=true` nor `publicOnly=false`. Each handle counts for the limits of traffic rules.',
   parameters: [...form],
   requestBody: {
     description: `At most ${MAX_HANDLES.POST} handles`,

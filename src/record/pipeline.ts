@@ -15,6 +15,7 @@ import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { originForm, rawHandleOf, readHandle, readTarget } from '../http/target.js';
+import type { Admit } from '../upstream/caller.js';
 import type { BatchRoutes } from './batch/routes.js';
 import { isList } from './record-request.js';
 import {
@@ -28,6 +29,8 @@ import {
 export interface PipelineDeps {
   check: RequestCheck;
   scanHeaders: ScanHeaders;
+  /** Judges a request by the traffic rules. */
+  admit: Admit;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
   onUnexpected: ReportUnexpected;
@@ -74,6 +77,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.use(createBeginning(deps)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
   app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route
+  app.use(createAdmission(deps.admit));
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions);
   app.trace(/.*/, refuseMethod); // it would echo credentials back to scripts (RFC 9110 §9.3.8)
@@ -114,6 +118,15 @@ function createBeginning({
     requestLog(req, res);
     // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
     if (!req.url.startsWith(target.path)) req.url = originForm(target);
+    next();
+  };
+}
+
+/** Who waits for the Handle server. A request that a traffic rule refuses ends here. */
+function createAdmission(admit: Admit): RequestHandler {
+  return async function admitRequest(req: Request, res: Response, next: NextFunction): Promise<void> {
+    const admitting = admit(req, res);
+    contextOf(res).caller = admitting instanceof Promise ? await admitting : admitting;
     next();
   };
 }

@@ -8,6 +8,7 @@ import type { Representation } from '../http/representation.js';
 import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import type { Admit, Caller } from '../upstream/caller.js';
 import { type RecordReplyDeps, renderResolution, reportReply, resultOf } from './record-reply.js';
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
@@ -18,8 +19,11 @@ export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'>, FreshnessRules
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  /** Synchronous for a fresh entry in memory. */
-  lookUp: (handle: string, options: { authoritative: boolean }) => FromEntry | Promise<Resolution>;
+  /** A fresh entry in memory. */
+  fromMemory: (handle: string) => FromEntry | undefined;
+  resolve: (handle: string, options: { authoritative: boolean; caller: Caller }) => Promise<Resolution>;
+  /** Called for reads that memory does not answer. */
+  admit: Admit;
   acceptRequestId: AcceptRequestId;
   onAnsweredHit: (answered: AnsweredHit, requestId: string | undefined) => void;
   requestLog: RequestLog;
@@ -48,13 +52,14 @@ interface Rendered {
 }
 
 /**
- * headers → refused? → prepared response current? → target → fresh in memory? → Redis, upstream or stale → reply.
+ * headers → refused? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or stale
+ * → reply.
  *
  * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists)
  * and all other interfaces. Their redirects are answered here once they are prepared.
  */
 export function createRead(deps: ReadDeps): Read {
-  const { scanHeaders, check, responses, lookUp } = deps;
+  const { scanHeaders, check, responses } = deps;
   const sendHit = createSendHit(deps);
   const render = createRender(deps);
   const sendReply = createSendReply(deps);
@@ -75,12 +80,16 @@ export function createRead(deps: ReadDeps): Read {
     return resolve(call, request);
   }
 
+  async function load(call: ReadRequest, request: ValidRequest): Promise<Rendered> {
+    const { authoritative } = request.query;
+    const admitting = deps.admit(call.req, call.res);
+    const caller = admitting instanceof Promise ? await admitting : admitting;
+    return render(call, request, await deps.resolve(request.handle, { authoritative, caller }));
+  }
+
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
-    const found = lookUp(request.handle, request.query);
-    if (found instanceof Promise) {
-      const rendered = found.then((resolution) => render(call, request, resolution));
-      return sendReply(call, request, rendered);
-    }
+    const found = request.query.authoritative ? undefined : deps.fromMemory(request.handle);
+    if (found === undefined) return sendReply(call, request, load(call, request));
     const rendered = render(call, request, found);
     const { handle, reply, made } = rendered;
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };

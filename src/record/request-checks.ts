@@ -17,12 +17,12 @@ export type RequestCheck = (
 
 interface RequestCheckDeps {
   maxRequestLineBytes: number;
-  /** The refusal of a request above the rate limit, where there is one. */
-  rateLimited?: ((req: IncomingMessage) => ServiceError | undefined) | undefined;
+  /** The refusal by a traffic rule, where one has judged the request. */
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
 }
 
 /** For reads and for the pipeline. */
-export function createRequestCheck({ maxRequestLineBytes, rateLimited }: RequestCheckDeps): RequestCheck {
+export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
   return function checkRequest(req, target, { isLoop }) {
     if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
       const detail = `at most ${maxRequestLineBytes} bytes are read`;
@@ -30,7 +30,7 @@ export function createRequestCheck({ maxRequestLineBytes, rateLimited }: Request
     }
     // Our own name in `Via`: the upstream address leads back here (RFC 9110 §7.6.3).
     if (isLoop) return new ServiceError('LOOP_DETECTED');
-    return rateLimited?.(req);
+    return refusalOf(req);
   };
 }
 

@@ -11,13 +11,14 @@ import {
 import type { Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { Outcome } from '../handle/outcome.js';
+import type { Caller } from '../upstream/caller.js';
 import type { ExpiringMap } from '../upstream/expiring-map.js';
 import type { Resolution } from './resolution.js';
 
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
   upstream: {
-    resolve: (read: { handle: string; authoritative: boolean }) => Promise<Outcome>;
+    resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller'>) => Promise<Outcome>;
     detachLoads?: (key: string) => void;
     detachLoadsUnder?: (prefix: string) => void;
   };
@@ -46,6 +47,7 @@ export interface LoadTask {
   authoritative: boolean;
   /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
   newerThan: number;
+  caller: Caller | undefined;
 }
 
 export class Loader<Ticket> {
@@ -110,9 +112,9 @@ export class Loader<Ticket> {
     );
   }
 
-  async #outcomeOf({ key, handle, authoritative }: LoadTask): Promise<Outcome> {
+  async #outcomeOf({ key, handle, authoritative, caller }: LoadTask): Promise<Outcome> {
     try {
-      const outcome = await this.#deps.upstream.resolve({ handle, authoritative });
+      const outcome = await this.#deps.upstream.resolve({ handle, authoritative, caller });
       this.#deps.failures.delete(key);
       return outcome;
     } catch (failure) {

@@ -4,6 +4,7 @@ import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
+import { type Caller, OWN_WORK } from '../upstream/caller.js';
 import { type EntryLoad, Loader, type LoaderDeps, type LoadTask } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
@@ -17,6 +18,12 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   staleAfterMs: number;
   caseSensitive: boolean;
   clock?: Pick<Clock, 'after'>;
+}
+
+export interface ResolveOptions {
+  authoritative: boolean;
+  /** Who waits for the upstream; by default a normal client that is not known. */
+  caller?: Caller | undefined;
 }
 
 /** One handle, or all handles under the prefix; an empty prefix means every handle. */
@@ -40,16 +47,16 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  async resolve(handle: string, options: { authoritative: boolean }): Promise<Resolution> {
+  async resolve(handle: string, options: ResolveOptions): Promise<Resolution> {
     return this.lookUp(handle, options);
   }
 
   /** The same, synchronous for a fresh entry in memory. */
-  lookUp(handle: string, { authoritative }: { authoritative: boolean }): FromEntry | Promise<Resolution> {
+  lookUp(handle: string, { authoritative, caller }: ResolveOptions): FromEntry | Promise<Resolution> {
     const key = this.keyOf(handle);
-    if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0 });
+    if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0, caller });
     const entry = this.#deps.memory.peek(key);
-    return this.#answerIfFresh(entry, { key, handle }) ?? this.#load({ key, handle }, entry);
+    return this.#answerIfFresh(entry, { key, handle }) ?? this.#load({ key, handle, caller }, entry);
   }
 
   /** A fresh entry in memory; undefined when it would have to be loaded. */
@@ -63,16 +70,17 @@ export class Resolver<Ticket> {
     { key, handle }: Pick<LoadTask, 'key' | 'handle'>,
   ): FromEntry | undefined {
     if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
-    this.#refreshAhead(entry, { key, handle, authoritative: false, newerThan: entry.requestedAt });
+    const newerThan = entry.requestedAt;
+    this.#refreshAhead(entry, { key, handle, authoritative: false, newerThan, caller: OWN_WORK });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
   async #load(
-    { key, handle }: Pick<LoadTask, 'key' | 'handle'>,
+    named: Pick<LoadTask, 'key' | 'handle' | 'caller'>,
     entry: Entry | undefined,
   ): Promise<Resolution> {
-    const { load, collapsed } = this.#join({ key, handle, authoritative: false, newerThan: 0 });
-    const resolution = await this.#answerInTime(key, entry, load);
+    const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
+    const resolution = await this.#answerInTime(named.key, entry, load);
     return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
   }
 

@@ -1,6 +1,6 @@
 // The address of a client, also behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
-import { isIPv6 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import express, { type Request } from 'express';
 
 /** Whether the proxy at this address is trusted; `hop` 0 is the nearest. */
@@ -37,10 +37,18 @@ function withoutPort(text: string): string {
   return v6 ?? v4 ?? address;
 }
 
-/** An IPv6 client has a network of addresses, so the network (/56) is counted. */
-export function networkOf(address: string): string {
-  const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (v4 !== undefined || !isIPv6(address)) return v4 ?? address;
+/** An IPv4 address that is written as IPv6 (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) as IPv4. */
+export const plainAddress = (address: string): string =>
+  /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+
+/** One client: an IPv4 address, and of IPv6 the network (/56), because a client has a network of addresses. */
+export const clientOf = (address: string): string => (isIPv6(address) ? v6Network(address) : address);
+
+/** The neighbourhood of an address: /24, of IPv6 /56. */
+export const networkOf = (address: string): string =>
+  isIPv4(address) ? address.replace(/\d+$/, '0/24') : clientOf(address);
+
+function v6Network(address: string): string {
   const [head = '', tail = ''] = address.split('::', 2);
   const groups = (text: string): string[] => (text === '' ? [] : text.split(':'));
   const missing = 8 - groups(head).length - groups(tail).length;

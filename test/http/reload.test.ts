@@ -99,7 +99,7 @@ test('a limit that comes later counts from then on, and one that goes lets every
     return answers.map((answer) => answer.status);
   };
   expect(await asked()).toEqual([200, 200, 200]);
-  reload(proxy, { HTTP_RATE_LIMIT_PER_MINUTE: '2' });
+  reload(proxy, { TRAFFIC_RULES: '[{"name":"all","limit":{"perMinute":2}}]' });
   expect(await asked()).toEqual([200, 200, 429]);
   reload(proxy, {});
   expect(await asked()).toEqual([200, 200, 200]);

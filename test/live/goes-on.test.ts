@@ -157,7 +157,11 @@ describe('an exception in a request', () => {
     ['a redirect', {}, `/${GOOD}?throw`],
     ['ePIC v2', { V2_ANONYMOUS_READ: 'true' }, `/api/v2/handles/${GOOD}?throw`],
     ['a traced request', { TRACING_ENDPOINT: 'http://127.0.0.1:9/v1/traces' }, `/api/handles/${GOOD}?throw`],
-    ['a limited request', { HTTP_RATE_LIMIT_PER_MINUTE: '1000' }, `/api/handles/${GOOD}?throw`],
+    [
+      'a limited request',
+      { TRAFFIC_RULES: '[{name: all, limit: {perMinute: 1000}}]' },
+      `/api/handles/${GOOD}?throw`,
+    ],
   ])('in %s is a 500 with a line in the log, and the connection goes on', async (_where, env, path) => {
     const proxy = await start({ NODE_OPTIONS, ...env });
     await ask(proxy.url, `/api/handles/${GOOD}`);

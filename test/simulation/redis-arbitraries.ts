@@ -1,7 +1,6 @@
 // Random commands, and random calls of the scripts of src, for the comparison with a real Redis.
 import { fc } from '@fast-check/vitest';
 import * as coherence from '../../src/cache/redis/coherence-scripts.js';
-import { COUNT } from '../../src/coordination/counters.js';
 import { LOCK, RENEW_LOCK, UNLOCK } from '../../src/coordination/redis-lock.js';
 import { STORE_UNCLAIMED } from '../../src/coordination/unclaimed-names.js';
 import { LIFE_STEP_MS } from './redis-pair.js';
@@ -190,7 +189,6 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   script(PATIENT_LOCK, LOCK_KEYS, id, life, writer, life),
   script(RENEW_LOCK, HOLDER_KEYS, id, life, life),
   script(UNLOCK, HOLDER_KEYS, id, life),
-  script(COUNT, ['count'], life),
   script(STORE_UNCLAIMED, ['list'], writer, life),
   fc.constantFrom<Step[]>(
     FULL_STATE,

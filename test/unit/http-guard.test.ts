@@ -4,10 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { createRateLimit } from '../../src/server/rate-limit.js';
 import { putContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
+import { createTrafficPolicy } from '../../src/traffic/policy.js';
+import { createReadFacts } from '../../src/traffic/request-facts.js';
 import { exchange } from '../support/raw-socket.js';
 import '../support/real-sockets.js';
 
@@ -31,11 +32,12 @@ async function startGuarded(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reported };
 }
 
-const limitThatCannotCount = createRateLimit({
-  perMinute: 1,
-  count: () => Promise.reject(boom),
-  isTrusted: () => false,
-  onLimited: () => undefined,
+const { wrap } = createTrafficPolicy({
+  rules: [{ name: 'all', match: {}, limit: { perMinute: 1, by: 'rule' }, log: false, shadow: false }],
+  takeTokens: () => Promise.reject(boom),
+  readFacts: createReadFacts({ addressOf: () => '192.0.2.1', isFresh: () => false }),
+  addressOf: () => '192.0.2.1',
+  onUse: () => undefined,
 });
 
 const FAILING: [string, Failing][] = [
@@ -60,7 +62,7 @@ const FAILING: [string, Failing][] = [
       fail(boom);
     },
   ],
-  ['cannot count requests', limitThatCannotCount.wrap(() => undefined)],
+  ['cannot count requests', wrap(() => undefined)],
 ];
 
 test.each(FAILING)(

@@ -113,6 +113,7 @@ describe('the metrics', () => {
   it('have every series at 0 from the start whose labels are known', async () => {
     const lines = await measured((metrics) => {
       metrics.addServer('http://a');
+      metrics.addTrafficRule('crawlers');
     });
     expect(lines).toEqual(
       expect.arrayContaining([

@@ -1,4 +1,4 @@
-// The rate limit over several instances: one Redis counts for all of them, and without it each counts alone.
+// Token buckets over several instances: one Redis counts for all of them, and without it each counts alone.
 import { afterAll, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
@@ -6,7 +6,10 @@ import { redisIs, startSharing } from '../support/sharing-proxies.js';
 import type { Proxy } from '../support/proxy.js';
 
 const PATH = '/api/handles/21.T11998/page';
-const env = { HTTP_RATE_LIMIT_PER_MINUTE: '3', HTTP_TRUSTED_PROXIES: 'loopback' };
+const env = {
+  TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 3 } }]),
+  HTTP_TRUSTED_PROXIES: 'loopback',
+};
 
 describeWithRedis('two instances on one Redis', () => {
   let redis: RedisServer;

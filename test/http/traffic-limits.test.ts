@@ -1,4 +1,4 @@
-// http.rateLimit.perMinute: which requests share a counter, and the 429.
+// Limits of traffic rules: which requests share a bucket, the 429, and the headers.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
@@ -8,15 +8,21 @@ import { type Proxy, startProxy } from '../support/proxy.js';
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
 
-const start = (env: Record<string, string> = {}): Promise<Proxy> =>
-  startProxy({ UPSTREAM_URL: demo.url, HTTP_RATE_LIMIT_PER_MINUTE: '2', ...env });
+const start = (env: Record<string, string> = {}, limit: object = {}): Promise<Proxy> =>
+  startProxy({
+    UPSTREAM_URL: demo.url,
+    TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 2, ...limit } }]),
+    ...env,
+  });
 
 const askFrom = (proxy: Proxy, forwardedFor: string, path = PATH): Promise<Asked> =>
   proxy.ask(path, { headers: { 'X-Forwarded-For': forwardedFor } });
 
 /** The status of one request for each of these addresses, in turn, behind a trusted proxy on this machine. */
-async function statusesFrom(...addresses: string[]): Promise<number[]> {
-  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback,10.0.0.0/8' });
+const statusesFrom = (...addresses: string[]): Promise<number[]> => statusesBy({}, addresses);
+
+async function statusesBy(limit: object, addresses: readonly string[]): Promise<number[]> {
+  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback,10.0.0.0/8' }, limit);
   const statuses = [];
   for (const address of addresses) statuses.push((await askFrom(proxy, address)).status);
   return statuses;
@@ -29,7 +35,9 @@ test('a request above the limit is 429 with Retry-After, not cached, and not for
   const answer = await proxy.ask(PATH, { headers: { Origin: 'https://example.org' } });
   expect(answer.status).toBe(429);
   expect(answer.headers).toMatchObject({
-    'retry-after': '60',
+    'retry-after': '30',
+    'ratelimit-policy': '"all";q=2;w=60',
+    ratelimit: '"all";r=0;t=60',
     'cache-control': 'no-store',
     'access-control-allow-origin': 'https://example.org',
   });
@@ -37,14 +45,55 @@ test('a request above the limit is 429 with Retry-After, not cached, and not for
   expect(demo.asked).toBe(0);
 });
 
-test('hits count like other requests, and the count starts anew after a minute', async () => {
+test('hits count like other requests, and tokens come back one by one', async () => {
   const proxy = await start();
-  await proxy.ask(PATH);
-  expect((await proxy.ask(PATH)).headers['cache-status']).toContain('hit');
-  proxy.pass(45_000);
+  expect((await proxy.ask(PATH)).headers['ratelimit']).toBe('"all";r=1;t=30');
+  const hit = await proxy.ask(PATH);
+  expect(hit.headers).toMatchObject({ 'ratelimit-policy': '"all";q=2;w=60', ratelimit: '"all";r=0;t=60' });
+  expect(hit.headers['cache-status']).toContain('hit');
+  proxy.pass(15_000);
   expect((await proxy.ask(PATH)).headers['retry-after']).toBe('15');
   proxy.pass(15_000);
-  expect((await proxy.ask(PATH)).status).not.toBe(429);
+  expect((await proxy.ask(PATH)).status).toBe(200);
+  expect((await proxy.ask(PATH)).status).toBe(429);
+});
+
+test('burst is the size of the bucket', async () => {
+  const proxy = await start({}, { perSecond: 1, perMinute: undefined, burst: 3 });
+  const statuses = async (times: number): Promise<number[]> => {
+    const seen: number[] = [];
+    for (let count = 0; count < times; count++) seen.push((await proxy.ask(PATH)).status);
+    return seen;
+  };
+  expect(await statuses(4)).toEqual([200, 200, 200, 429]);
+  proxy.pass(2000);
+  expect(await statuses(3)).toEqual([200, 200, 429]);
+});
+
+test('by network, a /24 counts together', async () => {
+  const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.3.1'];
+  expect(await statusesBy({ by: 'network' }, addresses)).toEqual([200, 200, 429, 200]);
+});
+
+test('by rule, everybody counts together', async () => {
+  const addresses = ['192.0.2.1', '198.51.100.2', '2001:db8::1'];
+  expect(await statusesBy({ by: 'rule' }, addresses)).toEqual([200, 200, 429]);
+});
+
+test('by identity, each login counts for itself, whatever its address', async () => {
+  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
+  const as = async (user: string, address: string): Promise<boolean> => {
+    const Authorization = `Basic ${Buffer.from(`${user}:x`).toString('base64')}`;
+    const headers = { Authorization, 'X-Forwarded-For': address };
+    return (await proxy.ask(PATH, { headers })).status === 429;
+  };
+  const isLimited = [
+    await as('300:1', '192.0.2.1'),
+    await as('300:1', '192.0.2.2'),
+    await as('300:1', '192.0.2.3'),
+    await as('300:2', '192.0.2.1'),
+  ];
+  expect(isLimited).toEqual([false, false, true, false]);
 });
 
 test('ePIC v2 and redirects count too, and are refused in their own form', async () => {

@@ -1,0 +1,87 @@
+// Keys of the traffic policy: rules for requests, and guessers of names.
+import { z } from 'zod';
+import { readNetwork } from './addresses.js';
+import { flag, items, mappings, reloadable, section, text, wholeNumber } from './fields.js';
+
+/** Who gets the scarce places at a Handle server first. */
+const CLASSES = ['preferred', 'normal', 'background'] as const;
+const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
+/** Whose requests share a bucket. */
+const LIMIT_KEYS = ['address', 'network', 'rule', 'identity'] as const;
+
+const oneWord = <const T extends readonly string[]>(words: T) =>
+  z.enum(words, { error: `give one of ${words.join(', ')}` });
+
+const wordsOf = <const T extends readonly string[]>(words: T) =>
+  items({
+    allowed: words.join(', '),
+    read: (item): T[number] | undefined => words.find((word) => word === item),
+  }).optional();
+
+/** An address or a network; a name as in `http.trustedProxies` is none. */
+const readCidr = (item: string): string | undefined =>
+  /^[\d.:a-f/]+$/i.test(item) ? readNetwork(item) : undefined;
+
+const pattern = (item: string): string | undefined => (item === '' ? undefined : item);
+
+const match = section({
+  network: items({ allowed: 'IP addresses and networks such as 192.0.2.0/24', read: readCidr }).optional(),
+  userAgent: items({ allowed: 'texts with * for any part, such as *GPTBot*', read: pattern }).optional(),
+  method: wordsOf(METHODS),
+  interface: wordsOf(INTERFACES),
+  prefix: items({
+    allowed: 'prefixes such as "21.T11998", or "21.T11998.*" for those derived from it, in quotes',
+    read: (item) => (/^[^\s/*]+(?:\.\*)?$/.test(item) ? item : undefined),
+  }).optional(),
+  handle: items({ allowed: 'handles with * for any part, such as 21.T11998/*', read: pattern }).optional(),
+  reads: oneWord(['hits', 'misses']).optional(),
+  credentials: flag(false).unwrap().optional(),
+});
+
+const requests = wholeNumber({ min: 1, max: 100_000_000, byDefault: 1 }).unwrap().optional();
+
+const limit = z
+  .strictObject({
+    perSecond: requests,
+    perMinute: requests,
+    burst: requests,
+    by: oneWord(LIMIT_KEYS).default('address'),
+  })
+  .refine(({ perSecond, perMinute }) => (perSecond === undefined) !== (perMinute === undefined), {
+    error: 'give either perSecond or perMinute',
+  });
+
+const rule = z
+  .strictObject({
+    name: text({ allowed: 'a name of 1 to 64 printable ASCII characters', pattern: /^[\x20-\x7e]{1,64}$/ }),
+    match,
+    class: oneWord(CLASSES).optional(),
+    limit: limit.optional(),
+    answer: z
+      .preprocess(Number, z.union([z.literal(429), z.literal(403)], { error: 'give 429 or 403' }))
+      .optional(),
+    log: flag(false),
+    shadow: flag(false),
+  })
+  .refine((given) => given.limit?.by !== 'identity' || given.match.credentials !== false, {
+    error: 'match.credentials is false: such requests have no identity for limit.by',
+  });
+
+export type TrafficRule = z.output<typeof rule>;
+export type TrafficClass = (typeof CLASSES)[number];
+export type InterfaceName = (typeof INTERFACES)[number];
+
+const hasUniqueNames = (rules: readonly TrafficRule[]): boolean =>
+  new Set(rules.map(({ name }) => name)).size === rules.length;
+
+export const traffic = reloadable(
+  section({
+    rules: mappings(rule, {
+      isValid: hasUniqueNames,
+      error: 'give each rule a name of its own',
+    }).describe(
+      'Rules for requests; the first that matches decides. Each has a `name`, what to `match` (`network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and what to do (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
+    ),
+  }),
+);

@@ -1,0 +1,202 @@
+// The traffic policy: judges each request by the first rule that matches, counts its limit, and refuses.
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TrafficRule } from '../config/schema-traffic.js';
+import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
+import { ServiceError } from '../errors.js';
+import type { Listener } from '../http/guard.js';
+import { clientOf, networkOf } from '../server/client-address.js';
+import type { Caller } from '../upstream/caller.js';
+import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
+import { type Matches, compileMatch } from './match-rule.js';
+import type { ReadFacts } from './request-facts.js';
+import { type RequestFacts, concernsHits } from './rule.js';
+
+/** What a rule did with a request. */
+export interface RuleUse {
+  rule: TrafficRule;
+  facts: RequestFacts;
+  /** `limited` includes refusals without a limit. */
+  result: 'matched' | 'limited' | 'shadowed';
+}
+
+interface PolicyDeps {
+  rules: readonly TrafficRule[];
+  takeTokens: TakeTokens;
+  readFacts: ReadFacts;
+  /** The address of the client. */
+  addressOf: (req: IncomingMessage) => string;
+  onUse: (use: RuleUse) => void;
+}
+
+export interface TrafficPolicy {
+  /** Judges requests before they are answered, where a rule concerns hits; otherwise the same listener. */
+  wrap: (listener: Listener) => Listener;
+  /** Why a request that was judged is refused. */
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+  /** Judges a request, unless it was: who waits for the Handle server. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+  admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
+  /** Counts a request that stands for many as so many more. @throws ServiceError */
+  charge: (req: IncomingMessage, more: number) => Promise<void>;
+}
+
+interface CompiledRule extends TrafficRule {
+  matches: Matches;
+  window: LimitWindow | undefined;
+}
+
+interface Applied {
+  rule: CompiledRule;
+  state: BucketState | undefined;
+  refusal: ServiceError | undefined;
+}
+
+interface Judgement {
+  facts: RequestFacts;
+  caller: Caller;
+  /** That of the rule that decides. */
+  applied: Applied | undefined;
+}
+
+export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
+  const { rules, takeTokens, readFacts, addressOf, onUse } = deps;
+  const compiled = rules.map(compileRule);
+  const judged = new WeakMap<IncomingMessage, Judgement>();
+
+  function apply(rule: CompiledRule, facts: RequestFacts, tokens: number): Applied | Promise<Applied> {
+    const { window, limit } = rule;
+    if (window === undefined || limit === undefined) return appliedWithout(rule);
+    const taken = takeTokens(bucketOf(rule.name, limit.by, facts), window, tokens);
+    return taken instanceof Promise
+      ? taken.then((state) => appliedLimit(rule, state, tokens))
+      : appliedLimit(rule, taken, tokens);
+  }
+
+  function report({ rule, refusal }: Applied, facts: RequestFacts): void {
+    const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
+    onUse({ rule, facts, result });
+  }
+
+  function judge(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
+    const facts = readFacts(req);
+    const { shadows, deciding } = selectRules(compiled, facts);
+    const all = [...shadows, ...(deciding ? [deciding] : [])].map((rule) => apply(rule, facts, 1));
+    const settle = (applied: readonly Applied[]): Judgement => {
+      for (const one of applied) report(one, facts);
+      const last = deciding && applied.at(-1);
+      const judgement = { facts, caller: callerOf(facts.address, deciding), applied: last };
+      judged.set(req, judgement);
+      if (last) setLimitHeaders(res, last);
+      return judgement;
+    };
+    return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
+  }
+
+  const judgeOnce = (req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> =>
+    judged.get(req) ?? judge(req, res);
+
+  return {
+    wrap: (listener) => {
+      if (!rules.some(concernsHits)) return listener;
+      return (req, res) => {
+        const judging = judgeOnce(req, res);
+        return judging instanceof Promise ? judging.then(() => listener(req, res)) : listener(req, res);
+      };
+    },
+    refusalOf: (req) => judged.get(req)?.applied?.refusal,
+    admit(req, res) {
+      // Without rules a miss is not parsed a second time.
+      if (rules.length === 0) return callerOf(addressOf(req), undefined);
+      const judging = judgeOnce(req, res);
+      return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
+    },
+    async charge(req, more) {
+      const { applied: { rule } = {}, facts } = judged.get(req) ?? {};
+      if (rule === undefined || facts === undefined) return;
+      const applied = await apply(rule, facts, more);
+      report(applied, facts);
+      if (applied.refusal) throw applied.refusal;
+    },
+  };
+}
+
+const isSynchronous = (all: readonly (Applied | Promise<Applied>)[]): all is readonly Applied[] =>
+  !all.some((one) => one instanceof Promise);
+
+const compileRule = (rule: TrafficRule): CompiledRule => ({
+  ...rule,
+  matches: compileMatch(rule.match),
+  window: rule.limit && windowOf(rule.limit),
+});
+
+/** Every shadow rule that matches before the first other rule that does. */
+function selectRules(
+  rules: readonly CompiledRule[],
+  facts: RequestFacts,
+): { shadows: CompiledRule[]; deciding: CompiledRule | undefined } {
+  const shadows: CompiledRule[] = [];
+  for (const rule of rules) {
+    if (!rule.matches(facts)) continue;
+    if (!rule.shadow) return { shadows, deciding: rule };
+    shadows.push(rule);
+  }
+  return { shadows, deciding: undefined };
+}
+
+function admitted({ caller, applied }: Judgement): Caller {
+  if (applied?.refusal) throw applied.refusal;
+  return caller;
+}
+
+const callerOf = (address: string, rule: TrafficRule | undefined): Caller => ({
+  class: rule?.class ?? 'normal',
+  client: clientOf(address),
+});
+
+function bucketOf(
+  name: string,
+  by: NonNullable<TrafficRule['limit']>['by'],
+  { address, credentials }: RequestFacts,
+): string {
+  switch (by) {
+    case 'rule':
+      return name;
+    case 'network':
+      return `${name} ${networkOf(address)}`;
+    case 'identity':
+      return `${name} ${credentials === undefined ? clientOf(address) : digestOf(credentials)}`;
+    case 'address':
+      return `${name} ${clientOf(address)}`;
+  }
+}
+
+/** Shown and counted with the answer of a rule that has no limit: how long the client should stay away. */
+const REFUSED_FOR_MS = 60_000;
+
+const appliedWithout = (rule: CompiledRule): Applied => ({
+  rule,
+  state: undefined,
+  refusal: rule.answer && refusalBy(rule, `rule ${rule.name}`, REFUSED_FOR_MS),
+});
+
+function appliedLimit(rule: CompiledRule, state: BucketState, tokens: number): Applied {
+  const { window } = rule;
+  if (state.isTaken || window === undefined) return { rule, state, refusal: undefined };
+  const { quota, windowSeconds } = window;
+  const detail = `rule ${rule.name}: at most ${quota} in ${windowSeconds === 1 ? 'a second' : 'a minute'}`;
+  return { rule, state, refusal: refusalBy(rule, detail, untilTokens(state, window, tokens)) };
+}
+
+const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number): ServiceError =>
+  answer === 403
+    ? new ServiceError('TRAFFIC_REFUSED', { detail })
+    : new ServiceError('RATE_LIMITED', { detail, retryAfterMs });
+
+function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
+  if (state === undefined || rule.window === undefined || res.headersSent) return;
+  for (const [name, value] of limitHeaders(rule.name, rule.window, state)) res.setHeader(name, value);
+}
+
+/** Names a login in Redis without showing it. */
+const digestOf = (credentials: string): string =>
+  createHash('sha256').update(credentials).digest('base64url');
