@@ -98,7 +98,7 @@ dd{margin:0;overflow-wrap:anywhere}
 footer{font-size:.9rem;padding-bottom:1.5rem}
 footer ul{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;list-style:none;margin:.75rem 0;padding:0}
 footer li{overflow-wrap:anywhere}
-@media (max-width:40rem){
+@media (max-width:50rem){
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,tr,td{display:block;width:auto}
 tr{border-top:1px solid var(--line);padding:.5rem 0}

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer, type DemoServer } from '../handle-server/server.js';
 import { textValue } from '../handle-server/seed.js';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser, shot } from '../support/browser.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 interface World {
@@ -30,11 +30,6 @@ async function startWorld(env: Record<string, string> = {}): Promise<World> {
   demo.put('21.T11998/here', [textValue(1, 'URL', objectUrl)]);
   return { demo, proxy: await startProxy({ UPSTREAM_URL: url, ...env }), objectUrl };
 }
-
-/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
-const shots = process.env['SHOTS'];
-const shot = (name: string): { path?: string } =>
-  shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 describeInBrowser('in a browser', (open) => {
   test('looking up a handle opens its target', async () => {

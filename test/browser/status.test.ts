@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser, shot } from '../support/browser.js';
 import { startProxy } from '../support/proxy.js';
 
 const TOKEN = 'a-token-of-the-operator';
@@ -34,11 +34,6 @@ async function startWorld(env: Record<string, string> = {}) {
 /** On a busy machine the proxy may be late for a moment. */
 const titleIsHealthy = (page: Page): Promise<void> =>
   expect.poll(() => page.title(), { timeout: 30_000 }).toContain('Healthy');
-
-/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
-const shots = process.env['SHOTS'];
-const shot = (name: string): { path?: string } =>
-  shots === undefined ? {} : { path: `${shots}/${name}.png` };
 
 describeInBrowser('the status page', (open) => {
   test('updates its figures, without findings of axe, the console or the policy', async () => {

@@ -16,6 +16,12 @@ const FLAGS = [
   '--disable-sync',
 ];
 
+const shots = process.env['SHOTS'];
+
+/** For a look at the pages: `SHOTS=<folder> npm run test:browser`. */
+export const shot = (name: string): { path?: string } =>
+  shots === undefined ? {} : { path: `${shots}/${name}.png` };
+
 export interface Visit {
   page: Page;
   /** Errors in the console, uncaught exceptions, and whatever the Content-Security-Policy stopped. */
