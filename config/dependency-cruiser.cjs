@@ -31,7 +31,7 @@ const modules = {
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['record', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
+  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
   admin: ['http', 'html', 'resolver', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,

@@ -10,6 +10,7 @@ import { createActivity } from './observe/activity.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
+import type { PassedPacket } from './native/udp.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
@@ -64,6 +65,8 @@ export interface App {
   applyUnclaimedName: Coordination['receive'];
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
+  /** A packet that another worker has received. */
+  receivePacket: (packet: PassedPacket) => void;
   /** Controls this process for the admin API. */
   control: ProcessControl;
   /** Applies the keys that may change while the process runs; the others must be unchanged. */
@@ -101,12 +104,14 @@ export function createApp(deps: AppDeps): App {
   const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams });
   const operations = createOperations(() => [control], now);
   const native = makeNative(shared, { resolver, upstreams });
+  const nativeListeners = makeNativeListeners(shared, native);
   const made = { resolver, cache, coordination, upstreams, native };
   const { handler, rebuild, close } = makeHandler(shared, made);
   return {
     handler,
     native,
-    nativeListeners: makeNativeListeners(shared, native),
+    nativeListeners,
+    receivePacket: (packet) => nativeListeners.udp?.receivePassed(packet),
     admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache }),

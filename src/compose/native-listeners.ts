@@ -1,31 +1,54 @@
-// Creates the TCP listener of the native protocol, with its count, log lines and traces.
+// Creates the listeners of the native protocol, with their count, log lines and traces.
 import type { Server } from 'node:net';
 import type { Answered, NativeAnswer, ReportMessage } from '../native/answer.js';
 import { OP_CODE } from '../native/codec/message.js';
 import { createTcpServer } from '../native/tcp.js';
+import { type UdpListener, createUdpListener } from '../native/udp.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export interface NativeListeners {
   /** Undefined unless it is on. */
   tcp: Server | undefined;
+  udp: UdpListener | undefined;
 }
 
 export function makeNativeListeners(shared: SharedDeps, native: NativeAnswer): NativeListeners {
-  const { config, metrics, bodies } = shared;
-  const { tcp } = config.native;
   const report = makeReport(shared);
-  return {
-    tcp:
-      tcp.port === undefined
-        ? undefined
-        : createTcpServer({
-            ...native,
-            limits: tcp,
-            bodies,
-            report,
-            onDropped: metrics.countDroppedConnection,
-          }),
-  };
+  return { tcp: makeTcp(shared, native, report), udp: makeUdp(shared, native, report) };
+}
+
+function makeTcp(
+  { config, bodies, metrics }: SharedDeps,
+  native: NativeAnswer,
+  report: ReportMessage,
+): Server | undefined {
+  const { tcp } = config.native;
+  if (tcp.port === undefined) return undefined;
+  return createTcpServer({
+    ...native,
+    limits: tcp,
+    bodies,
+    report,
+    onDropped: metrics.countDroppedConnection,
+  });
+}
+
+function makeUdp(
+  { config, metrics, now, peers }: SharedDeps,
+  native: NativeAnswer,
+  report: ReportMessage,
+): UdpListener | undefined {
+  const { udp, host = config.server.host } = config.native;
+  if (udp.port === undefined) return undefined;
+  return createUdpListener({
+    ...native,
+    host,
+    answersPerSecond: udp.answersPerSecond,
+    report,
+    onLimited: metrics.countUdpLimited,
+    now,
+    passOn: (key, packet) => peers?.passPacket(key, packet) ?? false,
+  });
 }
 
 const OPERATIONS: Partial<Record<number, string>> = {

@@ -56,8 +56,9 @@ export function ownSiteRecord(config: Config): SiteJson {
 
 /** The interfaces that are on. Port 0 is another one at each start. */
 function openInterfaces({ native, server }: Config): SiteInterface[] {
-  const { tcp, tunnel } = native;
+  const { tcp, udp, tunnel } = native;
   const interfaces: SiteInterface[] = [
+    { protocol: 'UDP', port: udp.port ?? 0 },
     { protocol: 'TCP', port: tcp.port ?? 0 },
     { protocol: 'HTTP', port: tunnel ? server.port : 0 },
   ];

@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Outcome } from '../handle/outcome.js';
+import type { PassedPacket } from '../native/udp.js';
 import type { Activity } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -17,6 +18,8 @@ import type { createPools } from '../upstream/connections.js';
 export interface Peers extends WorkerCoherence, WorkerCoordination {
   /** Loads in the worker that owns the key; undefined when this worker has to load by itself; rejects with the failure there. */
   loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
+  /** Passes a packet to the worker that owns the key; false when that is this one. */
+  passPacket: (key: string, packet: PassedPacket) => boolean;
   /** From now on the other workers load by themselves, pending loads included. */
   stopLoading: () => void;
 }

@@ -67,6 +67,15 @@ const tcp = section({
   ),
 });
 
+const udp = section({
+  port: optionalPort().describe(
+    'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
+  ),
+  answersPerSecond: wholeNumber({ min: 0, max: 10_000_000, byDefault: 200 }).describe(
+    'Maximum answers per second to one network (IPv4 /24, IPv6 /56), divided among the workers; of further questions every second one is sent to TCP, the others are dropped. `0` is unlimited.',
+  ),
+});
+
 export const native = section({
   tunnel: flag(true).describe(
     'Whether the public listener answers native messages, sent with POST as `application/x-hdl-message`.',
@@ -75,5 +84,6 @@ export const native = section({
     .optional()
     .describe('Address of the native listeners; by default that of the public one, `server.host`.'),
   tcp,
+  udp,
   site,
 });

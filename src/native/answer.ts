@@ -43,6 +43,8 @@ export type ReportMessage = (
 export interface NativeAnswer {
   /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
   answer: (incoming: Incoming) => Answered | Promise<Answered>;
+  /** Code 2 to a request: its client asks by another interface or at another site. Asks nobody. */
+  deny: (incoming: Incoming, text: string) => Answered;
   /** For a message that an interface could not receive. */
   refuse: (problem: Problem) => Answered;
 }
@@ -57,19 +59,28 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
     return { reply, opCode: undefined, handle: undefined, outcome };
   }
 
-  function answer(incoming: Incoming): Answered | Promise<Answered> {
-    const { envelope, message, transport } = incoming;
-    if (envelope.isEncrypted) return refuse(encrypted(envelope.sessionId));
+  function read({ envelope, message, transport }: Incoming): Exchange | Problem {
+    if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    if (!request.ok) return refuse(malformed(request.problem, transport));
-    const exchange = { envelope, request: request.value };
-    const outcome = operate(exchange);
-    return outcome instanceof Promise
-      ? outcome.then((settled) => finish(exchange, settled))
-      : finish(exchange, outcome);
+    return request.ok ? { envelope, request: request.value } : malformed(request.problem, transport);
   }
 
-  return { answer, refuse };
+  return {
+    answer(incoming) {
+      const exchange = read(incoming);
+      if (!('request' in exchange)) return refuse(exchange);
+      const outcome = operate(exchange);
+      return outcome instanceof Promise
+        ? outcome.then((settled) => finish(exchange, settled))
+        : finish(exchange, outcome);
+    },
+    deny(incoming, text) {
+      const exchange = read(incoming);
+      if (!('request' in exchange)) return refuse(exchange);
+      return finish(exchange, refusal(RESPONSE_CODE.error, 'invalid', text));
+    },
+    refuse,
+  };
 }
 
 interface Exchange {

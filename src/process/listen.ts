@@ -1,4 +1,5 @@
 // Opens a listener. A failure names the key and the remedy.
+import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from '../config/keys.js';
 import { EXIT_CONFIG, StartError } from './start-error.js';
@@ -12,6 +13,7 @@ const LISTENERS = {
   server: { scheme: 'http', host: 'server.host', port: 'server.port' },
   admin: { scheme: 'http', host: 'admin.host', port: 'admin.port' },
   nativeTcp: { scheme: 'tcp', host: 'native.host', port: 'native.tcp.port' },
+  nativeUdp: { scheme: 'udp', host: 'native.host', port: 'native.udp.port' },
 } as const;
 
 /** Its keys are those of its host and port. */
@@ -21,12 +23,17 @@ export type ListenerName = keyof typeof LISTENERS;
  * @returns the URL, with the port taken
  * @throws StartError when the address cannot be used
  */
-export async function listen(server: Server, name: ListenerName, at: ListenAddress): Promise<string> {
+export async function listen(
+  server: Server | Socket,
+  name: ListenerName,
+  at: ListenAddress,
+): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       reject(new StartError(describeListenFailure(name, at, error), { exitCode: EXIT_CONFIG, cause: error }));
     });
-    server.listen(at.port, at.host, resolve);
+    if (server instanceof Socket) server.bind(at.port, at.host, resolve);
+    else server.listen(at.port, at.host, resolve);
   });
   const { address, port } = server.address() as AddressInfo;
   return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;

@@ -7,6 +7,7 @@ import { listen } from './listen.js';
 /** Of the listeners that are on. */
 export interface NativeAddresses {
   nativeTcp?: string;
+  nativeUdp?: string;
 }
 
 interface OpenNative {
@@ -17,12 +18,24 @@ interface OpenNative {
 /** @throws StartError when an address cannot be used */
 export async function openNative(
   { native, server }: Config,
-  { tcp }: NativeListeners,
+  { tcp, udp }: NativeListeners,
   closing: DrainOptions,
 ): Promise<OpenNative> {
   const host = native.host ?? server.host;
-  if (tcp === undefined) return { addresses: {}, drain: () => Promise.resolve() };
-  const drain = createExchangeDrain(tcp, closing);
-  const nativeTcp = await listen(tcp, 'nativeTcp', { host, port: native.tcp.port ?? 0 });
-  return { addresses: { nativeTcp }, drain };
+  const addresses: NativeAddresses = {};
+  const drains: OpenNative['drain'][] = [];
+  if (tcp !== undefined) {
+    drains.push(createExchangeDrain(tcp, closing));
+    addresses.nativeTcp = await listen(tcp, 'nativeTcp', { host, port: native.tcp.port ?? 0 });
+  }
+  if (udp !== undefined) {
+    drains.push(udp.drain);
+    addresses.nativeUdp = await listen(udp.socket, 'nativeUdp', { host, port: native.udp.port ?? 0 });
+  }
+  return {
+    addresses,
+    async drain(timeoutMs) {
+      await Promise.all(drains.map((drain) => drain(timeoutMs)));
+    },
+  };
 }

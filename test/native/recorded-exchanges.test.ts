@@ -7,7 +7,7 @@ import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';
 import { mockRecordedServer } from '../support/native-upstream.js';
 import { useNock } from '../support/nock.js';
-import { exchangeTcp } from '../support/native-client.js';
+import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 useNock();
@@ -112,6 +112,28 @@ describe('a connection', () => {
       const pieces = exchange.request.map(bytesOf);
       const isEnded = exchange.name.includes('half-close');
       expectAnswer(exchange, await exchangeTcp(tcpPort, pieces, { isEnded }));
+    }
+  });
+});
+
+describe('a datagram', () => {
+  // Requests that are never complete; one that the recording answers with two messages; packets of a wrong size.
+  const isOdd = ({ name, response }: NativeExchange): boolean =>
+    response.length === 0 || /same request twice|two requests|of 400 bytes/.test(name);
+  const questions = native.exchanges.filter(
+    (one) => one.transport === 'udp' && !isOdd(one) && !isOutdated(one),
+  );
+
+  it(`or several: ${questions.length} recorded requests get their answers in the same packets`, async () => {
+    mockRecordedServer();
+    const { udpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0' });
+    for (const exchange of questions) {
+      const packets = await exchangeUdp(udpPort, exchange.request.map(bytesOf));
+      const hex = packets.map((packet) => packet.toString('hex'));
+      expectAnswer(exchange, Buffer.concat([packets[0]!.subarray(0, ENVELOPE_BYTES), assembled(hex)!]));
+      if (otherCode(exchange) !== undefined) continue;
+      const sizes = exchange.response.map((packet) => packet.length);
+      expect(hex.map(({ length }) => length).sort(), exchange.name).toEqual(sizes.sort());
     }
   });
 });

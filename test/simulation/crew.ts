@@ -105,6 +105,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
     clearCache: cache.clear,
     apply: cache.apply,
     applyUnclaimedName: nothing,
+    receivePacket: () => undefined,
     load: (key, handle) => sharedUpstream.load(key, handle),
   };
 }

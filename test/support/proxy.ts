@@ -9,6 +9,7 @@ import { type App, type AppDeps, createApp } from '../../src/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
+import { openNative } from '../../src/process/native-listeners.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -21,8 +22,11 @@ export interface Proxy {
   url: string;
   app: App;
   ask: (target: string, question?: Question) => Promise<Asked>;
-  /** The port of the native TCP listener, where it is on. */
+  /** The ports of the native listeners, where they are on. */
   tcpPort: number;
+  udpPort: number;
+  /** Closes the native listeners as at the end of the process. */
+  drainNative: (timeoutMs: number) => Promise<void>;
   /** Moves the proxy's clock. */
   pass: (ms: number) => void;
   /** How many clients are connected. */
@@ -44,6 +48,13 @@ function fileOf(text: string): string {
   writeFileSync(path, text);
   return path;
 }
+
+const onLoopback = (config: Config): Config => ({
+  ...config,
+  native: { ...config.native, host: '127.0.0.1' },
+});
+
+const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(url.split(':').at(-1)));
 
 /**
  * `env` as in the configuration manual, such as `{ CACHE_NOT_FOUND_TTL: '0s' }`; `ca` is the text of
@@ -75,10 +86,11 @@ export async function startProxy(
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { tcp } = app.nativeListeners;
-  if (tcp !== undefined) await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve));
+  const native = await openNative(onLoopback(config), app.nativeListeners, {});
+  let drained: Promise<void> | undefined;
+  const drainNative = (timeoutMs: number): Promise<void> => (drained ??= native.drain(timeoutMs));
   const close = async (): Promise<void> => {
-    tcp?.close();
+    await drainNative(0);
     server.closeAllConnections();
     server.close();
     await app.close();
@@ -86,7 +98,9 @@ export async function startProxy(
   onTestFinished(close);
   return {
     url,
-    tcpPort: (tcp?.address() as AddressInfo | null | undefined)?.port ?? 0,
+    tcpPort: portOf(native.addresses.nativeTcp),
+    udpPort: portOf(native.addresses.nativeUdp),
+    drainNative,
     app,
     ask: (target, question) => ask(url, target, question),
     pass: (ms) => {

@@ -16,13 +16,24 @@ export function divideLimits(config: Config, workers: number): Config {
     })),
     // 0 means no limit.
     server: { ...server, maxConnections: maxConnections === 0 ? 0 : part(maxConnections) },
-    native: { ...native, tcp: { ...native.tcp, maxConnections: part(native.tcp.maxConnections) } },
+    native: divideNative(native, part),
     cache: { ...cache, maxBytes: part(cache.maxBytes) },
     http: {
       ...http,
       bodiesMaxBytes: part(http.bodiesMaxBytes),
       hotPath: { ...hotPath, maxBytes: part(hotPath.maxBytes) },
     },
+  };
+}
+
+/** A worker of several receives its share of the datagrams. */
+function divideNative(native: Config['native'], part: (whole: number) => number): Config['native'] {
+  const { tcp, udp } = native;
+  const { answersPerSecond } = udp;
+  return {
+    ...native,
+    tcp: { ...tcp, maxConnections: part(tcp.maxConnections) },
+    udp: { ...udp, answersPerSecond: answersPerSecond === 0 ? 0 : part(answersPerSecond) },
   };
 }
 

@@ -3,6 +3,7 @@ import type { ProcessControl } from '../../admin/operations.js';
 import type { Moment } from '../../cache/coherence/lease.js';
 import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
+import type { PassedPacket } from '../../native/udp.js';
 import type { PublicAddresses } from '../serve.js';
 import { type Diagnosis, type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
@@ -26,6 +27,8 @@ export type WorkerMessage =
   /** Let the worker `owner` load the handle from the upstream. */
   | { kind: 'load'; id: number; owner: number; key: string; handle: string }
   | { kind: 'loaded'; id: number; from: number; answer: PeerAnswer }
+  /** A UDP packet for the worker `owner`, which puts its request together. */
+  | { kind: 'packet'; owner: number; packet: PassedPacket }
   /** `client` identifies the client that wants to write. */
   | { kind: 'acquire-lock'; id: number; key: string; client: string }
   /** Release the lock, or stop waiting for it. */
@@ -71,7 +74,8 @@ export type PeerMessage =
   /** The queue is full. */
   | { kind: 'lock-refused'; id: number }
   | { kind: 'load'; id: number; from: number; key: string; handle: string }
-  | { kind: 'loaded'; id: number; answer: PeerAnswer };
+  | { kind: 'loaded'; id: number; answer: PeerAnswer }
+  | { kind: 'packet'; packet: PassedPacket };
 
 /** An outcome, the failure of the upstream, or neither: then the worker has to load by itself. */
 export type PeerAnswer =

@@ -7,6 +7,8 @@ import { hashOf } from '../../cache/coherence/groups.js';
 import { ServiceError } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
 import type { Peers } from '../../compose/shared-deps.js';
+import { AnswerLimit } from '../../native/answer-limit.js';
+import type { PassedPacket } from '../../native/udp.js';
 import {
   type PeerAnswer,
   type PeerFailure,
@@ -20,6 +22,8 @@ import { PendingRequests } from './pending-requests.js';
 /** Longer than any wait of the primary. */
 const PUBLISH_TIMEOUT_MS = 30_000;
 
+const MAX_PASSED_PER_SECOND = 1000;
+
 /** The effects of the primary's messages. */
 export interface PeerHandlers {
   /** Deletes all entries: those from before the first message may have missed a write. */
@@ -28,6 +32,8 @@ export interface PeerHandlers {
   applyUnclaimedName: (line: string) => void;
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, handle: string) => Promise<Outcome>;
+  /** A packet of a request that this worker puts together. */
+  receivePacket: (packet: PassedPacket) => void;
 }
 
 interface PeerLinkOptions {
@@ -51,6 +57,7 @@ export class PeerLink implements Peers {
   /** On the messages of the other instances. */
   readonly #link: Lease;
   #onState: () => void = () => undefined;
+  readonly #passed = new AnswerLimit(MAX_PASSED_PER_SECOND);
   #workers: number[];
   #hasJoined = false;
   #hasStoppedLoading = false;
@@ -105,7 +112,7 @@ export class PeerLink implements Peers {
    */
   readonly loadAtOwner = async (key: string, handle: string): Promise<Outcome | undefined> => {
     const { self, loadTimeoutMs, send } = this.#options;
-    const owner = this.#workers[hashOf(key) % this.#workers.length] ?? self;
+    const owner = this.#ownerOf(key);
     if (owner === self) return undefined;
     const answer = await this.#loads.request(loadTimeoutMs, (id) => {
       send({ kind: 'load', id, owner, key, handle });
@@ -113,6 +120,20 @@ export class PeerLink implements Peers {
     if (answer?.failure) throw unpackFailure(answer.failure);
     return answer?.outcome as Outcome | undefined;
   };
+
+  readonly passPacket = (key: string, packet: PassedPacket): boolean => {
+    const owner = this.#ownerOf(key);
+    if (owner === this.#options.self) return false;
+    // Clients send requests of several packets seldom: more than these are an attack on this channel.
+    if (this.#passed.judge('', this.#options.clock.now()) === 'answer') {
+      this.#options.send({ kind: 'packet', owner, packet });
+    }
+    return true;
+  };
+
+  #ownerOf(key: string): number {
+    return this.#workers[hashOf(key) % this.#workers.length] ?? this.#options.self;
+  }
 
   readonly acquireLocal: AcquireLocal = async (key, { waitMs, client }) => {
     const { send } = this.#options;
@@ -153,6 +174,9 @@ export class PeerLink implements Peers {
         void loadFor(message, handlers.load).then((answer) => {
           this.#sendLoaded(message, this.#hasStoppedLoading ? {} : answer);
         });
+        break;
+      case 'packet':
+        handlers.receivePacket(message.packet);
         break;
       case 'workers':
         this.#workers = message.ids;

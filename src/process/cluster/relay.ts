@@ -115,6 +115,9 @@ export class Relay {
       case 'loaded':
         this.#finishLoad(from, message);
         break;
+      case 'packet':
+        this.#workers.get(message.owner)?.send({ kind: 'packet', packet: message.packet });
+        break;
       default:
     }
   }

@@ -1,0 +1,186 @@
+// The UDP listener: a question in one packet or several, its answer in packets, and no more of them than fit the question.
+import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
+import { lookup } from 'node:dns';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { networkOf } from '../server/client-address.js';
+import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
+import { AnswerLimit } from './answer-limit.js';
+import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
+import { packetsOf, toPackets } from './codec/packets.js';
+import { Reassembly } from './reassembly.js';
+import { INVALID_LENGTH, type Problem, TRIPPED, problemOfLength } from './unreadable.js';
+
+export interface UdpDeps extends NativeAnswer {
+  host: string;
+  answersPerSecond: number;
+  report: ReportMessage;
+  onLimited: (reason: 'rate' | 'size' | 'busy') => void;
+  now: () => number;
+  /** Passes a packet of several to the worker that puts that request together; false when it is this one. */
+  passOn: (key: string, packet: PassedPacket) => boolean;
+}
+
+/** A packet that another worker has received. */
+export interface PassedPacket {
+  /** In Base64. */
+  bytes: string;
+  address: string;
+  port: number;
+}
+
+export interface UdpListener {
+  socket: Socket;
+  receivePassed: (packet: PassedPacket) => void;
+  /** Closes the socket when every question that has come is answered. */
+  drain: (timeoutMs: number) => Promise<void>;
+}
+
+type Peer = Pick<RemoteInfo, 'address' | 'port'>;
+
+/** Of a question's bytes: more in an answer would make this an amplifier for whoever forges the sender. */
+const MAX_AMPLIFICATION = 64;
+
+/** Unanswered questions, each of which may wait for the Handle server. */
+const MAX_PENDING = 10_000;
+
+/** A shorter one is not answered: the refusal would be more than so many times as long. */
+const MIN_BYTES = 2;
+
+const TOO_LARGE = 'The answer is too large for UDP: use TCP';
+const TOO_MANY = 'Too many questions on UDP: use TCP';
+
+export function createUdpListener(deps: UdpDeps): UdpListener {
+  const { host, now, deny, refuse, onLimited, passOn } = deps;
+  const socket = openSocket(host);
+  const limit = new AnswerLimit(deps.answersPerSecond);
+  const reassembly = new Reassembly();
+  const { respond, pending } = createResponder(socket, deps.report);
+  const answerWithin = createBoundedAnswer(deps, pending);
+
+  function receive(packet: Buffer, peer: Peer): void {
+    if (packet.length < MIN_BYTES) return;
+    const { envelope, isPart, problem } = readPacket(packet);
+    const verdict = limit.judge(limitedNetwork(peer.address), now());
+    if (verdict !== 'answer') onLimited('rate');
+    if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
+    if (problem !== undefined) respond(peer, () => refuse(problem));
+    else if (isPart) {
+      const { address, port } = peer;
+      const passed = { bytes: packet.toString('base64'), address, port };
+      if (!passOn(`${address} ${envelope.requestId}`, passed)) receivePart(packet, peer);
+    } else {
+      const message = packet.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
+      const incoming: Incoming = { envelope, message, transport: 'udp' };
+      respond(peer, () =>
+        verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, packet.length),
+      );
+    }
+  }
+
+  function receivePart(packet: Buffer, peer: Peer): void {
+    const envelope = decodeEnvelope(packet);
+    const request = reassembly.add(peer.address, envelope, packet, now());
+    if (request === 'incomplete') return;
+    respond(peer, () => {
+      if (request === 'invalid') return refuse(TRIPPED);
+      const incoming: Incoming = { envelope, message: request.message, transport: 'udp' };
+      return answerWithin(incoming, request.requestBytes);
+    });
+  }
+
+  socket.on('message', receive);
+  // A failure to receive one datagram; without a listener the process would end.
+  socket.on('error', () => undefined);
+  return {
+    socket,
+    receivePassed({ bytes, ...peer }) {
+      receivePart(Buffer.from(bytes, 'base64'), peer);
+    },
+    async drain(timeoutMs) {
+      await settleWithin(pending, timeoutMs);
+      await new Promise<void>((resolve) => socket.close(resolve));
+    },
+  };
+}
+
+/** `isPart`: one packet of several. */
+function readPacket(packet: Buffer): { envelope: Envelope; isPart: boolean; problem: Problem | undefined } {
+  const isShort = packet.length < ENVELOPE_BYTES;
+  const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : packet);
+  const isPart = envelope.isTruncated && packetsOf(envelope.length) > 1;
+  return { envelope, isPart, problem: isShort ? INVALID_LENGTH : problemOfLength(envelope.length, 'udp') };
+}
+
+async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: number): Promise<void> {
+  const cut = new AbortController();
+  const { signal } = cut;
+  const end = pause(timeoutMs, undefined, { signal, ref: false }).catch(() => undefined);
+  await Promise.race([Promise.all(pending), end]);
+  cut.abort();
+}
+
+const openSocket = (host: string): Socket =>
+  createSocket({
+    type: isIPv6(host) ? 'udp6' : 'udp4',
+    // Without it each answer, which goes to an address, would wait for a turn of the event loop.
+    lookup: (name, options, found) => {
+      if (isIP(name) === 0) lookup(name, options, found);
+      else found(null, name, isIP(name));
+    },
+  });
+
+/** Of the questions of IPv4 a /24, as DNS servers limit them. */
+function limitedNetwork(address: string): string {
+  const network = networkOf(address);
+  return isIPv4(network) ? network.slice(0, network.lastIndexOf('.')) : network;
+}
+
+type Respond = (peer: Peer, work: () => Answered | Promise<Answered>) => void;
+
+function createResponder(
+  socket: Socket,
+  report: ReportMessage,
+): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
+  const pending = new Set<Promise<unknown>>();
+  const send = ({ port, address }: Peer, { reply }: Answered): void => {
+    for (const packet of toPackets(reply.envelope, reply.message)) {
+      // A client that cannot be reached asks again.
+      socket.send(packet, port, address, () => undefined);
+    }
+  };
+  const respond: Respond = (peer, work) => {
+    const answered = report('native-udp', work);
+    if (!(answered instanceof Promise)) {
+      send(peer, answered);
+      return;
+    }
+    const sent = answered.then((later) => {
+      pending.delete(sent);
+      send(peer, later);
+    });
+    pending.add(sent);
+  };
+  return { respond, pending };
+}
+
+/** Code 2 in one packet sends the client to TCP at once. */
+function createBoundedAnswer(
+  { answer, deny, onLimited }: UdpDeps,
+  pending: ReadonlySet<unknown>,
+): (incoming: Incoming, questionBytes: number) => Answered | Promise<Answered> {
+  return function answerWithin(incoming, questionBytes) {
+    if (pending.size >= MAX_PENDING) {
+      onLimited('busy');
+      return deny(incoming, TOO_MANY);
+    }
+    const fit = (answered: Answered): Answered => {
+      const { length } = answered.reply.message;
+      if (length + packetsOf(length) * ENVELOPE_BYTES <= MAX_AMPLIFICATION * questionBytes) return answered;
+      onLimited('size');
+      return deny(incoming, TOO_LARGE);
+    };
+    const answered = answer(incoming);
+    return answered instanceof Promise ? answered.then(fit) : fit(answered);
+  };
+}

@@ -1,0 +1,128 @@
+// The UDP listener: packets both ways, and answers that make no amplifier of it.
+import { describe, expect, it } from 'vitest';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { toPackets } from '../../src/native/codec/packets.js';
+import { gate } from '../support/gate.js';
+import { exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
+import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+import '../support/real-sockets.js';
+
+useNock();
+
+const ON = { NATIVE_UDP_PORT: '0' };
+const REQUEST = nativeRequest(HANDLE);
+
+const only = ([packet, ...rest]: Buffer[]) => {
+  expect(rest).toEqual([]);
+  return readResponse(packet!);
+};
+
+async function limitedOf({ app }: Proxy): Promise<Record<string, number>> {
+  const metrics = await app.control.metrics();
+  const limited = metrics.find(({ name }) => name === 'handle_proxy_native_udp_limited_total');
+  return Object.fromEntries(limited!.values.map(({ labels, value }) => [String(labels['reason']), value]));
+}
+
+/** A request whose type filter takes several packets. */
+const LONG = nativeRequest(HANDLE, { types: ['x'.repeat(600), 'URL'], requestId: 7 });
+const LONG_PACKETS = toPackets(decodeEnvelope(LONG), LONG.subarray(ENVELOPE_BYTES));
+
+describe('a question', () => {
+  it('is answered from the cache of every other interface', async () => {
+    const upstream = mockUpstream();
+    const { udpPort, ask } = await startProxy(ON);
+    expect(indexesIn(only(await exchangeUdp(udpPort, [REQUEST])))).toEqual([1, 2, 3]);
+    await ask(PATH);
+    expect(upstream.asked).toBe(1);
+  });
+
+  it('in several packets is put together in any order, doublets too', async () => {
+    mockUpstream();
+    const { udpPort } = await startProxy(ON);
+    const [first, second] = LONG_PACKETS as [Buffer, Buffer];
+    expect(indexesIn(only(await exchangeUdp(udpPort, [second, second, first])))).toEqual([1]);
+  });
+
+  it('that stays incomplete is forgotten after five seconds', async () => {
+    mockUpstream();
+    const { udpPort, pass } = await startProxy(ON);
+    const [first, second] = LONG_PACKETS as [Buffer, Buffer];
+    const socket = await openUdp();
+    sendUdp(socket, udpPort, first);
+    // Datagrams of one socket come in order on loopback.
+    sendUdp(socket, udpPort, REQUEST);
+    await nextMessage(socket);
+    pass(5001);
+    const next = nextMessage(socket);
+    sendUdp(socket, udpPort, second);
+    sendUdp(socket, udpPort, REQUEST);
+    expect(only(await next).envelope.requestId).toBe(1);
+  });
+
+  it('too short for an answer is not answered', async () => {
+    mockUpstream();
+    const { udpPort } = await startProxy(ON);
+    const socket = await openUdp();
+    const next = nextMessage(socket);
+    for (const short of ['', 'x']) sendUdp(socket, udpPort, Buffer.from(short));
+    sendUdp(socket, udpPort, REQUEST);
+    expect(codeOf(only(await next))).toBe(1);
+  });
+
+  it('that waits for the Handle server is answered before the socket closes', async () => {
+    const { opened, open } = gate();
+    mockUpstream({ ...recordOf([urlValue('https://example.org/')]), after: opened });
+    const { udpPort, app, drainNative } = await startProxy(ON);
+    const socket = await openUdp();
+    const answer = nextMessage(socket);
+    sendUdp(socket, udpPort, REQUEST);
+    await expect.poll(() => app.control.report().then(({ running }) => running)).toBe(1);
+    const drained = drainNative(10_000);
+    open();
+    expect(codeOf(only(await answer))).toBe(1);
+    await drained;
+  });
+});
+
+describe('no amplifier', () => {
+  const recordWith = (bytes: number) => recordOf([urlValue(`https://example.org/${'x'.repeat(bytes)}`)]);
+  const sizeOf = (packets: Buffer[]): number => packets.reduce((sum, { length }) => sum + length, 0);
+
+  it('answers of 64 times the question are sent, one byte more is code 2 in one packet', async () => {
+    const upstream = mockUpstream(recordWith(4000));
+    const proxy = await startProxy({ ...ON, CACHE_FOUND_MAX_TTL: '0s', CACHE_FOUND_MIN_TTL: '0s' });
+    const most = 64 * REQUEST.length;
+    const packets = await exchangeUdp(proxy.udpPort, [REQUEST]);
+    const envelopes = Math.ceil(most / 512) - packets.length;
+    const extra = most - sizeOf(packets) - envelopes * ENVELOPE_BYTES;
+    upstream.answers(recordWith(4000 + extra));
+    expect(sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]))).toBe(most);
+    upstream.answers(recordWith(4000 + extra + 1));
+    const refused = only(await exchangeUdp(proxy.udpPort, [REQUEST]));
+    expect([codeOf(refused), refused.envelope.requestId]).toEqual([2, 1]);
+    expect(await limitedOf(proxy)).toMatchObject({ size: 1 });
+  });
+
+  it('a network gets answersPerSecond, then every second question code 2, the others nothing', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy({ ...ON, NATIVE_UDP_ANSWERS_PER_SECOND: '3' });
+    await exchangeUdp(proxy.udpPort, [REQUEST]);
+    const socket = await openUdp();
+    const codes: number[] = [];
+    const done = new Promise<void>((resolve) => {
+      socket.on('message', (packet) => {
+        if (codes.push(codeOf(readResponse(packet))) === 5) resolve();
+      });
+    });
+    for (let at = 0; at < 7; at++) sendUdp(socket, proxy.udpPort, REQUEST);
+    await done;
+    expect(codes).toEqual([1, 1, 2, 2, 2]);
+    expect(await limitedOf(proxy)).toMatchObject({ rate: 5 });
+    proxy.pass(1000);
+    expect(codeOf(only(await exchangeUdp(proxy.udpPort, [REQUEST])))).toBe(1);
+    expect(upstream.asked).toBe(1);
+  });
+});
