@@ -168,13 +168,19 @@ export class ServiceError extends Error {
     this.code = code;
     this.status = status;
     this.responseCode = details.responseCode ?? responseCode;
-    this.detail = message ?? detail;
+    this.detail = detail ?? withoutTitle(message, title);
     this.diagnosis = details.diagnosis;
     this.allow = details.allow;
     this.upstreamAnswer = upstreamAnswer;
     this.upstreamStatus = upstreamStatus ?? upstreamAnswer?.status;
     this.retryAfterSeconds = retryAfterSeconds(upstreamAnswer?.status ?? status, retryAfterMs);
   }
+}
+
+/** The message may come from the same error in another process. */
+function withoutTitle(message: string | undefined, title: string): string | undefined {
+  if (message === title) return undefined;
+  return message?.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;
 }
 
 function retryAfterSeconds(status: number, retryAfterMs: number | 'never' | undefined): number | undefined {

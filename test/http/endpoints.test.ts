@@ -85,3 +85,15 @@ describe('every 405 states the methods that are allowed, and OPTIONS states the 
     expect([options.status, options.headers.allow]).toEqual([200, allow]);
   });
 });
+
+test.each([
+  ['GET', '/api/site'],
+  ['POST', '/api/sessions'],
+  ['GET', '/api/prefixes'],
+])('before HDLProxy, which has handles alone, its 404 of %s %s is relayed', async (method, path) => {
+  const body = `{"responseCode":4,"message":"Unknown HTTP API endpoint ${method} ${path}"}`;
+  const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
+  const sent = mockWrites({ status: 404, body, rawHeaders }, { methods: METHODS });
+  const { status, text } = await (await startProxy()).ask(path, { method });
+  expect([status, text, sent.length]).toEqual([404, body, 1]);
+});

@@ -147,6 +147,12 @@ test('a message is applied before it is acknowledged', () => {
   expect(sent).toEqual([{ kind: 'applied', id: 4 }]);
 });
 
+test.each([undefined, 'more of it'])('an error of another worker has the same detail: %s', (detail) => {
+  const failure = new ServiceError('UPSTREAM_TIMEOUT', { ...(detail !== undefined && { detail }) });
+  const { message, detail: received } = unpackFailure(packFailure(failure));
+  expect([message, received]).toEqual([failure.message, detail]);
+});
+
 test('the cause of a failure reaches the worker that waits for the load, for its log', () => {
   const diagnosis = { cause: 'ECONNREFUSED', remedy: 'check upstream.url' };
   const failure = new ServiceError('UPSTREAM_REFUSED', { diagnosis, retryAfterMs: 7000 });
