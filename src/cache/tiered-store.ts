@@ -59,8 +59,10 @@ export class TieredStore implements Store<TieredTicket> {
     return redis === undefined || (this.#deps.redis?.accepts(key, redis) ?? true);
   }
 
-  async set(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    return (await this.#store('set', key, entry, ticket)) !== 'refused';
+  set(key: string, entry: Entry, ticket: TieredTicket): boolean | Promise<boolean> {
+    const { memory, redis } = this.#deps;
+    if (redis === undefined) return memory.set(key, entry, ticket.memory);
+    return this.#store('set', key, entry, ticket).then((result) => result !== 'refused');
   }
 
   async replace(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {

@@ -17,7 +17,7 @@ export function shareUpstream(
     upstream,
     mayJoin: () => cache.trustedSince() === 0,
     keyOf: (handle) => recordKey(handle, config.upstream.caseSensitive),
-    loadAtOwner: (key, handle) => peers?.loadAtOwner(key, handle),
+    loadAtOwner: peers?.loadAtOwner,
   });
 }
 

@@ -31,7 +31,7 @@ export interface LoaderDeps<Ticket> {
   trustedSince: () => number;
 }
 
-type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
+export type KeptEntry = Pick<Lookup<unknown>, 'entry' | 'from'>;
 
 /** A load in flight. */
 export interface EntryLoad {
@@ -60,15 +60,17 @@ export class Loader<Ticket> {
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
     const kept = this.#deps.store.get(task.key);
-    const answer = this.#answer(task, kept);
+    // Few promises: each costs a cold handle more than parsing its record.
+    const answer =
+      kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
     // A caller that gets a stale entry does not wait for the answer: its failure is unhandled then.
     answer.catch(() => undefined);
     return { startedAt, kept, answer };
   }
 
-  async #answer(task: LoadTask, lookup: Lookup<Ticket> | Promise<Lookup<Ticket>>): Promise<Resolution> {
-    const kept = lookup instanceof Promise ? await lookup : lookup;
-    return this.#answerFromEntry(task, kept) ?? this.#loadFromUpstream(task, kept);
+  #answer(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+    const resolution = this.#answerFromEntry(task, kept);
+    return resolution ? Promise.resolve(resolution) : this.#loadFromUpstream(task, kept);
   }
 
   judge(entry: Entry | undefined): Freshness {
@@ -101,7 +103,7 @@ export class Loader<Ticket> {
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
     // The next read must not find the older record, on any instance.
     if (task.authoritative) await storing;
-    else storing.catch(exceptNotConfirmed);
+    else if (storing instanceof Promise) storing.catch(exceptNotConfirmed);
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
@@ -112,15 +114,18 @@ export class Loader<Ticket> {
     );
   }
 
-  async #outcomeOf({ key, handle, authoritative, caller }: LoadTask): Promise<Outcome> {
-    try {
-      const outcome = await this.#deps.upstream.resolve({ handle, authoritative, caller });
-      this.#deps.failures.delete(key);
-      return outcome;
-    } catch (failure) {
-      this.#deps.failures.set(key, true);
-      throw failure;
-    }
+  #outcomeOf({ key, handle, authoritative, caller }: LoadTask): Promise<Outcome> {
+    const { upstream, failures } = this.#deps;
+    return upstream.resolve({ handle, authoritative, caller }).then(
+      (outcome) => {
+        failures.delete(key);
+        return outcome;
+      },
+      (failure: unknown) => {
+        failures.set(key, true);
+        throw failure;
+      },
+    );
   }
 
   /** An authoritative "not found" evicts (HDLProxy serves the deleted record again); so does a TTL of 0. */
@@ -128,10 +133,12 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  async #store({ key, authoritative }: LoadTask, entry: Entry, ticket: Ticket): Promise<void> {
+  #store({ key, authoritative }: LoadTask, entry: Entry, ticket: Ticket): unknown {
     const { store } = this.#deps;
-    if (!authoritative) await store.set(key, entry, ticket);
-    else if (!(await store.replace(key, entry, ticket))) await this.#invalidate(key, entry);
+    if (!authoritative) return store.set(key, entry, ticket);
+    return store
+      .replace(key, entry, ticket)
+      .then((isKept) => (isKept ? undefined : this.#invalidate(key, entry)));
   }
 
   /**
@@ -146,8 +153,8 @@ export class Loader<Ticket> {
     else await store.forget(key);
   }
 
-  async #drop({ key, authoritative }: LoadTask, { entry: kept }: Lookup<Ticket>): Promise<void> {
-    if (authoritative || kept !== undefined) await this.#deps.store.forget(key);
+  #drop({ key, authoritative }: LoadTask, { entry: kept }: Lookup<Ticket>): unknown {
+    return authoritative || kept !== undefined ? this.#deps.store.forget(key) : undefined;
   }
 }
 

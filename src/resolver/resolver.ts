@@ -5,7 +5,7 @@ import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
 import { type Caller, OWN_WORK } from '../upstream/caller.js';
-import { type EntryLoad, Loader, type LoaderDeps, type LoadTask } from './loader.js';
+import { type EntryLoad, type KeptEntry, Loader, type LoaderDeps, type LoadTask } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 
@@ -75,13 +75,10 @@ export class Resolver<Ticket> {
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
-  async #load(
-    named: Pick<LoadTask, 'key' | 'handle' | 'caller'>,
-    entry: Entry | undefined,
-  ): Promise<Resolution> {
+  #load(named: Pick<LoadTask, 'key' | 'handle' | 'caller'>, entry: Entry | undefined): Promise<Resolution> {
     const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
-    const resolution = await this.#answerInTime(named.key, entry, load);
-    return collapsed && resolution.kind === 'entry' ? { ...resolution, collapsed } : resolution;
+    const answer = this.#answerInTime(named.key, entry, load);
+    return collapsed ? answer.then(asCollapsed) : answer;
   }
 
   /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
@@ -135,10 +132,16 @@ export class Resolver<Ticket> {
     return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
-  /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
-  async #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
+  #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
     const isStale = this.#loader.judge(entry) === 'stale';
-    const { entry: staleEntry, from } = isStale ? { entry, from: 'memory' as const } : await load.kept;
+    const kept = isStale ? { entry, from: 'memory' as const } : load.kept;
+    return kept instanceof Promise
+      ? kept.then((found) => this.#answerOrStale(key, found, load))
+      : this.#answerOrStale(key, kept, load);
+  }
+
+  /** RFC 8767 section 5: a stale entry answers when the load fails or is late. */
+  #answerOrStale(key: string, { entry: staleEntry, from }: KeptEntry, load: EntryLoad): Promise<Resolution> {
     // It may be fresh by now, when the lease was renewed.
     if (staleEntry === undefined || this.#loader.judge(staleEntry) === 'none') {
       return load.answer.catch((failure: unknown) => this.#entryOfAnotherLoad(key, failure));
@@ -167,6 +170,9 @@ export class Resolver<Ticket> {
     if (!failures.has(task.key)) this.#join(task);
   }
 }
+
+const asCollapsed = (resolution: Resolution): Resolution =>
+  resolution.kind === 'entry' ? { ...resolution, collapsed: true } : resolution;
 
 /** A prefix itself is a handle under `0.NA/`, so a text without a slash may be the start of such a handle. */
 function keyPrefixes(text: string, caseSensitive: boolean): string[] {

@@ -6,8 +6,8 @@ import { type Load, SingleFlight } from './single-flight.js';
 interface SharedUpstreamDeps {
   upstream: Omit<UpstreamClient, 'usage'>;
   keyOf: (handle: string) => string;
-  /** Loads through the worker that owns the key; undefined when this worker must load by itself. */
-  loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined> | undefined;
+  /** Loads through the worker that owns the key, or undefined when this worker must load by itself. Unset without others. */
+  loadAtOwner?: ((key: string, handle: string) => Promise<Outcome | undefined> | undefined) | undefined;
   /** False while invalidations may be missed: then the start of a load decides its freshness, so no load is joined. */
   mayJoin: () => boolean;
 }
@@ -23,10 +23,11 @@ export class SharedUpstream {
   /** An authoritative read is never shared: an earlier load may be older than a change. */
   async resolve(read: HandleRead): Promise<Outcome> {
     const { handle, authoritative } = read;
-    if (authoritative) return this.#deps.upstream.resolve(read);
-    const key = this.#deps.keyOf(handle);
-    const atOwner = this.#deps.loadAtOwner(key, handle);
-    return (atOwner && (await atOwner)) ?? this.load(key, handle);
+    const { upstream, keyOf, loadAtOwner } = this.#deps;
+    // Without other workers the resolver's callers share its own load.
+    if (authoritative || loadAtOwner === undefined) return upstream.resolve(read);
+    const key = keyOf(handle);
+    return (await loadAtOwner(key, handle)) ?? this.load(key, handle);
   }
 
   /** Loads a key once for all callers, here and in other workers. */

@@ -58,21 +58,30 @@ export async function exchange(
   const deadline = startDeadline(timeoutMs);
   const limits = { deadline, maxBodyBytes };
   try {
-    return await sendOnce(dispatcher, request, limits);
-  } catch (failure) {
-    if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
-    onRetry?.();
-    return await sendOnce(dispatcher, { ...request, reset: true }, limits);
+    const response = await receive(dispatcher, request, limits).catch((failure: unknown) => {
+      if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
+      onRetry?.();
+      return receive(dispatcher, { ...request, reset: true }, limits);
+    });
+    const { status, headers } = response;
+    const body = isEncoded(response) ? await decode(response, maxBodyBytes) : response.body;
+    return { status, headers, body: body.toString('utf8') };
   } finally {
     clearTimeout(deadline.timer);
+  }
+}
+
+async function decode(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
+  try {
+    return await decodeBody(response, maxBodyBytes);
+  } catch (error) {
+    throw toServiceError(error);
   }
 }
 
 /** Not an AbortSignal: creating one and listening to it costs as much as the rest of an exchange. */
 interface Deadline {
   timer: NodeJS.Timeout;
-  /** Set when the time limit has passed. */
-  reason?: ServiceError;
   /** Aborts the current attempt. */
   onExpired?: (reason: ServiceError) => void;
 }
@@ -81,8 +90,7 @@ function startDeadline(timeoutMs: number): Deadline {
   const deadline: Deadline = {
     timer: setTimeout(() => {
       const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
-      deadline.reason = new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause } });
-      deadline.onExpired?.(deadline.reason);
+      deadline.onExpired?.(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause } }));
     }, timeoutMs),
   };
   return deadline;
@@ -93,25 +101,26 @@ interface AttemptLimits {
   maxBodyBytes: number;
 }
 
-async function sendOnce(
+/** @throws ServiceError */
+function receive(
   dispatcher: UpstreamDispatcher,
   options: Dispatcher.DispatchOptions,
   { deadline, maxBodyBytes }: AttemptLimits,
-): Promise<UpstreamResponse> {
-  try {
-    const response = await new Promise<EncodedResponse>((resolve, reject) => {
-      const receiver = new ResponseCollector(maxBodyBytes, { resolve, reject });
-      deadline.onExpired = (reason) => {
-        receiver.fail(reason);
-      };
+): Promise<EncodedResponse> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown): void => {
+      reject(toServiceError(error));
+    };
+    const receiver = new ResponseCollector(maxBodyBytes, { resolve, reject: fail });
+    deadline.onExpired = (reason) => {
+      receiver.fail(reason);
+    };
+    try {
       dispatcher.dispatch(options, receiver);
-    });
-    const { status, headers } = response;
-    const body = isEncoded(response) ? await decodeBody(response, maxBodyBytes) : response.body;
-    return { status, headers, body: body.toString('utf8') };
-  } catch (error) {
-    throw toServiceError(error);
-  }
+    } catch (error) {
+      fail(error);
+    }
+  });
 }
 
 interface Settle {
