@@ -101,7 +101,6 @@ module.exports = {
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination']),
     onlyIn('undici', ['upstream', 'cli']),
-    onlyIn('saxes', ['redirect']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('cli-progress', ['cli']),

@@ -41,6 +41,7 @@ export const CATALOGUE = {
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },
   V2_NOT_FOUND: { status: 404, responseCode: 100, title: 'No such handle or collection (ePIC v2)' },
   REDIRECT_NOT_FOUND: { status: 404, responseCode: 100, title: 'This handle does not exist' },
+  REDIRECT_INACTIVE: { status: 404, responseCode: 100, title: 'This prefix is inactive' },
   REDIRECT_NOT_SERVED: { status: 404, responseCode: 301, title: 'This prefix is not served here' },
   REDIRECT_ALIAS_LOOP: {
     status: 404,

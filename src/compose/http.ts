@@ -190,7 +190,7 @@ function makePipeline(
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
     ...(config.redirect.enabled && {
-      redirect: makeRedirect(shared, { resolver, onHit: (hit) => responses.prepare(hit) }),
+      redirect: makeRedirect(shared, { ...kept, onHit: (hit) => responses.prepare(hit) }),
     }),
     trustedProxies: config.http.trustedProxies,
   });

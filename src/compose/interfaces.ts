@@ -1,5 +1,6 @@
 // Creates the interfaces beside the record interface: redirects and pages, ePIC v2, batches.
 import type { Coordination } from '../coordination/coordination.js';
+import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
@@ -9,7 +10,9 @@ import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
+import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
+import { clientAddress, createProxyTrust } from '../server/client-address.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Deps, V2Settings } from '../v2/deps.js';
@@ -21,14 +24,31 @@ export function freshnessRules({ http }: Config): FreshnessRules {
   return { freshness: recordFreshness(limits), redirectFreshness: redirectFreshness(limits) };
 }
 
+interface RedirectBackends {
+  resolver: Resolver<unknown>;
+  cache: Pick<Cache, 'memory' | 'trustedSince'>;
+  onHit: (hit: Hit) => unknown;
+}
+
 export function makeRedirect(
   { config, logger, metrics, now }: SharedDeps,
-  { resolver, onHit }: { resolver: Resolver<unknown>; onHit: (hit: Hit) => unknown },
+  { resolver, cache, onHit }: RedirectBackends,
 ): RedirectInterface {
+  const { allowedHosts, allowedHeaders, prefixLocations } = config.redirect;
+  const isTrusted = createProxyTrust(config.http.trustedProxies);
+  const { memory, trustedSince } = cache;
+  const records = {
+    resolve: (handle: string, options: { authoritative: boolean }) => resolver.resolve(handle, options),
+    keyOf: (handle: string) => resolver.keyOf(handle),
+  };
   return createRedirect({
-    resolve: (handle, options) => resolver.resolve(handle, options),
-    keyOf: (handle) => resolver.keyOf(handle),
-    allowedHosts: config.redirect.allowedHosts,
+    ...records,
+    target: { allowedHosts, allowedHeaders },
+    prefixRecords: prefixLocations
+      ? createPrefixRecords({ ...records, memory, trustedSince, now })
+      : undefined,
+    clientAddress: (req) => clientAddress(req, isTrusted),
+    countryOf: undefined,
     branding: brandingOf(config),
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,

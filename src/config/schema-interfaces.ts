@@ -138,6 +138,15 @@ const readHost = (given: string): string | undefined => {
   return /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[[0-9a-f:.]+\]$/.test(host) ? host : undefined;
 };
 
+/** Headers of this proxy, of the connection, and those that servers in front obey. */
+const OWN_HEADER =
+  /^(?:location|set-cookie.*|cache-control|cdn-.*|expires|age|cache-status|vary|etag|last-modified|date|server|via|www-authenticate|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|content-.*|access-control-.*|cross-origin-.*|strict-transport-security|referrer-policy|refresh|clear-site-data|retry-after|status|x-(?:request-id|content-type-options|frame-options|accel-.*|sendfile.*|lighttpd-.*|forwarded-.*|xss-protection))$/;
+
+const readHeaderName = (given: string): string | undefined => {
+  const name = given.toLowerCase();
+  return /^[a-z][a-z0-9-]*$/.test(name) && !OWN_HEADER.test(name) ? name : undefined;
+};
+
 export const redirect = section({
   enabled: flag(true).describe('Whether `/<handle>` redirects to the object and record pages are served.'),
   allowedHosts: reloadable(
@@ -146,6 +155,18 @@ export const redirect = section({
       .describe(
         'Allowed redirect targets, such as `example.org,*.example.org`, separated by commas; by default every host.',
       ),
+  ),
+  allowedHeaders: reloadable(
+    list({ allowed: 'header names that a redirect does not set itself', read: readHeaderName })
+      .default(['link'])
+      .describe(
+        'Response headers that 10320/headers values may set on redirects, such as `Link,X-Licence`, separated by commas.',
+      ),
+  ),
+  prefixLocations: reloadable(
+    flag(true).describe(
+      'Whether the locations that a prefix record names (HS_NAMESPACE of `0.NA/<prefix>`) take part in the redirects of the prefix.',
+    ),
   ),
 });
 

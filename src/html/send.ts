@@ -56,7 +56,7 @@ async function sendText(
   const acceptEncoding = req.headers['accept-encoding']?.toString();
   const made = await represent(content, { acceptEncoding, gzipMinBytes });
   setHeaders(res, [...Object.entries(headers).flat(), ...made.common, 'X-Content-Type-Options', 'nosniff']);
-  if (variesByAccept) res.setHeader('Vary', varyOf(variesByAccept));
+  if (variesByAccept) res.setHeader('Vary', varyOf(['Accept']));
   const isNotModified = made.etag !== undefined && matchesEtag(req.headers['if-none-match'], made.etag);
   if (!isNotModified) setHeaders(res, made.ofBody);
   exposeHeaders(res);
@@ -69,13 +69,16 @@ interface RedirectResponse {
   url: string;
   /** Headers that change with time. */
   headers: Record<string, string>;
-  variesByAccept: boolean;
+  /** Request headers on which the URL depends. */
+  varies?: readonly string[];
+  /** Further headers; a name may come several times. */
+  lines?: readonly (readonly [name: string, value: string])[];
 }
 
 /** Sends a redirect and returns its representation. The body is a link, as RFC 9110 section 15.4 advises. */
 export function sendRedirect(
   res: Response,
-  { status, url, headers, variesByAccept }: RedirectResponse,
+  { status, url, headers, varies = [], lines = [] }: RedirectResponse,
 ): Representation {
   const link = escapeText(url);
   const body = Buffer.from(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
@@ -84,7 +87,7 @@ export function sendRedirect(
     isWorthGzip: false,
     body,
     etag: undefined,
-    common: ['Vary', varyOf(variesByAccept), 'Location', url],
+    common: ['Vary', varyOf(varies), 'Location', url, ...lines.flat()],
     ofBody: ['Content-Type', HTML_TYPE, 'Content-Length', String(body.length)],
   };
   setHeaders(res, [...Object.entries(headers).flat(), ...made.common, ...made.ofBody]);
@@ -93,8 +96,15 @@ export function sendRedirect(
   return made;
 }
 
-const varyOf = (variesByAccept: boolean): string => (variesByAccept ? `Accept, ${VARY}` : VARY);
+const varyOf = (varies: readonly string[]): string => [...varies, VARY].join(', ');
 
+/** Replaces headers that are set already; a name that comes several times is sent as several lines. */
 function setHeaders(res: Response, headers: readonly string[]): void {
-  for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
+  const set = new Set<string>();
+  for (let at = 0; at < headers.length; at += 2) {
+    const [name = '', value = ''] = headers.slice(at, at + 2);
+    if (set.has(name.toLowerCase())) res.appendHeader(name, value);
+    else res.setHeader(name, value);
+    set.add(name.toLowerCase());
+  }
 }

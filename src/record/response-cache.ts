@@ -13,6 +13,13 @@ export interface Hit {
   entry: Entry;
   status: number;
   made: Representation;
+  /** What else must still be as it was; undefined: nothing. */
+  beside?: Beside | undefined;
+}
+
+/** The state of other entries that a response depends on, shared by all responses with the same. */
+export interface Beside {
+  isCurrent: (now: number) => boolean;
 }
 
 /** One representation, ready to be sent. */
@@ -51,6 +58,7 @@ export interface PreparedResponse extends AnsweredHit, EntryPin, Times {
   isWorthGzip: boolean;
   /** The resolver has handled a read near the end of the TTL, and may have started a refresh. */
   isRefreshOffered: boolean;
+  beside: Beside | undefined;
 }
 
 interface ResponseCacheDeps {
@@ -88,6 +96,7 @@ export class ResponseCache {
       return undefined;
     }
     if (!isFresh(prepared, now, trustedSince())) return undefined;
+    if (prepared.beside !== undefined && !prepared.beside.isCurrent(now)) return undefined;
     if (!isNearEnd(prepared, now) || prepared.isRefreshOffered) return prepared;
     prepared.isRefreshOffered = true;
     return undefined;
@@ -101,6 +110,7 @@ export class ResponseCache {
     const known = this.#get(hit.target);
     const prepared = known?.stamp === pin.stamp ? known : newResponse(hit, key, pin);
     prepared[hit.made.encoding] = variantOf(hit);
+    prepared.beside = hit.beside;
     if (this.#deps.bounds.maxEntries > 0) this.#set(hit.target, prepared);
     return prepared;
   }
@@ -126,7 +136,7 @@ export class ResponseCache {
 }
 
 function newResponse(
-  { target, handle, entry, status, made }: Hit,
+  { target, handle, entry, status, made, beside }: Hit,
   key: string,
   pin: EntryPin,
 ): PreparedResponse {
@@ -144,6 +154,7 @@ function newResponse(
     identity: undefined,
     gzip: undefined,
     isWorthGzip: made.isWorthGzip,
+    beside,
   };
 }
 

@@ -7,33 +7,23 @@ interface MediaRange {
 
 const MAX_RANGES = 100;
 
-export interface AcceptHeader {
-  /** 0 to 1. */
-  qualityOf: (mediaType: string) => number;
-  /** The highest quality of all ranges. */
-  highest: number;
-}
-
-/** Without the header every type has quality 1. */
-export function readAccept(accept: string | undefined): AcceptHeader {
-  if (accept === undefined || accept.trim() === '') return { qualityOf: () => 1, highest: 1 };
+/** The quality of a media type, 0 to 1. Without the header every type has quality 1. */
+export function readAccept(accept: string | undefined): (mediaType: string) => number {
+  if (accept === undefined || accept.trim() === '') return () => 1;
   const qualities = new Map<string, number>();
   for (const { type, quality } of accept.split(',', MAX_RANGES).map(readRange)) {
     if (!qualities.has(type)) qualities.set(type, quality);
   }
-  return {
-    qualityOf(mediaType) {
-      const [family = ''] = mediaType.split('/');
-      // The most specific range takes precedence.
-      return qualities.get(mediaType) ?? qualities.get(`${family}/*`) ?? qualities.get('*/*') ?? 0;
-    },
-    highest: Math.max(...qualities.values()),
+  return function qualityOf(mediaType) {
+    const [family = ''] = mediaType.split('/');
+    // The most specific range takes precedence.
+    return qualities.get(mediaType) ?? qualities.get(`${family}/*`) ?? qualities.get('*/*') ?? 0;
   };
 }
 
 /** True for programs that prefer JSON; browsers prefer HTML. */
 export function prefersJson(accept: string | undefined): boolean {
-  const { qualityOf } = readAccept(accept);
+  const qualityOf = readAccept(accept);
   const json = ['application/json', 'application/problem+json'].map(qualityOf);
   return Math.max(...json) > qualityOf('text/html');
 }

@@ -1,6 +1,7 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import type { HandleValue } from '../handle/value.js';
 import { isOfType, textOf, valuesOf } from './values.js';
 
 /** HDLProxy's limit. */
@@ -20,16 +21,23 @@ export interface AliasChain {
   earliest: FromEntry | undefined;
 }
 
+interface AliasDeps {
+  resolve: (handle: string) => Promise<Resolution>;
+  keyOf: (handle: string) => string;
+  /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
+  isSelected: (value: HandleValue) => boolean;
+}
+
 /** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases */
 export async function followAliases(
   first: ResolvedHandle,
-  { resolve, keyOf }: { resolve: (handle: string) => Promise<Resolution>; keyOf: (handle: string) => string },
+  { resolve, keyOf, isSelected }: AliasDeps,
 ): Promise<AliasChain> {
   const aliases: string[] = [];
   const seen = new Set([keyOf(first.handle)]);
   let end = first;
   let earliest = earlier(undefined, first.resolution);
-  for (let next = aliasIn(end); next !== undefined; next = aliasIn(end)) {
+  for (let next = aliasIn(end, isSelected); next !== undefined; next = aliasIn(end, isSelected)) {
     aliases.push(end.handle);
     if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
     seen.add(keyOf(next));
@@ -39,15 +47,16 @@ export async function followAliases(
   return { end, aliases, earliest };
 }
 
-function aliasIn({ resolution }: ResolvedHandle): string | undefined {
+function aliasIn({ resolution }: ResolvedHandle, isSelected: AliasDeps['isSelected']): string | undefined {
   if (resolution.kind !== 'entry') return undefined;
-  const alias = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS'));
+  const alias = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
   const text = alias && textOf(alias)?.trim();
   // Lone surrogates become U+FFFD, as in the request to the Handle server.
   return text === undefined || text === '' ? undefined : Buffer.from(text).toString();
 }
 
-function earlier(known: FromEntry | undefined, resolution: Resolution): FromEntry | undefined {
-  if (resolution.kind !== 'entry') return known;
-  return known === undefined || resolution.entry.staleAt < known.entry.staleAt ? resolution : known;
-}
+const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntry | undefined =>
+  resolution.kind !== 'entry' ? known : known === undefined ? resolution : earlierOf(known, resolution);
+
+export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
+  other.entry.staleAt < one.entry.staleAt ? other : one;

@@ -65,6 +65,10 @@ export function notFoundError(handle: string, end: string): ServiceError {
   return new ServiceError('REDIRECT_NOT_FOUND', { detail, responseCode });
 }
 
+/** The operator of the prefix has set it inactive. */
+export const inactiveError = (handle: string): ServiceError =>
+  new ServiceError('REDIRECT_INACTIVE', { detail: handle.split('/', 1)[0] ?? '' });
+
 /**
  * Whether the text can be a handle: a prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a dot
  * (`loc.music`). Everything else is a wrong API path, such as `/foo/21.T11998/x`: a client that read code 100

@@ -5,8 +5,9 @@ import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import type { FromEntry, StaleReason } from '../resolver/resolution.js';
 import type { RedirectUrl } from './redirect-url.js';
-import { type SelectedLocation, isLegacy } from './select-location.js';
-import type { ChosenValue, RedirectTarget } from './target.js';
+import type { Candidate } from './locations/candidates.js';
+import type { Choice } from './locations/select.js';
+import type { ChosenTarget, RedirectTarget } from './target.js';
 import { coarseDuration, formatInstant } from './time-text.js';
 import { valuesTable } from './values-table.js';
 
@@ -101,27 +102,25 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
     <p class="quiet">${reasonOf(chosen)}</p>`;
 }
 
-const REASONS: Record<SelectedLocation['by'], string> = {
+const REASONS: Record<Choice<Candidate>['by'], string> = {
   locatt: 'it has the requested attributes',
-  conneg: 'its media type is preferred by the Accept header',
-  country: 'it is for the requested country',
-  'no-country': 'it is not limited to a country',
-  weighted: 'it is the only one left with a weight',
-  only: 'it is the only one without content negotiation',
+  accept: 'the Accept headers prefer it',
+  address: 'it is for the address of the client',
+  country: 'it is for the country of the client',
+  score: 'it has the highest score',
+  weight: 'it is the only one left with a weight',
+  only: 'it is the only one',
 };
 
-function reasonOf({ selected, index, type }: ChosenValue): string {
-  if (selected === undefined) return `It is the first ${type} value, at index ${index}.`;
-  const { location, by, isRandom, count } = selected;
-  if (isLegacy(location)) {
-    const reason = by === 'weighted' ? 'no location left has a weight' : REASONS[by];
-    return `The first ${type} value, at index ${index}: ${reason}.`;
-  }
-  if (count === 1) return `The only location of the ${type} value at index ${index}.`;
+function reasonOf({ choice, value }: ChosenTarget): string {
+  const url = value && `the ${value.type} value at index ${value.index}`;
+  if (choice === undefined) return `It is ${url ?? 'the only one'}, the first of its type.`;
+  const { location, by, isRandom, count } = choice;
+  if (count === 1) return url === undefined ? 'The only location.' : `It is ${url}.`;
   const id = location.attributes.get('id');
-  const name = id === undefined ? 'A location' : `Location ${id}`;
+  const name = url === undefined ? (id === undefined ? 'A location' : `Location ${id}`) : `It is ${url}`;
   const reason = isRandom ? 'chosen at random by weight' : REASONS[by];
-  return `${name}, one of ${count} in the ${type} value at index ${index}: ${reason}.`;
+  return `${name}, one of ${count} locations: ${reason}.`;
 }
 
 const SOURCE: Record<FromEntry['from'], string> = {

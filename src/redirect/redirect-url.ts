@@ -10,7 +10,7 @@ interface UrlRules {
 }
 
 /** Clients and proxies do not accept longer headers. */
-export const MAX_URL_CHARS = 8000;
+const MAX_URL_CHARS = 8000;
 
 const SCHEMES: readonly string[] = ['http', 'https', 'ftp', 'mailto'];
 

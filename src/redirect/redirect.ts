@@ -17,16 +17,14 @@ import type { ReportUnexpected } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { readHandle } from '../http/target.js';
 import { frontPage } from './front-page.js';
-import { createLocationParser } from './locations.js';
 import { createRedirectErrorReply } from './problems.js';
+import { readRedirectParameters } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
+import { createLocationListParser } from './locations/location-list.js';
 
-interface RedirectDeps extends Omit<RespondDeps, 'target' | 'sender'> {
-  /** Hosts that may be redirected to; undefined: any. */
-  allowedHosts: readonly string[] | undefined;
+interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
   branding: PageBranding;
   onUnexpected: ReportUnexpected;
-  random: () => number;
 }
 
 export interface RedirectInterface {
@@ -37,14 +35,14 @@ export interface RedirectInterface {
 const MAX_FORM = '16kb';
 
 export function createRedirect(deps: RedirectDeps): RedirectInterface {
-  const { allowedHosts, random, branding, gzipMinBytes, onUnexpected } = deps;
+  const { branding, gzipMinBytes, onUnexpected } = deps;
   const sender = createPageSender(branding, gzipMinBytes);
-  const target = { allowedHosts, random, parseLocations: createLocationParser() };
+  const parseList = createLocationListParser();
   return {
     routes: [
       refuseOtherMethods,
       express.text({ type: 'application/x-www-form-urlencoded', limit: MAX_FORM }),
-      createRoute({ ...deps, target, sender }),
+      createRoute({ ...deps, parseList, sender }),
     ],
     errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
@@ -65,8 +63,9 @@ function createRoute(deps: RespondDeps): RequestHandler {
   const { sender, redirectFreshness, now } = deps;
   const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage(sender.branding)) };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
-    const { path, query } = contextOf(res).target;
-    const parameters = readParameters([query, formOf(req)].filter((text) => text !== '').join('&'));
+    const { target } = contextOf(res);
+    const path = withoutFragment(target.path);
+    const parameters = parametersOf(withoutFragment(target.query), formOf(req));
     const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
     const file = path === '/' && formHandle === '' ? front : FILES[path];
     if (file !== undefined) {
@@ -86,6 +85,18 @@ const FILES: Readonly<Record<string, { contentType: string; text: string }>> = {
   '/favicon.ico': { contentType: 'image/svg+xml', text: ICON },
 };
 
+/** A fragment is not sent by proper clients (recording "more: # in the request line"). */
+const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';
+
+/** In a form, and in the query of our form, `+` is a space. */
+function parametersOf(query: string, form: string): URLSearchParams {
+  const parameters = readRedirectParameters(query);
+  const handle = readParameters(query).get('hdl');
+  if (handle !== null) parameters.set('hdl', handle);
+  for (const [name, value] of readParameters(form)) parameters.append(name, value);
+  return parameters;
+}
+
 /** The body of a GET is ignored: its response may be stored for other clients. */
 const formOf = ({ method, body }: Request): string =>
   method === 'POST' && typeof body === 'string' ? body : '';
@@ -93,7 +104,8 @@ const formOf = ({ method, body }: Request): string =>
 /** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */
 function redirectToHandle(res: Response, handle: string, parameters: URLSearchParams): void {
   parameters.delete('hdl');
-  const query = parameters.size === 0 ? '' : `?${parameters.toString()}`;
+  const pairs = [...parameters].map((pair) => pair.map(encodeURIComponent).join('='));
+  const query = pairs.length === 0 ? '' : `?${pairs.join('&')}`;
   res.setHeader('Cache-Control', 'no-store');
   res
     .status(302)

@@ -1,5 +1,6 @@
 // Reads the query parameters of a redirect request, as HDLProxy reads them.
-import type { RecordQuery } from '../http/query.js';
+import { type RecordQuery, readParameters } from '../http/query.js';
+import type { WantedAttribute } from './locations/negotiate.js';
 
 export interface RedirectQuery extends RecordQuery {
   /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */
@@ -7,10 +8,19 @@ export interface RedirectQuery extends RecordQuery {
   followAliases: boolean;
   /** Appended to the URL. */
   urlAppend: string;
-  /** `locatt`: attributes that select a location, as names and values. */
-  locationAttributes: readonly (readonly [name: string, value: string])[];
+  /** `locatt`: attributes that select a location. */
+  locationAttributes: readonly WantedAttribute[];
+  wantsMetadata: boolean;
   country: string | undefined;
+  /** `ip`: whose country is looked up instead of that of the client. */
+  address: string | undefined;
+  /** `redirectionHeaders`: the headers of the redirect with status 200. */
+  isDry: boolean;
 }
+
+/** `;` separates parameters too, and `+` is itself (recordings "locatt: locatt=id:b+", "urlappend: plus"). */
+export const readRedirectParameters = (query: string): URLSearchParams =>
+  readParameters(query.replace(/;/g, '&').replace(/\+/g, '%2B'));
 
 /** A flag is on when present: `auth=false` is on (recording "redirect: auth=false"). */
 export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
@@ -23,16 +33,22 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
     types: parameters.getAll('type'),
     urlAppend: parameters.get('urlappend') ?? '',
     locationAttributes: readLocationAttributes(parameters),
+    wantsMetadata: parameters.has('metadata') || actionOf(parameters) === 'metadata',
     country: parameters.get('country') ?? undefined,
+    address: parameters.get('ip') ?? undefined,
+    isDry: parameters.has('redirectionHeaders'),
   };
 }
 
+const actionOf = (parameters: URLSearchParams): string | undefined => parameters.get('action')?.toLowerCase();
+
+/** A known action wins over `noredirect` (recording "action=redirect&noredirect"). */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
-  const action = parameters.get('action')?.toLowerCase();
+  const action = actionOf(parameters);
   if (action === 'api' || parameters.has('api')) return 'api';
   if (action === 'showurls') return 'locations';
-  if (action === 'showvalues' || parameters.has('noredirect')) return 'page';
-  return 'redirect';
+  if (action === 'redirect') return 'redirect';
+  return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';
 }
 
 /** An invalid index is ignored; the record interface refuses it (recording "redirect: index=abc"). */
@@ -41,13 +57,12 @@ const isIndex = (index: string): boolean => /^[+-]?\d{1,10}$/.test(index);
 /** Each is compared with every location. */
 const MAX_LOCATION_ATTRIBUTES = 50;
 
-function readLocationAttributes(parameters: URLSearchParams): [string, string][] {
-  const given = parameters
+/** The name is trimmed; the value is all after the first colon. Without a colon the attribute itself is enough. */
+const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] =>
+  parameters
     .getAll('locatt')
     .slice(0, MAX_LOCATION_ATTRIBUTES)
-    .map((pair): [string, string] => {
-      const colon = pair.indexOf(':');
-      return colon === -1 ? [pair, ''] : [pair.slice(0, colon), pair.slice(colon + 1)];
+    .map((pair) => {
+      const [name = '', ...rest] = pair.split(':');
+      return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
-  return parameters.has('metadata') ? [...given, ['role', 'metadata']] : given;
-}

@@ -9,19 +9,26 @@ import { contextOf } from '../http/context.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
-import { type AliasChain, type ResolvedHandle, followAliases } from './aliases.js';
-import { writeLocations } from './locations.js';
-import { notFoundError, refusedError, sendProblem } from './problems.js';
+import { type AliasChain, type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
+import { candidatesOf } from './locations/candidates.js';
+import { type GatheredLists, gatherLists } from './locations/gather.js';
+import { listsIn, mayRedirect } from './locations/handle-lists.js';
+import { type ListReaderDeps, createListReader } from './locations/list-reader.js';
+import { prefixHandleOf } from './locations/namespace.js';
+import { writeLocations } from './locations/write-list.js';
+import { inactiveError, notFoundError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
-import { type RedirectTarget, type TargetDeps, findTarget } from './target.js';
+import { type RedirectTarget, type TargetRules, findTarget, selectedValues } from './target.js';
 import { valuesOf } from './values.js';
 
-export interface RespondDeps extends RecordRouteDeps {
-  /** The cache key of a handle: all spellings of a handle have the same key. */
-  keyOf: (handle: string) => string;
-  target: TargetDeps;
+export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
+  target: TargetRules;
+  random: () => number;
+  clientAddress: (req: Request) => string;
+  /** Undefined when no database of countries is configured. */
+  countryOf: ((address: string) => string | undefined) | undefined;
   sender: PageSender;
   redirectFreshness: Freshness;
 }
@@ -38,6 +45,10 @@ interface ResolvedRequest {
   values: HandleValue[];
   /** When several records were read, the response expires with the first of them. */
   earliest: FromEntry;
+  /** The lists that take part; undefined for a record that is not redirected. */
+  gathered: GatheredLists | undefined;
+  /** Whether the response depends on the record and its prefix alone. */
+  isOfRecordAlone: boolean;
 }
 
 export async function respondToHandle(
@@ -68,8 +79,41 @@ export async function respondToHandle(
     await sendProblem(req, res, { failure, handle, headers, sender: deps.sender });
     return;
   }
+  if (await isInactive(end, deps)) {
+    const headers = headersOf({ query, earliest, deps }, deps.redirectFreshness);
+    await sendProblem(req, res, { failure: inactiveError(end), handle, headers, sender: deps.sender });
+    return;
+  }
   const values = valuesOf(resolution.entry);
-  await respond({ req, res, deps, query, handle: end, aliases, resolution, values, earliest });
+  const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest };
+  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') redirectToAlias(found);
+  else await respond({ ...found, ...(await gather(found)) });
+}
+
+/** The operator of the prefix has closed it: pages and redirects, not JSON (recordings "prefix: inactive, …"). */
+const isInactive = async (handle: string, { prefixRecords }: RespondDeps): Promise<boolean> =>
+  (await prefixRecords?.read(prefixHandleOf(handle)))?.namespace.isInactive ?? false;
+
+type FoundRecord = Omit<ResolvedRequest, 'gathered' | 'isOfRecordAlone'>;
+
+/** Reads what other handles add to the record. */
+async function gather({
+  handle,
+  values,
+  query,
+  earliest,
+  deps,
+}: FoundRecord): Promise<Pick<ResolvedRequest, 'gathered' | 'earliest' | 'isOfRecordAlone'>> {
+  const selected = selectedValues({ values, query });
+  if (!mayRedirect(selected)) return { gathered: undefined, earliest, isOfRecordAlone: true };
+  const reader = createListReader(deps, query);
+  const gathered = await gatherLists(listsIn(selected, deps.parseList), { handle, reader });
+  const { included, prefix } = gathered;
+  return {
+    gathered,
+    earliest: reader.used.reduce(earlierOf, earliest),
+    isOfRecordAlone: included.length === 0 && prefix.length === 0,
+  };
 }
 
 async function resolveAliases(
@@ -79,7 +123,8 @@ async function resolveAliases(
 ): Promise<AliasChain> {
   if (!query.followAliases) return { end: first, aliases: [], earliest: undefined };
   const resolve = (handle: string): Promise<Resolution> => deps.resolve(handle, query);
-  return followAliases(first, { resolve, keyOf: deps.keyOf });
+  const isSelected = createValueFilter(query);
+  return followAliases(first, { resolve, keyOf: deps.keyOf, isSelected });
 }
 
 function headersOf(
@@ -91,56 +136,73 @@ function headersOf(
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
-  const { req, query, aliases, handle, values, deps } = request;
+  const { req, query, handle, values, gathered, deps } = request;
   if (query.show === 'locations') {
     await sendLocations(request);
     return;
   }
-  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') {
-    redirectToAlias(request);
-    return;
-  }
-  const { accept } = req.headers;
-  const target = findTarget({ handle, values, query, accept }, deps.target);
+  const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
+  const facts = {
+    headers: { accept, acceptLanguage, userAgent },
+    address: deps.clientAddress(req),
+    countryOf: deps.countryOf,
+    random: deps.random(),
+  };
+  const target = findTarget({ handle, values, query, ...facts }, gathered, deps.target);
   if (query.show === 'redirect' && target.url?.ok === true) redirect(request, target, target.url.url);
   else if (prefersJson(accept)) await sendRecord(request);
   else await sendRecordPage(request, target);
 }
 
 /** A permanent redirect to the URL of the last handle on this proxy. */
-function redirectToAlias(request: ResolvedRequest): void {
+function redirectToAlias(request: FoundRecord): void {
   const { res, handle, deps } = request;
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
-  sendRedirect(res, { status: 301, url, headers, variesByAccept: false });
+  sendRedirect(res, { status: request.query.isDry ? 200 : 301, url, headers });
 }
 
 function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
   const { req, res, deps, handle, resolution } = request;
-  const { isRandom, variesByAccept } = target;
+  const { isRandom, variation } = target;
   const headers = headersOf(request, deps.redirectFreshness);
   // The client may store a random choice; a shared cache would give it to every client.
-  if (isRandom) headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
-  // RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308.
-  const status = req.httpVersion === '1.0' && target.status > 302 ? 302 : target.status;
-  const made = sendRedirect(res, { status, url, headers, variesByAccept });
-  if (isPlainHit(request) && dependsOnEntryOnly(target))
-    deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made });
+  if (isRandom || variation.isByAddress) {
+    headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
+  }
+  const status = statusFor(request, target);
+  const made = sendRedirect(res, { status, url, headers, varies: variation.headers, lines: target.headers });
+  if (!isPlainHit(request) || !dependsOnEntryOnly(request, target) || !isPreparable(status)) return;
+  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle);
+  if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
+  deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix });
 }
+
+/** RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308. */
+function statusFor({ req, query }: ResolvedRequest, { status }: RedirectTarget): number {
+  if (query.isDry) return 200;
+  return req.httpVersion === '1.0' && status > 302 ? 302 : status;
+}
+
+/** The read path knows redirects by these. */
+const isPreparable = (status: number): boolean => status === 301 || status === 302;
 
 const isPlainHit = ({ req, res, resolution }: ResolvedRequest): boolean =>
   req.method !== 'POST' && contextOf(res).result === 'hit' && resolution.from === 'memory';
 
-const dependsOnEntryOnly = ({ isRandom, variesByAccept, status }: RedirectTarget): boolean =>
-  !isRandom && !variesByAccept && status <= 302;
+const dependsOnEntryOnly = (
+  { isOfRecordAlone }: ResolvedRequest,
+  { isRandom, variation, status }: RedirectTarget,
+): boolean =>
+  isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
 async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
   const { req, res, deps, query, handle, aliases, resolution } = request;
   const { authoritative } = query;
-  const values = request.values.filter(createValueFilter(query));
+  const values = selectedValues(request);
   const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now: deps.now() });
   // Browsers revalidate a page; the response is usually a 304.
   const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
@@ -157,11 +219,10 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
 }
 
 async function sendLocations(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, query, handle, values } = request;
-  const text = writeLocations(values.filter(createValueFilter(query)), {
-    handle,
-    parse: deps.target.parseLocations,
-  });
+  const { req, res, deps, query, handle, values, gathered } = request;
+  const selected = selectedValues({ values, query });
+  const shown = gathered === undefined ? [] : candidatesOf(gathered, selected).locations;
+  const text = writeLocations(shown, handle);
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,

@@ -1,120 +1,143 @@
-// Finds the redirect target of a record: one of its locations, else its URL value, else none.
+// Finds the redirect target of a record: one of its locations, else its URL value, else none. Pure.
 import { ServiceError } from '../errors.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
-import type { Location, LocationList, ParseLocations } from './locations.js';
+import { type Candidate, type Candidates, candidatesOf } from './locations/candidates.js';
+import type { GatheredLists } from './locations/gather.js';
+import { mayRedirect } from './locations/handle-lists.js';
+import type { HeaderLine } from './locations/header-lines.js';
+import { type NegotiationFacts, negotiatedAttributes } from './locations/negotiate.js';
+import { responseHeaders } from './locations/response-headers.js';
+import { type Choice, selectLocation } from './locations/select.js';
+import { hrefOf } from './locations/template.js';
+import { NO_VARIATION, type Variation, variationOf } from './locations/variation.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
-import { type SelectedLocation, isNegotiated, selectLocation } from './select-location.js';
 import { isOfType, isUrlSubtype, textOf } from './values.js';
 
-export interface TargetDeps {
+export interface TargetRules {
   allowedHosts: readonly string[] | undefined;
-  parseLocations: ParseLocations;
-  random: () => number;
+  /** Headers that 10320/headers may set, in lower case. */
+  allowedHeaders: readonly string[];
 }
 
-interface TargetRequest {
+export interface TargetRequest {
   handle: string;
   values: readonly HandleValue[];
   query: RedirectQuery;
-  accept: string | undefined;
+  headers: Omit<NegotiationFacts, 'wantsMetadata'>;
+  /** Of the client. */
+  address: string;
+  /** The country of an address; undefined when no database is configured. */
+  countryOf: ((address: string) => string | undefined) | undefined;
+  random: number;
 }
 
 /** The value that was chosen and the reason. */
-export interface ChosenValue {
+export interface ChosenTarget {
   /** The URL as in the record, with `urlappend`. */
   text: string;
-  index: number;
-  type: string;
-  /** The location, of `count` in the value. */
-  selected?: SelectedLocation & { count: number };
+  /** The URL value; undefined for a location. */
+  value: HandleValue | undefined;
+  /** Of several locations. */
+  choice?: Choice<Candidate> & { count: number };
 }
 
 export interface RedirectTarget {
   /** Undefined when the record has neither a location nor a URL. */
-  chosen: ChosenValue | undefined;
+  chosen: ChosenTarget | undefined;
   /** Its URL, or the reason why it is not redirected to. */
   url: RedirectUrl | undefined;
   status: number;
   /** True when the same request may get another target next time. */
   isRandom: boolean;
-  variesByAccept: boolean;
+  variation: Variation;
+  /** Link headers and those of 10320/headers. */
+  headers: readonly HeaderLine[];
 }
+
+/** The values that a request selects. */
+export const selectedValues = ({ values, query }: Pick<TargetRequest, 'values' | 'query'>): HandleValue[] =>
+  values.filter(createValueFilter(query));
 
 /** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
-export function findTarget(request: TargetRequest, deps: TargetDeps): RedirectTarget {
-  const values = request.values.filter(createValueFilter(request.query));
-  const locations = locationsIn(values, request.handle, deps.parseLocations);
-  const chosen = choose(values, { locations, request, random: deps.random });
-  return {
-    chosen,
-    url: chosen && toRedirectUrl(chosen.text, deps),
-    status: statusOf(chosen?.selected?.location),
-    isRandom: chosen?.selected?.isRandom ?? false,
-    variesByAccept: locations?.list.locations.some(isNegotiated) ?? false,
-  };
-}
-
-interface LocationsValue {
-  value: HandleValue;
-  list: LocationList;
-}
-
-/** The first valid 10320/loc value. Invalid ones are skipped; HDLProxy responds with 500. */
-function locationsIn(
-  values: readonly HandleValue[],
-  handle: string,
-  parse: ParseLocations,
-): LocationsValue | undefined {
-  for (const value of values.filter((each) => isOfType(each, '10320/LOC'))) {
-    const list = parse(textOf(value) ?? '', handle);
-    if (list !== undefined) return { value, list };
+export function findTarget(
+  request: TargetRequest,
+  gathered: GatheredLists | undefined,
+  rules: TargetRules,
+): RedirectTarget {
+  const { handle, query } = request;
+  const values = selectedValues(request);
+  const headers = gathered ? responseHeaders(gathered, { handle, allowed: rules.allowedHeaders }) : [];
+  if (!takesPart(gathered)) {
+    const chosen = withAppended(pickUrl(values), query);
+    return { ...urlOf(chosen, rules), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
-  return undefined;
-}
-
-function choose(
-  values: readonly HandleValue[],
-  given: { locations: LocationsValue | undefined; request: TargetRequest; random: () => number },
-): ChosenValue | undefined {
-  const { locations, request, random } = given;
-  const { query, accept } = request;
-  const url = urlIn(values);
-  if (locations === undefined) return url && chosenValue(url, textOf(url) ?? '', query);
-  const { list, value } = locations;
-  const legacy = url && legacyLocation(textOf(url) ?? '');
-  const candidates = legacy ? { ...list, locations: [...list.locations, legacy] } : list;
-  const { locationAttributes, country } = query;
-  const selected = selectLocation(candidates, { locationAttributes, country, accept, random });
-  if (selected === undefined) return undefined;
-  const source = url !== undefined && selected.location === legacy ? url : value;
+  const candidates = candidatesOf(gathered, values);
+  const chosen = withAppended(pickLocation(candidates, request), query);
+  const { location, isRandom = false } = chosen?.choice ?? {};
   return {
-    ...chosenValue(source, selected.location.href, query),
-    selected: { ...selected, count: list.locations.length },
+    ...urlOf(chosen, rules),
+    status: statusOf(location?.attributes.get('http_sc') ?? candidates.status),
+    isRandom,
+    variation: variationOf(candidates, { looksUpCountry: looksUpCountry(request) }),
+    headers,
   };
 }
 
-/** A URL value beside locations has weight 0 (recording "action=showurls on loc"). */
-const legacyLocation = (href: string): Location => ({
-  href,
-  weight: 0,
-  attributes: new Map([['mode', 'legacy']]),
-});
+const looksUpCountry = ({ query, countryOf }: TargetRequest): boolean =>
+  query.country === undefined && countryOf !== undefined;
+
+const urlOf = (
+  chosen: ChosenTarget | undefined,
+  rules: TargetRules,
+): Pick<RedirectTarget, 'chosen' | 'url'> => ({ chosen, url: chosen && toRedirectUrl(chosen.text, rules) });
+
+/** Without any list, link or header the first URL value is the target. */
+function takesPart(gathered: GatheredLists | undefined): gathered is GatheredLists {
+  if (gathered === undefined) return false;
+  const { own, included, prefix, prefixIncluded } = gathered;
+  return [own, ...included.flat(), ...prefix, ...prefixIncluded.flat()].some(
+    ({ lists, links, headers }) => lists.length + links.length + headers.length > 0,
+  );
+}
 
 /** The first value of type URL in the order of the record, else the first of a subtype. */
-function urlIn(values: readonly HandleValue[]): HandleValue | undefined {
+function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
+  if (!mayRedirect(values)) return undefined;
   const usable = values.filter((value) => (textOf(value) ?? '').trim() !== '');
-  return usable.find((value) => isOfType(value, 'URL', '0.TYPE/URL')) ?? usable.find(isUrlSubtype);
+  const value = usable.find((each) => isOfType(each, 'URL', '0.TYPE/URL')) ?? usable.find(isUrlSubtype);
+  return value && { text: textOf(value) ?? '', value };
 }
 
-function chosenValue({ index, type }: HandleValue, href: string, { urlAppend }: RedirectQuery): ChosenValue {
-  const text = appendToUrl(href, urlAppend);
-  if (text !== undefined) return { text, index, type };
+/** Undefined when the chosen location has no address (recording "loc xml: one location without href"). */
+function pickLocation(
+  { locations, chooseBy }: Candidates,
+  { handle, query, headers, address, countryOf, random }: TargetRequest,
+): ChosenTarget | undefined {
+  const choice = selectLocation(locations, chooseBy, {
+    attributes: [
+      ...query.locationAttributes,
+      ...negotiatedAttributes({ ...headers, wantsMetadata: query.wantsMetadata }),
+    ],
+    country: query.country ?? countryOf?.(query.address ?? address),
+    address,
+    random,
+  });
+  const text = choice && hrefOf(choice.location.attributes, handle);
+  if (choice === undefined || text === undefined) return undefined;
+  return { text, value: choice.location.value, choice: { ...choice, count: locations.length } };
+}
+
+function withAppended(
+  chosen: ChosenTarget | undefined,
+  { urlAppend }: RedirectQuery,
+): ChosenTarget | undefined {
+  if (chosen === undefined) return undefined;
+  const text = appendToUrl(chosen.text, urlAppend);
+  if (text !== undefined) return { ...chosen, text };
   throw new ServiceError('BAD_PARAMETER', { detail: 'urlappend changes the host of the URL' });
 }
 
-/** `http_sc` of the location, when that is a redirect. */
-function statusOf(location: Location | undefined): number {
-  const status = Number(location?.attributes.get('http_sc'));
-  return [301, 302, 303, 307, 308].includes(status) ? status : 302;
-}
+/** Exactly these texts (recording "http_sc=" 303" on the location"). */
+const statusOf = (text: string | undefined): number =>
+  text !== undefined && ['301', '302', '303', '307', '308'].includes(text) ? Number(text) : 302;

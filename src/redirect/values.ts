@@ -22,3 +22,9 @@ export const isOfType = ({ type }: HandleValue, ...types: string[]): boolean =>
 
 /** `URL.` and its subtypes. */
 export const isUrlSubtype = ({ type }: HandleValue): boolean => upperAscii(type).startsWith('URL.');
+
+/** The type itself and its subtypes; `family` in upper case. */
+export const isFamily = ({ type }: HandleValue, family: string): boolean => {
+  const upper = upperAscii(type);
+  return upper === family || upper.startsWith(`${family}.`);
+};

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { cpuMs } from '../support/cpu-time.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
-import { createLocationParser, parseLocations } from '../../src/redirect/locations.js';
+import { createLocationListParser, parseLocationList } from '../../src/redirect/locations/location-list.js';
 
 useNock();
 
@@ -114,16 +114,12 @@ test('a page shows hostile values as text', async () => {
   expect(text.match(/<tr role="row">/g)).toHaveLength(10);
 });
 
-test('the location cache keeps records apart', () => {
-  const read = createLocationParser();
-  const xml = (href: string): string => `<locations><location href="${href}" href_template="x"/></locations>`;
-  expect(read(`b ${xml('https://a/')}`, 'a')).toBeUndefined();
-  expect(read(xml('https://a/'), 'a b')?.locations[0]?.href).toBe('https://a/');
-});
-
-test('the location cache is bounded', () => {
-  const read = createLocationParser();
-  const xml = `<locations><location href="https://a/"/>${' '.repeat(100_000)}</locations>`;
-  for (let number = 0; number < 200; number++)
-    expect(read(xml, String(number))).toEqual(parseLocations(xml, String(number)));
+test('the cache of location lists is bounded', () => {
+  const read = createLocationListParser();
+  const xml = (number: number): string =>
+    `<locations><location href="https://a/" id="${number}"/>${' '.repeat(100_000)}</locations>`;
+  for (let number = 0; number < 200; number++) {
+    expect(read(xml(number))).toEqual(parseLocationList(xml(number)));
+    expect(read(xml(number))).toBe(read(xml(number)));
+  }
 });

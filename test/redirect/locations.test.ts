@@ -46,18 +46,60 @@ test('locatt selects by any attribute and is skipped without a match', async () 
   expect(await leads.to('loc?locatt=lang:en&locatt=country:us')).toEqual(at('us'));
   expect(await leads.to('loc?locatt=lang:en')).toEqual(at('one'));
   expect(await leads.to('loc?locatt=id:99')).toEqual(at('one'));
-  expect(await leads.to('loc?locatt=id')).toEqual(at('one'));
+  expect(await leads.to('loc?locatt=view')).toEqual(at('zero'));
+  expect(await leads.to('loc?locatt=%20view%20:special')).toEqual(at('zero'));
+  expect(await leads.to('loc?locatt=id:99;locatt=id:2')).toEqual(at('us'));
   expect(await leads.to('loc?locatt=mode:legacy')).toEqual(at('plain'));
 });
 
-test('country selects; locations of other countries are removed', async () => {
-  const abroad = locations([place('us', 'country="us"'), place('anywhere'), place('fr', 'country="fr"')]);
+test('country selects; one that no location has filters nothing', async () => {
+  const abroad = locations([place('us', 'country=" US "'), place('anywhere', 'weight="0"')]);
   const leads = await startLeads({ ...records, abroad: [value(1, '10320/loc', abroad)] });
   expect(await leads.to('loc?country=US')).toEqual(at('us'));
   expect(await leads.to('loc?country=de')).toEqual(at('one'));
-  expect(await leads.to('abroad?country=fr')).toEqual(at('fr'));
-  expect(await leads.to('abroad?country=de')).toEqual(at('anywhere'));
-  expect(await leads.to('abroad')).toEqual(at('anywhere'));
+  for (const query of ['', '?country=us', '?country=de', '?country=']) {
+    expect(await leads.to(`abroad${query}`), query).toEqual(at('us'));
+  }
+});
+
+test('addresses select by the address of the client', async () => {
+  const listOf = (addresses: string): unknown[] => [
+    value(1, '10320/loc', locations([place('near', `weight="0" addresses="${addresses}"`), place('far')])),
+  ];
+  const texts = ['127.0.0.1', '10.0.0.0/8, 127.0.0.0/8', '', ' 127.0.0.1/33 ', '0.0.0.0/0'];
+  const others = ['10.0.0.0/8', '::1', 'localhost', '127.0.0.1/x', '::/0'];
+  const records = Object.fromEntries([...texts, ...others].map((text, number) => [number, listOf(text)]));
+  const leads = await startLeads(records);
+  for (const number of texts.keys())
+    expect(await leads.to(String(number)), texts[number]).toEqual(at('near'));
+  for (const number of others.keys()) {
+    expect(await leads.to(String(texts.length + number)), others[number]).toEqual(at('far'));
+  }
+  expect((await leads.get('0')).headers['cache-control']).toMatch(/^private/);
+});
+
+test('the highest score wins; a location below 0 only when it is alone', async () => {
+  const scored = (...scores: string[]): unknown[] => [
+    value(1, '10320/loc', locations(scores.map((score, number) => place(`s${number}`, `score="${score}"`)))),
+  ];
+  const leads = await startLeads({
+    high: scored('1.5', '1.25', 'x'),
+    negative: scored('-1', '-2'),
+    beside: [...scored('-1', '-2'), plain],
+    alone: scored('-1'),
+    near: [
+      value(
+        1,
+        '10320/loc',
+        locations([place('near', 'score="-1" addresses="127.0.0.1"'), place('far', 'score="2"')]),
+      ),
+    ],
+  });
+  expect(await leads.to('high')).toEqual(at('s0'));
+  expect(await leads.to('negative')).toEqual([200, undefined]);
+  expect(await leads.to('beside')).toEqual(at('plain'));
+  expect(await leads.to('alone')).toEqual(at('s0'));
+  expect(await leads.to('near')).toEqual(at('near'));
 });
 
 test('chooseby names the selectors and their order', async () => {
@@ -82,16 +124,6 @@ test('chooseby names the selectors and their order', async () => {
   expect(await leads.to('unknown?locatt=id:a')).toEqual(at('a'));
 });
 
-test('without weights the URL value wins, else any location', async () => {
-  const places = locations([place('a', 'weight="0"'), place('b', 'weight="-1"')]);
-  const leads = await startLeads({
-    both: [value(1, '10320/loc', places), plain],
-    alone: [value(1, '10320/loc', places)],
-  });
-  expect(await leads.to('both')).toEqual(at('plain'));
-  expect([at('a'), at('b')]).toContainEqual(await leads.to('alone'));
-});
-
 test('http_sc sets the status of the redirect', async () => {
   const places = [301, 302, 303, 307, 308, 200, 404].map((code) =>
     place(`s${code}`, `id="${code}" http_sc="${code}"`),
@@ -105,16 +137,15 @@ test('http_sc sets the status of the redirect', async () => {
   for (const code of [200, 404]) expect(await leads.to(`kinds?locatt=id:${code}`)).toEqual(at(`s${code}`));
 });
 
-test('skips invalid or empty XML for the URL value', async () => {
+test('a list without a location is skipped for the URL value', async () => {
   const texts = {
     cut: '<locations><location href=',
-    open: '<locations><location href="https://a.example.org/"/>',
+    unclosed: '<locations><location href="https://a.example.org/><location/></locations>',
     none: '<locations></locations>',
     empty: '',
     text: 'https://a.example.org/',
-    nowhere: '<locations><location id="1"/><location href=" "/></locations>',
-    entity: '<locations><location href="https://a.example.org/&nope;"/></locations>',
     doctype: '<!DOCTYPE locations><locations><location href="https://a.example.org/"/></locations>',
+    deep: '<locations><group><location href="https://a.example.org/"/></group></locations>',
   };
   const leads = await startLeads(
     Object.fromEntries(
@@ -124,74 +155,54 @@ test('skips invalid or empty XML for the URL value', async () => {
   for (const name of Object.keys(texts)) {
     expect(await leads.to(name), name).toEqual(at('plain'));
     expect((await leads.get(`${name}?noredirect`)).status).toBe(200);
-    expect((await leads.get(`${name}?action=showurls`)).text).toContain('mode="legacy" weight="1.0"');
+    expect((await leads.get(`${name}?action=showurls`)).text).toContain('mode="legacy" weight="');
   }
 });
 
-test('uses the first valid 10320/loc value', async () => {
+test('a location without an address opens the page', async () => {
   const leads = await startLeads({
-    two: [
+    nowhere: [value(1, '10320/loc', '<locations><location weight="1"/></locations>'), plain],
+  });
+  expect(await leads.to('nowhere')).toEqual([200, undefined]);
+});
+
+test('the locations of all 10320/loc values take part', async () => {
+  const leads = await startLeads({
+    several: [
       value(1, '10320/loc', '<locations'),
-      value(2, '10320/loc', locations([place('second')])),
-      value(3, '10320/loc', locations([place('third')])),
+      value(5, '10320/loc.x', locations([place('second', 'id="2"')], 'http_sc="303"')),
+      value(3, '10320/loc', locations([place('third', 'id="3"')], 'http_sc="307"')),
     ],
   });
-  expect(await leads.to('two')).toEqual(at('second'));
+  expect(await leads.to('several?locatt=id:2')).toEqual([303, 'https://second.example.org/']);
+  expect(await leads.to('several?locatt=id:3')).toEqual([303, 'https://third.example.org/']);
 });
 
-test('fills the handle into href_template', async () => {
-  const template =
-    '<locations><location href_template="https://data.example.org/{hdl}?from={hdl}"/></locations>';
-  const leads = await startLeads({ 'a?b#c ä': [value(1, '10320/loc', template)] });
-  const [, location] = await leads.to('a%3Fb%23c%20%C3%A4');
-  const handle = '21.T11998/a%3Fb%23c%20%C3%A4';
-  expect(location).toBe(`https://data.example.org/${handle}?from=${handle}`);
+test('no_legacy and urlWeight set the part of URL values', async () => {
+  const zero = place('zero', 'weight="0"');
+  const leads = await startLeads({
+    without: [value(1, '10320/loc', locations([zero], 'no_legacy="Yes"')), plain],
+    heavy: [value(1, '10320/loc', locations([zero], 'urlWeight="2"')), plain],
+    nothing: [value(1, '10320/loc', locations([], 'no_legacy="1"')), plain],
+  });
+  expect(await leads.to('without')).toEqual(at('zero'));
+  expect(await leads.to('heavy')).toEqual(at('plain'));
+  expect(await leads.to('nothing')).toEqual([200, undefined]);
 });
 
-const CSL = 'application/vnd.citationstyles.csl+json';
-const negotiated = [
-  value(
-    1,
-    '10320/loc',
-    locations([
-      place('page'),
-      place('csl', `http_role="conneg" media_type="${CSL}" http_sc="303"`),
-      place('turtle', 'http_role="conneg" media_type="text/turtle"'),
-    ]),
-  ),
-];
-
-test('Accept selects a conneg location', async () => {
-  const leads = await startLeads({ negotiated });
-  const accepting = async (accept?: string) =>
-    leads.to('negotiated', accept === undefined ? {} : { headers: { Accept: accept } });
-  for (let times = 0; times < 2; times++) {
-    expect(await accepting(CSL)).toEqual([303, 'https://csl.example.org/']);
-    expect(await accepting('text/turtle')).toEqual(at('turtle'));
-    expect(await accepting(`text/turtle;q=0.5, ${CSL};q=0.4`)).toEqual(at('turtle'));
-    expect(await accepting(`text/turtle;q=0, ${CSL};Q=0.4`)).toEqual([303, 'https://csl.example.org/']);
-    for (const accept of [undefined, '', '*/*', 'text/html', 'text/html,*/*;q=0.8', 'application/pdf']) {
-      expect(await accepting(accept), accept).toEqual(at('page'));
-    }
-  }
-  expect(await leads.to('negotiated?locatt=media_type:text/turtle')).toEqual(at('turtle'));
-});
-
-test('sends Vary: Accept only for records with conneg locations', async () => {
-  const leads = await startLeads({ ...records, negotiated });
-  for (const accept of [CSL, 'text/html']) {
-    const { headers } = await leads.get('negotiated', { Accept: accept });
-    expect(headers.vary).toBe('Accept, Accept-Encoding, Authorization, Origin');
-  }
-  expect((await leads.get('loc', { Accept: CSL })).headers.vary).toBe(
-    'Accept-Encoding, Authorization, Origin',
-  );
-});
-
-test('a conneg location without a media type matches any type but HTML', async () => {
-  const role = locations([place('data', 'http_role="conneg"')]);
-  const leads = await startLeads({ role: [value(1, '10320/loc', role), plain] });
-  expect(await leads.to('role', { headers: { Accept: 'application/json' } })).toEqual(at('data'));
-  expect(await leads.to('role', { headers: { Accept: 'text/html' } })).toEqual(at('plain'));
-  expect(await leads.to('role')).toEqual(at('plain'));
+test('fills the handle into href_template, not into href', async () => {
+  const template = (attributes: string): unknown[] => [
+    value(1, '10320/loc', `<locations><loc_template ${attributes}/></locations>`),
+  ];
+  const leads = await startLeads({
+    "a?b#c ä~'": template('href_template="https://data.example.org/{hdl}?from={hdl:path}&x={HDL}"'),
+    plain: template('href="https://data.example.org/{hdl}" href_template="https://x.example.org/"'),
+    long: template(`href_template="https://data.example.org/${'{hdl}'.repeat(1000)}"`),
+  });
+  expect(await leads.to('a%3Fb%23c%20%C3%A4~%27')).toEqual([
+    302,
+    'https://data.example.org/21.T11998%2Fa%3Fb%23c%20%C3%A4%7E%27?from=21.T11998/a%3Fb%23c%20%C3%A4~%27&x=%7BHDL%7D',
+  ]);
+  expect(await leads.to('plain')).toEqual([302, 'https://data.example.org/%7Bhdl%7D']);
+  expect(await leads.to('long')).toEqual([200, undefined]);
 });

@@ -15,6 +15,7 @@ const records = {
   subtype: [value(1, 'EMAIL', 'a@example.org'), value(2, 'URL.MIRROR', 'https://mirror.example.org/')],
   lower: [value(1, 'url', 'https://example.org/lower')],
   old: [value(1, '0.TYPE/URL', 'https://example.org/old')],
+  older: [value(1, '0.TYPE/URL', 'https://example.org/old'), value(2, 'URL', 'https://example.org/new')],
   blank: [value(1, 'URL', ' '), value(2, 'URL', 'https://example.org/not-blank')],
   binary: [{ ...value(1, 'URL', ''), data: { format: 'base64', value: 'aHR0cHM6Ly94Lw==' } }],
   nothing: [value(1, 'DESC', 'no address')],
@@ -25,7 +26,9 @@ test('uses the first URL value, then the first of a subtype', async () => {
   expect(await leads.to('abc')).toEqual([302, 'https://example.org/first?x=1']);
   expect(await leads.to('subtype')).toEqual([302, 'https://mirror.example.org/']);
   expect(await leads.to('lower')).toEqual([302, 'https://example.org/lower']);
-  expect(await leads.to('old')).toEqual([302, 'https://example.org/old']);
+  // As at HDLProxy, the old name counts only beside the new one.
+  expect(await leads.to('old')).toEqual([200, undefined]);
+  expect(await leads.to('older')).toEqual([302, 'https://example.org/old']);
   expect(await leads.to('blank')).toEqual([302, 'https://example.org/not-blank']);
   for (const name of ['binary', 'nothing']) expect(await leads.to(name)).toEqual([200, undefined]);
 });
@@ -48,6 +51,36 @@ test('appends and escapes urlappend', async () => {
   expect(await appended('%26z%3D3%23frag')).toBe('https://example.org/first?x=1&z=3#frag');
   expect(await appended('%2F%C3%A4%20b')).toBe('https://example.org/first?x=1/%C3%A4%20b');
   expect(await appended('')).toBe('https://example.org/first?x=1');
+  expect(await appended('%26q%3Da+b')).toBe('https://example.org/first?x=1&q=a+b');
+});
+
+test('redirectionHeaders sends the headers of a redirect with status 200', async () => {
+  const leads = await startLeads({ ...records, alias: [value(1, 'HS_ALIAS', '21.T11998/abc')] });
+  for (let times = 0; times < 3; times++) {
+    expect(await leads.to('abc?redirectionHeaders')).toEqual([200, 'https://example.org/first?x=1']);
+    expect(await leads.to('alias?redirectionHeaders')).toEqual([200, '/21.T11998/abc?redirectionHeaders']);
+  }
+});
+
+test('type and index hide an alias', async () => {
+  const leads = await startLeads({
+    alias: [value(1, 'HS_ALIAS', '21.T11998/abc'), value(2, 'URL', 'https://example.org/own')],
+  });
+  expect((await leads.to('alias'))[0]).toBe(404);
+  expect(await leads.to('alias?type=URL')).toEqual([302, 'https://example.org/own']);
+  expect(await leads.to('alias?index=2')).toEqual([302, 'https://example.org/own']);
+});
+
+test('a fragment in the request line is left out', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc#part')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('abc?index=2#part')).toEqual([302, 'https://example.org/second']);
+});
+
+test('a known action takes precedence over noredirect', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc?action=redirect&noredirect')).toEqual([302, 'https://example.org/first?x=1']);
+  expect(await leads.to('abc?action=other&noredirect')).toEqual([200, undefined]);
 });
 
 test('refuses urlappend that changes the host', async () => {

@@ -1,8 +1,7 @@
 // Weighted locations: frequency of each, and cache headers of a random choice.
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import { selectLocation } from '../../src/redirect/select-location.js';
-import type { Location } from '../../src/redirect/locations.js';
+import { selectLocation } from '../../src/redirect/locations/select.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 
@@ -19,15 +18,13 @@ function seeded(seed: number): () => number {
   };
 }
 
-const location = (href: string, weight: number): Location => ({ href, weight, attributes: new Map() });
-
 function draw(weights: number[], { random, times }: { random: () => number; times: number }): number[] {
-  const locations = weights.map((weight, at) => location(String(at), weight));
+  const locations = weights.map((weight, at) => ({ weight, attributes: new Map([['href', String(at)]]) }));
   const counts = weights.map(() => 0);
-  const wishes = { locationAttributes: [], country: undefined, accept: undefined, random };
   for (let count = 0; count < times; count++) {
-    const { href } = selectLocation({ chooseBy: ['weighted'], locations }, wishes)!.location;
-    counts[Number(href)]! += 1;
+    const facts = { attributes: [], country: undefined, address: '127.0.0.1', random: random() };
+    const choice = selectLocation(locations, [], facts);
+    counts[Number(choice!.location.attributes.get('href'))]! += 1;
   }
   return counts;
 }
@@ -55,9 +52,20 @@ test('selects each location in proportion to its weight', () => {
   }
 });
 
-test('selects evenly when all weights are 0', () => {
-  const counts = draw([0, 0, 0, 0], { random: seeded(7), times: 20_000 });
-  expect(distance(counts, [1, 1, 1, 1])).toBeLessThan(16.3);
+test('draws among weights of 0 as HDLProxy, where the first location has half and the last one and a half', () => {
+  const random = seeded(7);
+  for (const weights of [
+    [0, 0],
+    [0, 0, 0, 0],
+    [NaN, 1, 2],
+  ]) {
+    const expected = weights.map((_, at) => (at === 0 ? 1 : at === weights.length - 1 ? 3 : 2));
+    expect(distance(draw(weights, { random, times: 20_000 }), expected)).toBeLessThan(16.3);
+  }
+});
+
+test('an infinite weight always wins', () => {
+  expect(draw([5, Infinity, 1], { random: seeded(8), times: 100 })).toEqual([0, 100, 0]);
 });
 
 test('never selects weight 0 beside other weights', () => {

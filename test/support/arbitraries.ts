@@ -26,3 +26,48 @@ export const selections = fc.record({
   indexes: fc.array(fc.integer({ min: 0, max: 14 }), { maxLength: 3 }),
   types: fc.array(fc.constantFrom(...TYPES, 'email', 'URL.MIRROR.', 'NOSUCH'), { maxLength: 3 }),
 });
+
+export const noise = fc.string({ unit: 'binary', maxLength: 30 });
+const pieces = fc.constantFrom(
+  ...[
+    'http',
+    'https',
+    'ftp',
+    'mailto',
+    'javascript',
+    ':',
+    '//',
+    '/',
+    '\\',
+    '@',
+    '?',
+    '#',
+    '%',
+    '%41',
+    '%zz',
+    '.',
+    '[',
+  ],
+  ...[
+    ']',
+    '::1',
+    ':80',
+    ' ',
+    '\t',
+    '\r\n',
+    '\0',
+    '"',
+    '<',
+    '>',
+    'example.org',
+    'evil.org',
+    'bücher.example',
+    '漢',
+    '。',
+  ],
+  ...['\ud800', '😀', '\u2028', '\u202e', 'xn--', 'a'.repeat(300)],
+);
+/** Pieces of URLs and markup in any order. */
+export const jumble = fc
+  .array(fc.oneof({ weight: 5, arbitrary: pieces }, noise), { maxLength: 12 })
+  .map((some) => some.join(''));

@@ -43,7 +43,7 @@ export async function startLeads(
   const proxy = await startProxy(env);
   return {
     ...proxy,
-    upstream,
+    upstream: withoutPrefixes(upstream),
     async to(path, question) {
       const { status, headers } = await proxy.ask(`/${PREFIX}/${path}`, question);
       return [status, headers.location];
@@ -54,3 +54,21 @@ export async function startLeads(
     },
   };
 }
+
+/** The records of prefixes are read once, for the redirects of all their handles: test/redirect/prefixes.test.ts. */
+export const isPrefixRead = (target: string): boolean => target.startsWith('/api/handles/0.NA/');
+
+const withoutPrefixes = ({ targets, answers }: MockUpstream): MockUpstream => ({
+  get targets() {
+    return targets.filter((target) => !isPrefixRead(target));
+  },
+  get asked() {
+    return this.targets.length;
+  },
+  answers: (next) => {
+    answers((target) => {
+      if (isPrefixRead(target)) return notFound(target);
+      return typeof next === 'function' ? next(target) : next;
+    });
+  },
+});

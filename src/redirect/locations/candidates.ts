@@ -1,0 +1,81 @@
+// The locations that a request is sent to one of, with the settings of their lists. Pure.
+import type { HandleValue } from '../../handle/value.js';
+import { isOfType, isUrlSubtype, textOf } from '../values.js';
+import { type GatheredLists, type Settings, createSettings } from './gather.js';
+import type { HandleLists } from './handle-lists.js';
+import { readDouble, writeDouble } from './java-double.js';
+import { type Location, type LocationList, isYes } from './location-list.js';
+import { readChooseBy } from './select.js';
+
+export interface Candidate extends Location {
+  /** The URL value that it was made of. */
+  value?: HandleValue;
+}
+
+export interface Candidates {
+  locations: readonly Candidate[];
+  /** The selectors before the draw. */
+  chooseBy: readonly string[];
+  /** `http_sc` of the lists. */
+  status: string | undefined;
+}
+
+const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
+
+/** Own locations, included ones, URL values, then those of the prefix (recording "prefix: own 10320/loc, showurls"). */
+export function candidatesOf(gathered: GatheredLists, values: readonly HandleValue[]): Candidates {
+  const { own, included, prefix, prefixIncluded } = gathered;
+  const before = [...own.lists, ...listsOf(included.flat())];
+  const after = [...listsOf(prefix), ...listsOf(prefixIncluded.flat())];
+  const settings = createSettings([...before, ...after]);
+  // Those of included lists do not count (recording "include: attribute").
+  const direct = createSettings([...own.lists, ...listsOf(prefix)]);
+  return {
+    locations: [
+      ...before.flatMap(({ locations }) => locations),
+      ...(isYes(settings('no_legacy'))
+        ? []
+        : legacyLocations(values, { settings, isBesideList: own.lists.length > 0 })),
+      ...after.flatMap(({ locations }) => locations),
+    ],
+    chooseBy: readChooseBy(chooseByOf(own.lists) ?? chooseByOf(listsOf(prefix))),
+    status: direct('http_sc'),
+  };
+}
+
+/** `choose_by`, else the older `chooseby`, of the first list that has one. */
+function chooseByOf(lists: readonly LocationList[]): string | undefined {
+  const list = lists.find(({ settings }) => settings.has('choose_by') || settings.has('chooseby'));
+  return list?.settings.get('choose_by') ?? list?.settings.get('chooseby');
+}
+
+/**
+ * The URL values as locations. The first has weight 0 beside an own list and 1 without; `urlWeight` changes it.
+ * Subtypes count as URL values when there is none, else by `urlSubtypeWeight` (recordings "legacy: …showurls").
+ */
+function legacyLocations(
+  values: readonly HandleValue[],
+  { settings, isBesideList }: { settings: Settings; isBesideList: boolean },
+): Candidate[] {
+  const urls = values.filter((value) => isOfType(value, 'URL'));
+  const subtypes = values.filter(isUrlSubtype);
+  const weight = readSetting(settings('urlWeight')) ?? (isBesideList ? 0 : 1);
+  const subtypeWeight = urls.length === 0 ? weight : (readSetting(settings('urlSubtypeWeight')) ?? 0);
+  return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
+}
+
+/** An unreadable or negative weight is 0 (recordings "legacy: showurls with urlWeight="x""). */
+const readSetting = (text: string | undefined): number | undefined =>
+  text === undefined ? undefined : Math.max(0, readDouble(text) ?? 0);
+
+/** Only the first has the weight (recording "legacy: two URL values alone, showurls"). */
+const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
+  values.map((value, at) => {
+    const weight = at === 0 ? firstWeight : 0;
+    const attributes = new Map([
+      ['mode', 'legacy'],
+      ['weight', writeDouble(weight)],
+      ['href', textOf(value) ?? ''],
+    ]);
+    return { attributes, weight, value };
+  });

@@ -1,0 +1,37 @@
+// Reads the HS_NAMESPACE value of a prefix record: the lists of the prefix, and whether it is active.
+import type { HandleValue } from '../../handle/value.js';
+import { isOfType, textOf } from '../values.js';
+import { isYes } from './location-list.js';
+import { scanDocument } from './scan.js';
+
+export interface Namespace {
+  /** Handles whose lists take part in every redirect of the prefix. */
+  listHandles: readonly string[];
+  /** False when those of the global namespace, 0.NA/0.NA, are refused. */
+  usesGlobal: boolean;
+  isInactive: boolean;
+}
+
+export const NO_NAMESPACE: Namespace = { listHandles: [], usesGlobal: true, isInactive: false };
+
+export const GLOBAL_NAMESPACE = '0.NA/0.NA';
+
+/** The value with the lowest index counts. A broken or empty one is none; HDLProxy responds with 500 to an empty one. */
+export function namespaceIn(values: readonly HandleValue[]): Namespace {
+  const [first] = values
+    .filter((value) => isOfType(value, 'HS_NAMESPACE'))
+    .sort((one, other) => one.index - other.index);
+  const children = scanDocument((first && textOf(first)) ?? '')?.children ?? [];
+  const locs = children.filter(({ name }) => name === 'locs');
+  return {
+    listHandles: locs.map(({ text }) => text.trim()).filter((handle) => handle !== ''),
+    usesGlobal: !locs.some(({ attributes }) => isYes(attributes.get('no_nslocs'))),
+    isInactive: children.some(({ name, text }) => name === 'status' && text === 'inactive'),
+  };
+}
+
+/** `0.NA/21.T11998` for `21.T11998/abc`. */
+export const prefixHandleOf = (handle: string): string => `0.NA/${handle.split('/', 1)[0] ?? ''}`;
+
+/** `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). */
+export const toPrefixHandle = (name: string): string => (/^0\.NA\//i.test(name) ? name : `0.NA/${name}`);

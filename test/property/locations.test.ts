@@ -1,0 +1,175 @@
+// Lists of locations: what is read from any text, and which location is chosen for any request.
+import { validateHeaderValue } from 'node:http';
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { escapeText } from '../../src/html/html.js';
+import { isInRanges } from '../../src/redirect/locations/address-range.js';
+import { candidatesOf } from '../../src/redirect/locations/candidates.js';
+import { type LocationList, parseLocationList } from '../../src/redirect/locations/location-list.js';
+import { negotiatedAttributes } from '../../src/redirect/locations/negotiate.js';
+import { responseHeaders } from '../../src/redirect/locations/response-headers.js';
+import { readChooseBy, selectLocation } from '../../src/redirect/locations/select.js';
+import { writeLocations } from '../../src/redirect/locations/write-list.js';
+import { jumble, noise, values } from '../support/arbitraries.js';
+
+const names = fc.stringMatching(/^[a-z][a-z0-9_.-]{0,8}$/);
+const xmlText = fc.string({ unit: 'grapheme-ascii', maxLength: 20 });
+const attributes = fc
+  .dictionary(
+    names,
+    fc.oneof(xmlText, fc.constantFrom('0', '1', '-1', '1e400', 'us', 'conneg', '\n', 'ä漢😀')),
+    { maxKeys: 5 },
+  )
+  .map((some) => ({ ...some, href: 'https://example.org/' }));
+const write = (places: Record<string, string>[]): string =>
+  `<locations>${places
+    .map(
+      (place) =>
+        `<location ${Object.entries(place)
+          .map(([name, text]) => `${name}="${escapeText(text)}"`)
+          .join(' ')}/>`,
+    )
+    .join('')}</locations>`;
+
+const gathered = (lists: LocationList[]) => ({
+  own: { lists, links: [], headers: [] },
+  included: [],
+  prefix: [],
+  prefixIncluded: [],
+});
+
+describe('a list of locations', () => {
+  test.prop([
+    fc.oneof(
+      noise,
+      jumble,
+      fc.string({ unit: fc.constantFrom(...'<>/="\'&;! locationshref'.split(/(?=.)/)) }),
+    ),
+  ])('is read or passed over, but never an exception', (xml) => {
+    for (const text of [
+      xml,
+      `<locations>${xml}</locations>`,
+      `<locations><location href="${xml}"/></locations>`,
+    ]) {
+      parseLocationList(text);
+    }
+  });
+
+  test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 })])(
+    'has every attribute, and weights of 0 or more',
+    (places) => {
+      const read = parseLocationList(write(places))!;
+      expect(read.locations.map(({ attributes: each }) => Object.fromEntries(each))).toEqual(places);
+      for (const { weight } of read.locations) expect(weight).toBeGreaterThanOrEqual(0);
+    },
+  );
+
+  test.prop([fc.array(attributes, { minLength: 1, maxLength: 6 }), fc.array(values, { maxLength: 4 })])(
+    'that is shown means the same when it is read again',
+    (places, others) => {
+      const list = parseLocationList(write(places))!;
+      const plain = others.filter(({ type }) => !/^10320\//.test(type));
+      const { locations } = candidatesOf(gathered([list]), plain);
+      const again = parseLocationList(writeLocations(locations, 'h'))!;
+      expect(again.locations.slice(0, places.length)).toEqual(list.locations);
+      const urls = plain.filter(({ type }) => /^url(\.|$)/i.test(type));
+      expect(again.locations).toHaveLength(places.length + urls.length);
+    },
+  );
+
+  test.prop([fc.array(attributes, { maxLength: 6 })])('has Link headers that are valid', (places) => {
+    const list = parseLocationList(
+      write(places.map((place) => ({ ...place, rel: new Map(Object.entries(place)).get('rel') ?? 'item' }))),
+    )!;
+    for (const [name, line] of responseHeaders(gathered([list]), { handle: 'h', allowed: [] })) {
+      validateHeaderValue(name, line);
+      expect(line).toMatch(/^<https:\/\/example\.org\/>(?:; [a-z-]+\*?=(?:"(?:[^"\\]|\\.)*"|[!-~]*))*$/);
+    }
+  });
+});
+
+const scored = fc
+  .record(
+    {
+      id: fc.constantFrom('a', 'b'),
+      country: fc.constantFrom('us', ' DE ', 'fr'),
+      addresses: fc.constantFrom('192.0.2.0/24', '::1, 192.0.2.1', '', 'x'),
+      score: fc.constantFrom('-1', '-0.5', '0', '1', '2', 'x', 'NaN'),
+      weight: fc.constantFrom('0', '1', '3', '-1', 'x', 'NaN', 'Infinity'),
+    },
+    { requiredKeys: [] },
+  )
+  .map((some) => Object.fromEntries(Object.entries(some)) as Record<string, string>);
+const facts = fc.record({
+  attributes: fc.array(
+    fc.record({
+      name: fc.constantFrom('id', 'country', 'none'),
+      value: fc.option(fc.constantFrom('a', 'b', 'us'), { nil: undefined }),
+      by: fc.constantFrom('locatt' as const, 'accept' as const),
+    }),
+    { maxLength: 3 },
+  ),
+  country: fc.option(fc.constantFrom('us', 'DE', '', 'xx'), { nil: undefined }),
+  address: fc.constantFrom('192.0.2.1', '::ffff:192.0.2.1', '::1', 'garbage', ''),
+  random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+});
+const chains = fc.array(fc.constantFrom('locatt', 'country', 'weighted', 'address', 'score', 'x', ''), {
+  maxLength: 5,
+});
+
+describe('the choice of a location', () => {
+  const locationsOf = (places: Record<string, string>[]) => parseLocationList(write(places))!.locations;
+
+  test.prop([fc.array(scored, { maxLength: 6 }), chains, facts], { numRuns: 2000 })(
+    'is one of the locations, the same for the same facts, and random only among several',
+    (places, chain, fact) => {
+      const locations = locationsOf(places);
+      const chooseBy = readChooseBy(chain.join(','));
+      const choice = selectLocation(locations, chooseBy, fact);
+      expect(selectLocation(locations, chooseBy, fact)).toEqual(choice);
+      if (choice === undefined) {
+        const isBelow = ({ attributes: each }: (typeof locations)[number]): boolean =>
+          Number(each.get('score')) < 0;
+        expect(locations.length === 0 || (chooseBy.includes('score') && locations.some(isBelow))).toBe(true);
+        return;
+      }
+      expect(locations).toContain(choice.location);
+      if (choice.isRandom) expect(locations.length).toBeGreaterThan(1);
+      else expect(selectLocation(locations, chooseBy, { ...fact, random: 0.99 })).toEqual(choice);
+    },
+  );
+
+  test.prop([scored, chains, facts])('of one location is that one', (place, chain, fact) => {
+    const [only] = locationsOf([place]);
+    expect(selectLocation([only!], readChooseBy(chain.join(',')), fact)?.location).toBe(only);
+  });
+
+  test.prop([fc.array(scored, { minLength: 2, maxLength: 6 }), facts])(
+    'keeps to each selector in its order',
+    (places, fact) => {
+      const locations = locationsOf(places);
+      const first = selectLocation(locations, ['address'], fact)!;
+      const near = locations.filter((each) => {
+        const ranges = each.attributes.get('addresses');
+        return ranges !== undefined && isInRanges(fact.address, ranges);
+      });
+      if (near.length > 0) expect(near).toContain(first.location);
+      const both = selectLocation(locations, ['address', 'score'], fact);
+      if (near.length === 1) expect(both?.location).toBe(near[0]);
+      if (near.length > 1 && both) expect(near).toContain(both.location);
+    },
+  );
+});
+
+test.prop([fc.oneof(noise, jumble), fc.oneof(noise, jumble), noise])(
+  'negotiation reads any header',
+  (accept, acceptLanguage, userAgent) => {
+    for (const wantsMetadata of [true, false]) {
+      const wanted = negotiatedAttributes({ accept, acceptLanguage, userAgent, wantsMetadata });
+      expect(wanted.length).toBeLessThanOrEqual(160);
+      for (const { name } of wanted) {
+        expect(['role', 'http_role', 'ctype', 'media-type', 'language']).toContain(name);
+      }
+    }
+  },
+);

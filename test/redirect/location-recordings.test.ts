@@ -1,0 +1,124 @@
+// The proxy before the demo server chooses locations as HDLProxy did before a real Handle server.
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { type DemoServer, createDemoServer } from '../handle-server/server.js';
+import { DEMO_PREFIXES } from '../handle-server/seed.js';
+import { locationWaivers } from '../support/location-waivers.js';
+import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const fixture = new URL('../fixtures/hdl-proxy-loc.json', import.meta.url);
+const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
+
+const ENV = {
+  HTTP_TRUSTED_PROXIES: 'loopback',
+  REDIRECT_ALLOWED_HEADERS: 'link,x-one,x-two,x-a,x-b,x-sub,x-ns,x-inc,x-own',
+};
+const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
+
+/** Recorded at a Handle server itself, or with one method that node's client cannot send as it was. */
+const isReplayed = ({ name }: Recording): boolean =>
+  !/^path: server: .*\/api|HTTP\/1\.0|^configured.*(?:country|ip=|X-Forwarded-For (?:with|empty|not)|throws)/.test(
+    name,
+  );
+
+interface Chosen {
+  /** Status and Location. */
+  led: string;
+  /** Link headers and those of records. */
+  headers: string[];
+  /** The attributes of each location of `action=showurls`. */
+  shown: string[][] | undefined;
+}
+
+function chosenIn({ status, headers, body }: Answer, { request }: Recording): Chosen {
+  const location = headers.find((line) => line.startsWith('location: '))?.slice('location: '.length) ?? '';
+  const whole = location === '' ? '' : new URL(location, 'http://127.0.0.1:8080').href;
+  const isShown = request.path.includes('action=showurls') && status === 200 && request.method !== 'HEAD';
+  return {
+    led: `${status} ${whole}`.trim(),
+    headers: headers.filter((line) => OF_RECORDS.test(line)),
+    shown: isShown ? attributesIn(body ?? '') : undefined,
+  };
+}
+
+const attributesIn = (xml: string): string[][] =>
+  (xml.match(/<location [^>]*>/g) ?? []).map((element) =>
+    (element.match(/[\w-]+="[^"]*"/g) ?? []).map(withoutReferences).sort(),
+  );
+
+const withoutReferences = (text: string): string =>
+  text
+    .replace(/&#(\d+);/g, (_whole, code) => String.fromCharCode(Number(code)))
+    .replace(/&(?:amp|quot);/g, (name) => (name === '&amp;' ? '&' : '"'));
+
+/** Writes a record at the Handle server, where HDLProxy did not see it either. */
+function setUp(demo: DemoServer, { request }: Recording): void {
+  if (request.method !== 'PUT') return;
+  const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
+  const handle = decodeURIComponent(request.path.slice('/api/handles/'.length));
+  demo.put(handle, Array.isArray(body) ? body : body.values);
+}
+
+/** Before these the prefix record of 21.T11998 was forgotten, with its HS_NAMESPACE and without. */
+const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
+  'prefix 21.T11998: with HS_NAMESPACE, browser': 'kept',
+  'alias: beside a 10320/loc': 'removed',
+};
+
+async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 'removed'): Promise<void> {
+  if (change === 'removed') demo.put('0.NA/21.T11998', []);
+  await proxy.app.control.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
+}
+
+/** Where chance decided at HDLProxy, the recorded choice comes sooner or later. */
+const MAX_DRAWS = 1000;
+
+async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {
+  const { led } = chosenIn(recordedAnswer(recording), recording);
+  const draws = recording.name in locationWaivers ? 1 : MAX_DRAWS;
+  for (let draw = 1; ; draw++) {
+    const chosen = chosenIn(await replay(recording, { baseUrl: proxy.url }), recording);
+    if (chosen.led === led || draw >= draws) return chosen;
+  }
+}
+
+async function replayAll(): Promise<Map<string, Chosen>> {
+  const demo = createDemoServer({
+    prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
+  });
+  onTestFinished(() => demo.close());
+  const { url: upstreamUrl } = await demo.listen(0);
+  const proxy = await startProxy({ UPSTREAM_URL: upstreamUrl, ...ENV });
+  const answers = new Map<string, Chosen>();
+  for (const recording of recordings) {
+    const change = FORGOTTEN_BEFORE[recording.name];
+    if (change !== undefined) await forgetPrefix(proxy, demo, change);
+    if (recording.name.startsWith('setup')) setUp(demo, recording);
+    else if (isReplayed(recording)) {
+      answers.set(recording.name, await chosenBy(proxy, recording));
+    }
+  }
+  return answers;
+}
+
+const recorded = new Map(
+  recordings.map((recording) => [recording.name, chosenIn(recordedAnswer(recording), recording)]),
+);
+
+test('the proxy chooses locations as HDLProxy did, except for the waivers', async () => {
+  const answers = await replayAll();
+  const isWaived = (name: string): boolean => name in locationWaivers;
+  const compared = [...answers.keys()].filter((name) => !isWaived(name));
+  expect(compared.length).toBeGreaterThan(290);
+  expect(Object.fromEntries(compared.map((name) => [name, answers.get(name)]))).toEqual(
+    Object.fromEntries(compared.map((name) => [name, recorded.get(name)])),
+  );
+  for (const name of Object.keys(locationWaivers)) {
+    expect(answers.get(name), `${name} no longer needs its waiver`).not.toEqual(recorded.get(name));
+  }
+});
+
+test('every waiver names a recording', () => {
+  expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
+});

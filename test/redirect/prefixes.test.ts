@@ -1,0 +1,238 @@
+// Locations of the prefix (HS_NAMESPACE of 0.NA/<prefix>) and of included handles.
+import { expect, test } from 'vitest';
+import type { MockUpstream } from '../support/upstream.js';
+import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
+import { value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { mockWrites } from '../support/writes.js';
+
+useNock();
+
+const PREFIX_RECORD = '0.NA/21.T11998';
+const namespace = (xml: string): unknown[] => [value(3, 'HS_NAMESPACE', `<namespace>${xml}</namespace>`)];
+const url = [value(1, 'URL', 'https://url.example.org/')];
+const list = (xml: string, attributes = ''): unknown[] => [
+  value(1, '10320/loc', `<locations ${attributes}>${xml}</locations>`),
+];
+const CONNEG = list(
+  '<location http_role="conneg" href_template="https://data.example.org/{hdl}" weight="0" rel="item"/>',
+);
+const JSON_ACCEPT = { headers: { Accept: 'application/json' } };
+const DATA = [302, 'https://data.example.org/21.T11998%2Furl'];
+const PLAIN = [302, 'https://url.example.org/'];
+
+interface Prefixed extends Proxy {
+  upstream: MockUpstream;
+  records: Map<string, unknown[]>;
+  to: (handle: string, question?: object) => Promise<[number, string | undefined]>;
+  /** Writes through the proxy. */
+  write: (handle: string, values: unknown[]) => Promise<void>;
+  askedFor: (handle: string) => number;
+}
+
+async function startPrefixed(given: Record<string, unknown[]>, env = {}): Promise<Prefixed> {
+  const records = new Map(Object.entries(given));
+  const upstream = mockUpstream((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
+    const values = records.get(handle);
+    return values === undefined ? notFound(handle) : recordOf(values, handle);
+  });
+  const proxy = await startProxy(env);
+  return {
+    ...proxy,
+    upstream,
+    records,
+    async to(handle, question) {
+      const { status, headers } = await proxy.ask(`/${handle}`, question);
+      return [status, headers.location];
+    },
+    async write(handle, values) {
+      records.set(handle, values);
+      mockWrites({ status: 200, body: '{"responseCode":1}' });
+      const { status } = await proxy.ask(`/api/handles/${handle}`, { method: 'PUT', body: '{"values":[]}' });
+      expect(status).toBe(200);
+    },
+    askedFor: (handle) =>
+      upstream.targets.filter(
+        (target) => decodeURIComponent(target).split('?')[0] === `/api/handles/${handle}`,
+      ).length,
+  };
+}
+
+const DOI_LIKE = {
+  '21.T11998/url': url,
+  '21.T11998/conneg': CONNEG,
+  [PREFIX_RECORD]: namespace('<locs>21.T11998/conneg</locs>'),
+};
+
+test('the locations of the prefix take part in every redirect', async () => {
+  const proxy = await startPrefixed(DOI_LIKE);
+  for (let times = 0; times < 3; times++) {
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+    expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+  }
+  const { headers } = await proxy.ask('/21.T11998/url');
+  expect(headers.link).toBe('<https://data.example.org/21.T11998%2Furl>; rel="item"');
+  expect(headers.vary).toMatch(/^Accept, /);
+  for (const handle of [PREFIX_RECORD, '0.NA/0.NA', '21.T11998/conneg'])
+    expect(proxy.askedFor(handle)).toBe(1);
+});
+
+test('a write to the prefix record shows at once in every redirect', async () => {
+  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace(''), '21.T11998/other': url });
+  const handles = ['21.T11998/url', '21.T11998/other'];
+  // Prepared by now.
+  for (let times = 0; times < 4; times++) {
+    for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
+  }
+  expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
+  await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+  for (const handle of handles) {
+    expect((await proxy.to(handle, JSON_ACCEPT))[1]).toMatch(/^https:\/\/data\.example\.org\//);
+  }
+  await proxy.write('21.T11998/conneg', list(''));
+  for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
+  await proxy.write('21.T11998/conneg', CONNEG);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  await proxy.write(PREFIX_RECORD, namespace(''));
+  for (const handle of handles) expect(await proxy.to(handle, JSON_ACCEPT)).toEqual(PLAIN);
+});
+
+test('a prefix record that is created shows at once', async () => {
+  const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
+  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  expect(proxy.askedFor(PREFIX_RECORD)).toBe(1);
+  await proxy.write(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+});
+
+test('a prefix record is asked for once in its time, however many redirects there are', async () => {
+  const given = Object.fromEntries(Array.from({ length: 20 }, (_, number) => [`21.T11998/${number}`, url]));
+  const proxy = await startPrefixed(given);
+  for (let round = 1; round <= 3; round++) {
+    for (let times = 0; times < 3; times++) {
+      for (const handle of Object.keys(given)) expect(await proxy.to(handle)).toEqual(PLAIN);
+    }
+    expect(proxy.askedFor(PREFIX_RECORD)).toBe(round);
+    proxy.pass(31_000);
+  }
+});
+
+test.each([
+  { status: 400, body: { responseCode: 301 } },
+  { status: 500, body: 'broken' },
+])(
+  'a prefix record that cannot be read ($status) changes nothing, and is left alone for a while',
+  async (answer) => {
+    const proxy = await startPrefixed({});
+    proxy.upstream.answers((target) => (target.includes('0.NA') ? answer : recordOf(url, '21.T11998/url')));
+    const ask = async (): Promise<number> => {
+      for (let times = 0; times < 5; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+      return proxy.askedFor(PREFIX_RECORD);
+    };
+    const asked = await ask();
+    expect(asked).toBeGreaterThan(0);
+    proxy.pass(29_000);
+    expect(await ask()).toBe(asked);
+    proxy.pass(2000);
+    expect(await ask()).toBeGreaterThan(asked);
+  },
+);
+
+test('nobody waits for a prefix record that has just expired', async () => {
+  const proxy = await startPrefixed(DOI_LIKE);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  proxy.pass(3_601_000);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  proxy.records.set(PREFIX_RECORD, namespace(''));
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  proxy.upstream.answers((target) => {
+    const answer = recordOf(proxy.records.get(decodeURIComponent(target.slice('/api/handles/'.length))));
+    return target.includes('0.NA') ? { ...answer, after: held } : answer;
+  });
+  proxy.pass(3_601_000);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  release();
+});
+
+test('an inactive prefix has no pages and no redirects, but JSON', async () => {
+  const proxy = await startPrefixed({
+    '21.T11998/url': url,
+    [PREFIX_RECORD]: namespace('<status>inactive</status>'),
+  });
+  for (const query of ['', '?noredirect', '?action=showurls']) {
+    expect(await proxy.to(`21.T11998/url${query}`)).toEqual([404, undefined]);
+  }
+  const { text } = await proxy.ask('/21.T11998/url', JSON_ACCEPT);
+  expect(JSON.parse(text)).toMatchObject({ code: 'REDIRECT_INACTIVE', detail: '21.T11998' });
+  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+  await proxy.write(PREFIX_RECORD, namespace('<status>active</status>'));
+  expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
+});
+
+test('the global namespace takes part unless the prefix refuses it', async () => {
+  const proxy = await startPrefixed({
+    ...DOI_LIKE,
+    '0.NA/0.NA': namespace('<locs>21.T11998/conneg</locs>'),
+    [PREFIX_RECORD]: namespace(''),
+  });
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  await proxy.write(PREFIX_RECORD, namespace('<locs no_nslocs="yes">21.T11998/nothing</locs>'));
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+});
+
+test.each(['</namespace><broken', '<locs/>', '<locs>21.T11998/nothing</locs>', '<locs>99.NOPE/x</locs>'])(
+  'the namespace %s changes nothing',
+  async (xml) => {
+    const proxy = await startPrefixed({ '21.T11998/url': url, [PREFIX_RECORD]: namespace(xml) });
+    expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  },
+);
+
+test('redirect.prefixLocations: false reads no prefix record', async () => {
+  const proxy = await startPrefixed(DOI_LIKE, { REDIRECT_PREFIX_LOCATIONS: 'false' });
+  for (let times = 0; times < 3; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  expect(proxy.upstream.asked).toBe(1);
+});
+
+test('included lists are followed 21 levels deep, each read once, and a write to one shows at once', async () => {
+  const chain = Object.fromEntries(
+    Array.from({ length: 25 }, (_, level) => [
+      `21.T11998/${level}`,
+      list(
+        `<location href="https://l${level}.example.org/" weight="0"/>`,
+        `include="21.T11998/${level + 1}"`,
+      ),
+    ]),
+  );
+  const itself = list('<location href="https://x/" weight="0"/>', 'include="21.T11998/itself"');
+  const twice = list(
+    '<include>21.T11998/twice</include><location href="https://x/"/>',
+    'include="21.T11998/twice"',
+  );
+  const proxy = await startPrefixed({ ...chain, '21.T11998/itself': itself, '21.T11998/twice': twice });
+  const shown = async (handle: string) =>
+    (await proxy.ask(`/${handle}?action=showurls`)).text.match(/<location /g)?.length;
+  expect(await shown('21.T11998/0')).toBe(22);
+  expect(await shown('21.T11998/itself')).toBe(22);
+  expect(await shown('21.T11998/twice')).toBeLessThanOrEqual(201);
+  expect(await shown('21.T11998/0')).toBe(22);
+  expect(proxy.askedFor('21.T11998/7')).toBe(1);
+  await proxy.write('21.T11998/7', list(''));
+  expect(await shown('21.T11998/0')).toBe(7);
+});
+
+test('a redirect expires with the first of the records that took part', async () => {
+  const short = [
+    value(1, '10320/loc', '<locations><location href="https://s.example.org/" weight="0"/></locations>', 20),
+  ];
+  const proxy = await startPrefixed({
+    '21.T11998/a': list('<location href="https://a.example.org/"/>', 'include="21.T11998/short"'),
+    '21.T11998/short': short,
+  });
+  for (let times = 0; times < 3; times++) {
+    expect((await proxy.ask('/21.T11998/a')).headers['cache-control']).toBe('public, max-age=20');
+  }
+});
