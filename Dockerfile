@@ -21,8 +21,11 @@ COPY config/default.yaml ./config/default.yaml
 COPY config/completion ./config/completion
 COPY LICENSE ./
 
+# For cache.snapshot.file, on a volume; a new volume takes over its owner.
+RUN install -d -o 10001 -g 10001 -m 700 /var/lib/handle-resolver-proxy
+
 # A number, because Kubernetes (runAsNonRoot) cannot tell whether a name is root; high enough to belong to
-# nobody on the host. Nothing in the image is writable for it: the proxy keeps no files.
+# nobody on the host. Nothing else in the image is writable for it.
 USER 10001:10001
 EXPOSE 8080
 

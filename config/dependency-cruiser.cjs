@@ -55,7 +55,7 @@ const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],
-  compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
+  compose: ['snapshot/snapshot', 'redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',
@@ -94,6 +94,7 @@ module.exports = {
     ...cacheFiles,
     inCache('coherence', []),
     inCache('memory', ['coherence']),
+    inCache('snapshot', ['memory']),
     inCache('redis', ['coherence']),
     inCache('link', ['redis', 'coherence']),
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'html']),

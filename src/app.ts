@@ -29,6 +29,7 @@ import {
   pseudonymOf,
 } from './compose/shared-deps.js';
 import { makeResolver, shareUpstream } from './compose/resolver.js';
+import { makeSnapshot } from './compose/snapshot.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
 export interface AppDeps {
@@ -92,13 +93,14 @@ export function createApp(deps: AppDeps): App {
     onBanned(prefix) {
       resolver.detachLoadsUnder(prefix);
     },
+    onDeleted: (deleted) => snapshot?.recordDeletion(deleted),
   });
+  const snapshot = makeSnapshot(shared, cache);
   const coordination = makeCoordination(shared, cache);
   const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
   const upstream = shareUpstream(shared, { cache, upstream: upstreams.reads });
   const resolver = makeResolver(shared, { cache, upstream });
-  shared.metrics.registerStoreUsage(() => cache.memory.usage());
-  registerUsage(shared, upstreams);
+  registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
   const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams });
@@ -115,7 +117,7 @@ export function createApp(deps: AppDeps): App {
     admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache }),
-    clearCache: cache.clear,
+    clearCache: clearAndRestore(cache, snapshot),
     apply: cache.apply,
     applyUnclaimedName: coordination.receive,
     load: (key, handle) => upstream.load(key, handle),
@@ -130,7 +132,8 @@ export function createApp(deps: AppDeps): App {
       peers?.stopLoading();
       eventLoop.close();
       activity.close();
-      await Promise.all([close(), cache.close(), upstreams.close()]);
+      await Promise.all([close(), upstreams.close(), snapshot?.close()]);
+      await cache.close();
       await tracing?.close();
     },
   };
@@ -140,7 +143,17 @@ function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cach
   return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
-function registerUsage({ metrics }: SharedDeps, { servers }: Upstreams): void {
+/** A worker restores a snapshot when it receives the messages of the others. */
+const clearAndRestore = (cache: Cache, snapshot: ReturnType<typeof makeSnapshot>) => (): void => {
+  cache.clear();
+  void snapshot?.start();
+};
+
+function registerUsage(
+  { metrics }: SharedDeps,
+  { cache, upstreams: { servers } }: { cache: Cache; upstreams: Upstreams },
+): void {
+  metrics.registerStoreUsage(() => cache.memory.usage());
   metrics.registerLimitUsage(() =>
     servers.flatMap(({ url, usage }) =>
       Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used })),

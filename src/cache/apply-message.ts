@@ -10,13 +10,19 @@ interface MessageApplierDeps {
   onInvalidated: (key: string) => void;
   /** The same for all keys with the prefix. */
   onBanned: (prefix: string) => void;
+  onDeleted?: ((deleted: Deleted) => void) | undefined;
 }
+
+/** An entry that a write or an operator has deleted, or all entries with a prefix. */
+export type Deleted = { key: string } | { prefix: string };
 
 export interface MessageApplier {
   apply: (message: Message) => void;
   /** The bans that Redis lists; undefined until they have been read. */
   bans: () => Bans | undefined;
 }
+
+const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget', 'replaced']);
 
 /** More bans than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
@@ -26,6 +32,7 @@ export function createMessageApplier({
   now,
   onInvalidated,
   onBanned,
+  onDeleted = () => undefined,
 }: MessageApplierDeps): MessageApplier {
   let bans = new Bans();
   /** Bans that were received since the list was last read, by number. */
@@ -34,6 +41,7 @@ export function createMessageApplier({
   let floor: number | undefined;
   const ban = (prefix: string, isSoft: boolean): void => {
     memory.ban({ prefix, isSoft });
+    if (!isSoft) onDeleted({ prefix });
     onBanned(prefix);
   };
   const distrust = (group?: number): void => {
@@ -73,6 +81,7 @@ export function createMessageApplier({
         break;
       default:
         applyToKey(message, memory, now());
+        if (DELETES.has(message.kind)) onDeleted({ key: message.key });
         if (isInvalidation(message)) onInvalidated(message.key);
     }
   }

@@ -1,5 +1,5 @@
 // Creates the cache of a process: memory, Redis as second tier, and coherence with all other processes.
-import { type MessageApplier, createMessageApplier } from './apply-message.js';
+import { type Deleted, type MessageApplier, createMessageApplier } from './apply-message.js';
 import type { Clock } from './clock.js';
 import type { Coherence } from './coherence/hub.js';
 import { BAN_ALL, type Message } from './coherence/message.js';
@@ -30,6 +30,8 @@ export interface CacheDeps {
   onInvalidated: (key: string) => void;
   /** The same for all keys with the prefix. */
   onBanned: (prefix: string) => void;
+  /** Called when a write or an operator deletes entries. */
+  onDeleted?: ((deleted: Deleted) => void) | undefined;
   onEvict: (store: MemoryUsage['store']) => void;
   onRedisState: (state: 'up' | 'lost') => void;
 }
@@ -81,7 +83,8 @@ export function createCache(deps: CacheDeps): Cache {
     trustedSince: () => coherence.trustedSince(),
     apply: applied.apply,
     clear: () => {
-      applied.apply(BAN_ALL);
+      memory.ban({ prefix: '', isSoft: false });
+      deps.onBanned('');
     },
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
     redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),

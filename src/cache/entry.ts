@@ -75,6 +75,12 @@ export function encodeEntry(
   return whole;
 }
 
+/** The key of an encoded entry; undefined for another version or a damaged buffer. */
+export function keyIn(buffer: Buffer): string | undefined {
+  if (!hasOurHeader(buffer)) return undefined;
+  return buffer.toString('utf8', HEADER_BYTES, HEADER_BYTES + buffer.readUInt32BE(33));
+}
+
 /** Undefined for another version, another key or a damaged buffer. */
 export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
   if (!hasOurHeader(buffer)) return undefined;

@@ -14,7 +14,7 @@ const FENCE_SPARE_MS = 15_000;
 
 export function makeCache(
   shared: SharedDeps,
-  { onInvalidated, onBanned }: Pick<CacheDeps, 'onInvalidated' | 'onBanned'>,
+  events: Pick<CacheDeps, 'onInvalidated' | 'onBanned' | 'onDeleted'>,
 ): Cache {
   const { config, now, logger, metrics, activity, peers } = shared;
   const { cache } = config;
@@ -24,8 +24,7 @@ export function makeCache(
     fenceLifeMs: maxWriteMs(config) + FENCE_SPARE_MS,
     now,
     worker: peers,
-    onInvalidated,
-    onBanned,
+    ...events,
     onEvict: (store) => {
       metrics.countEviction(store);
     },

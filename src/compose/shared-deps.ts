@@ -20,6 +20,8 @@ export interface Peers extends WorkerCoherence, WorkerCoordination {
   loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
   /** Passes a packet to the worker that owns the key; false when that is this one. */
   passPacket: (key: string, packet: PassedPacket) => boolean;
+  /** Whether this is the first of the workers: it does what is done once for all. */
+  isFirst: () => boolean;
   /** From now on the other workers load by themselves, pending loads included. */
   stopLoading: () => void;
 }

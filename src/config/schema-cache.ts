@@ -41,6 +41,16 @@ export const cache = section({
       'Maximum time past its TTL in which a record is served stale when the upstream fails (RFC 8767): a duration, `forever`, or a mapping of prefixes with a default, such as `{default: 24h, 21.T1: forever}`.',
     ),
   ),
+  snapshot: section({
+    file: text({ allowed: 'the absolute path of a file', pattern: /^\/[^\0\n]*[^/\0\n]$/ })
+      .optional()
+      .describe(
+        'File in which the records in memory survive a restart; the folder must exist and be writable, and no other instance may use the file. Without it nothing is written to disk.',
+      ),
+    every: duration({ min: '1s', max: '7d', byDefault: '5m' }).describe(
+      'Interval between two snapshots; the last one is written at SIGTERM.',
+    ),
+  }),
   refreshAhead: section({
     minHits: reloadable(
       wholeNumber({ min: 0, max: 1_000_000, byDefault: 3 }).describe(

@@ -20,6 +20,7 @@ const VALUES = {
   family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
   reason: ['error', 'late', 'resting'],
+  source: ['snapshot', 'seed', 'import'],
   kind: ['read', 'passed'],
   udpReason: ['rate', 'size', 'busy'],
   ruleResult: ['matched', 'limited', 'shadowed'],
@@ -133,6 +134,19 @@ export const METRICS = {
     labelNames: ['store'],
     help: 'Entries evicted from memory for lack of space, by store (found, notFound).',
     fromStart: each('store'),
+  },
+  snapshotWritten: {
+    name: 'handle_proxy_snapshot_written_timestamp_seconds',
+    type: 'gauge',
+    labelNames: [],
+    help: 'When the last snapshot was written (seconds since 1970); 0 before the first one.',
+  },
+  restored: {
+    name: 'handle_proxy_restored_records_total',
+    type: 'counter',
+    labelNames: ['source'],
+    help: 'Records put into memory without a load, by source (snapshot, seed, import).',
+    fromStart: each('source'),
   },
   staleAnswers: {
     name: 'handle_proxy_stale_answers_total',

@@ -40,6 +40,8 @@ export interface Metrics {
   countUpstreamRequest(answer: { server: string; outcome: string; ms: number }): void;
   setBreakerState(state: string, server: string): void;
   countEviction(store: LabelValue<'store'>): void;
+  setSnapshotWritten: (now: number) => void;
+  countRestored: (source: LabelValue<'source'>, records: number) => void;
   countStale: (reason: LabelValue<'reason'>) => void;
   countRedisError(command: LabelValue<'command'>): void;
   setRedisState(state: 'up' | 'lost'): void;
@@ -195,11 +197,19 @@ function createCacheMetrics(registry: Registry) {
   addGauge(registry, METRICS.cacheEntries, () => usage().map(({ store, entries }) => [{ store }, entries]));
   addGauge(registry, METRICS.cacheBytes, () => usage().map(({ store, bytes }) => [{ store }, bytes]));
   const evictions = addCounter(registry, METRICS.cacheEvictions);
+  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers, aggregator: 'max' });
+  const restored = addCounter(registry, METRICS.restored);
   const redisErrors = addCounter(registry, METRICS.redisErrors);
   const redisUp = new Gauge({ ...METRICS.redisUp, registers, aggregator: 'min' });
   return {
     countEviction: (store: LabelValue<'store'>): void => {
       evictions.inc({ store });
+    },
+    setSnapshotWritten: (now: number): void => {
+      snapshotWritten.set(Math.round(now / 1000));
+    },
+    countRestored: (source: LabelValue<'source'>, records: number): void => {
+      restored.inc({ source }, records);
     },
     registerStoreUsage: (read: () => readonly StoreUsage[]): void => {
       readers.push(read);

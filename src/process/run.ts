@@ -1,6 +1,7 @@
 // Runs this process as the only one, the primary or a worker, until a signal; SIGHUP reloads the configuration.
 import cluster from 'node:cluster';
 import { setFlagsFromString } from 'node:v8';
+import { lastSnapshotMs } from '../compose/snapshot.js';
 import { type ConfigSources, loadStartConfig } from '../config/load.js';
 import { processSources } from '../config/process-sources.js';
 import type { Config } from '../config/schema.js';
@@ -69,5 +70,6 @@ export function stopOnSignal(
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
   skip: ShutdownOptions['skip'] = [],
 ): void {
-  createShutdown({ skip, delayMs: config.server.shutdownTimeout + SHUTDOWN_SPARE_MS, onUncaught, stop });
+  const delayMs = config.server.shutdownTimeout + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
+  createShutdown({ skip, delayMs, onUncaught, stop });
 }

@@ -40,6 +40,8 @@ export class LruIndex {
   readonly #options: LruIndexOptions;
   #found: List;
   #notFound: List;
+  /** By row: its key. Rows can be read one after the other while entries come and go; the lists cannot. */
+  readonly #keys: (string | undefined)[] = [];
 
   constructor(options: LruIndexOptions) {
     this.#options = options;
@@ -62,7 +64,8 @@ export class LruIndex {
     other.delete(key);
     home.set(key, at);
     const isKept = home.peek(key) === at;
-    if (!isKept) this.#options.rows.drop(at);
+    if (isKept) this.#keys[at] = key;
+    else this.#options.rows.drop(at);
     if (home.size > this.#options.bounds[name].maxEntries) home.pop();
     return isKept;
   }
@@ -75,8 +78,26 @@ export class LruIndex {
   /** Replaces the lists: emptying them would visit each entry. */
   clear(): void {
     this.#options.rows.clear();
+    this.#keys.length = 0;
     this.#found = this.#newList('found');
     this.#notFound = this.#newList('notFound');
+  }
+
+  /** Undefined for a free row. */
+  keyAt(at: number): string | undefined {
+    return this.#keys[at];
+  }
+
+  /** Rows have lower numbers than this. */
+  get rowsEnd(): number {
+    return this.#keys.length;
+  }
+
+  /** Whether the row fits into its list without an eviction. */
+  hasRoom(key: string, at: number, name: ListName): boolean {
+    const list = name === 'found' ? this.#found : this.#notFound;
+    const isWithinBytes = list.calculatedSize + this.bytesOf(key, at) <= list.maxSize;
+    return isWithinBytes && list.size < this.#options.bounds[name].maxEntries;
   }
 
   size(name: ListName): number {
@@ -102,6 +123,7 @@ export class LruIndex {
       maxSize: Math.max(1, Math.floor(Math.min(bounds.maxBytes, MAX_BYTES) * share)),
       sizeCalculation: (at, key) => this.bytesOf(key, at),
       dispose: (at, _key, reason) => {
+        this.#keys[at] = undefined;
         rows.drop(at);
         if (reason === 'evict') onEvict(name);
       },

@@ -22,6 +22,13 @@ export interface InspectedEntry {
   bytes: number;
 }
 
+export interface KeyedEntry {
+  key: string;
+  entry: Entry;
+}
+
+const listOf = ({ kind }: Entry): ListName => (kind === 'found' ? 'found' : 'notFound');
+
 export class MemoryStore implements PinnedEntries {
   readonly #rows = new RowStore();
   readonly #index: LruIndex;
@@ -96,7 +103,7 @@ export class MemoryStore implements PinnedEntries {
 
   set(key: string, entry: Entry, ticket: number): boolean {
     if (!this.accepts(key, ticket)) return false;
-    const list = entry.kind === 'found' ? 'found' : 'notFound';
+    const list = listOf(entry);
     this.#touchClock.countStore(this.#index.size(list));
     const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
     return this.#index.set(key, at, list);
@@ -107,6 +114,44 @@ export class MemoryStore implements PinnedEntries {
     const isKept = this.set(key, entry, ticket);
     if (isKept) this.#log.add(key);
     return isKept;
+  }
+
+  /** The ticket of a restore that begins now. */
+  moment(): number {
+    return this.#log.now();
+  }
+
+  /**
+   * Keeps an entry of an earlier process, which nothing has checked since. Refused when the key was deleted since the
+   * ticket, when this process has an entry of its own, and when memory is full.
+   */
+  restore(key: string, entry: Entry, ticket: number): boolean {
+    if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return false;
+    if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
+      return false;
+    const list = listOf(entry);
+    const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
+    if (this.#index.hasRoom(key, at, list)) return this.#index.set(key, at, list);
+    this.#rows.drop(at);
+    return false;
+  }
+
+  /** The usable entries from this row on, up to about `maxBytes`. `next`: the row to go on with; undefined at the end. */
+  readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
+    const entries: KeyedEntry[] = [];
+    let at = first;
+    for (let bytes = 0; at < this.#index.rowsEnd && bytes < maxBytes; at++) {
+      const key = this.#index.keyAt(at);
+      if (key === undefined || this.#isBanned(key, at)) continue;
+      bytes += this.#rows.bytes(at);
+      entries.push({ key, entry: this.#rows.entry(at) });
+    }
+    return { entries, next: at < this.#index.rowsEnd ? at : undefined };
+  }
+
+  #isBanned(key: string, at: number): boolean {
+    const since = this.#rows.since(at);
+    return since < this.#checkedFrom && this.#bans.apply(key, this.#rows.times(at), since) === undefined;
   }
 
   /** Deletes the entry and invalidates the tickets of all loads in flight. */

@@ -150,6 +150,8 @@ export class PeerLink implements Peers {
     return undefined;
   };
 
+  readonly isFirst = (): boolean => this.#workers[0] === this.#options.self;
+
   readonly stopLoading = (): void => {
     this.#hasStoppedLoading = true;
   };

@@ -1,5 +1,6 @@
 // A worker: serves the public listener, applies the primary's messages, exits with the primary.
 import cluster from 'node:cluster';
+import { lastSnapshotMs } from '../../compose/snapshot.js';
 import type { Config } from '../../config/schema.js';
 import { upstreamServers } from '../../config/upstream-servers.js';
 import { type ShutdownOptions, createShutdown } from '../shutdown.js';
@@ -64,7 +65,7 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   const deps = { logger, metrics, peers, instance };
   const service = await servePublic(divideLimits(config, count), deps, listeners);
   const shutdown = createShutdown({
-    delayMs: config.server.shutdownTimeout + STOP_SPARE_MS,
+    delayMs: config.server.shutdownTimeout + lastSnapshotMs(config) + STOP_SPARE_MS,
     skip: HANDLED_BY_PRIMARY,
     onUncaught: logUncaught(logger),
     stop: service.stop,

@@ -1,0 +1,96 @@
+// Deletions since the snapshot, on disk: what a write has deleted does not come back with a snapshot from before it.
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, readFileSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Deleted } from '../apply-message.js';
+
+/** What was deleted, by key and by prefix. */
+export interface Deletions {
+  has: (key: string) => boolean;
+}
+
+/**
+ * Every process of the machine appends what it deletes; only the one that writes the snapshot begins a new log. The write
+ * waits for the append, but not for the disk: it survives the process, not a loss of power.
+ */
+export class DeletionLog {
+  readonly #file: string;
+
+  constructor(snapshotFile: string) {
+    this.#file = `${snapshotFile}.deleted`;
+  }
+
+  /** @throws Error when the disk cannot be written */
+  add(deleted: Deleted): void {
+    appendFileSync(this.#file, `${JSON.stringify(deleted)}\n`, { mode: 0o600 });
+  }
+
+  /** Begins a new log, before the first entry of a snapshot is read. The result removes the older ones, once it is written. */
+  begin(): () => void {
+    const before = `${this.#file}.${randomUUID()}`;
+    try {
+      renameSync(this.#file, before);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+    const older = this.#files().filter((file) => file !== this.#file);
+    return () => {
+      for (const file of older) remove(file);
+    };
+  }
+
+  /** @throws Error when a log cannot be read */
+  read(): Deletions {
+    const keys = new Set<string>();
+    const prefixes: string[] = [];
+    for (const file of this.#files()) {
+      for (const deleted of readLines(file)) {
+        if ('key' in deleted) keys.add(deleted.key);
+        else prefixes.push(deleted.prefix);
+      }
+    }
+    return { has: (key) => keys.has(key) || prefixes.some((prefix) => key.startsWith(prefix)) };
+  }
+
+  #files(): string[] {
+    const folder = dirname(this.#file);
+    const name = basename(this.#file);
+    return readdirSync(folder)
+      .filter((found) => found === name || found.startsWith(`${name}.`))
+      .map((found) => join(folder, found));
+  }
+}
+
+function readLines(file: string): Deleted[] {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    // The process that writes the snapshot has removed it meanwhile.
+    if (isMissing(error)) return [];
+    throw error;
+  }
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [parseLine(line)]));
+}
+
+/** A damaged line may have named any key. */
+function parseLine(line: string): Deleted {
+  try {
+    const { key, prefix } = JSON.parse(line) as { key?: unknown; prefix?: unknown };
+    if (typeof key === 'string') return { key };
+    if (typeof prefix === 'string') return { prefix };
+  } catch {
+    // As for a line of another form.
+  }
+  return { prefix: '' };
+}
+
+function remove(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch {
+    // It stays: its keys are not restored, and are loaded when they are used.
+  }
+}
+
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';

@@ -1,0 +1,69 @@
+// Reads a snapshot block by block. What cannot be used is refused, and the rest is read.
+import { promisify } from 'node:util';
+import { inflateRaw } from 'node:zlib';
+import type { KeyedEntry } from '../memory/memory-store.js';
+import {
+  BLOCK_HEAD_BYTES,
+  type BlockHead,
+  HEAD_BYTES,
+  decodeBlockHead,
+  decodeContent,
+  decodeHead,
+  isIntact,
+  restOfHead,
+} from './blocks.js';
+
+/** `foreign`: of another upstream. `unknown`: no snapshot, or of another version. */
+export type Refusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
+
+/** The entries of a block, or why a block, or the rest of the file, is refused. */
+export type SnapshotPart = { entries: KeyedEntry[] } | { refused: Refusal };
+
+/** The next bytes; fewer than wanted at the end of the file. */
+export type Take = (length: number) => Promise<Buffer>;
+
+const inflate = promisify(inflateRaw);
+
+/** One block at a time is in memory. */
+export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart> {
+  const refused = await readHead(take, identity);
+  if (refused === undefined) yield* readBlocks(take);
+  else yield { refused };
+}
+
+async function* readBlocks(take: Take): AsyncGenerator<SnapshotPart> {
+  for (;;) {
+    const bytes = await take(BLOCK_HEAD_BYTES);
+    const head = decodeBlockHead(bytes);
+    if (head === undefined) {
+      yield { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };
+      return;
+    }
+    if (head.payloadBytes === 0) return;
+    const payload = await take(head.payloadBytes);
+    if (payload.length < head.payloadBytes) {
+      yield { refused: 'incomplete' };
+      return;
+    }
+    const entries = await readEntries(payload, head);
+    yield entries === undefined ? { refused: 'damaged' } : { entries };
+  }
+}
+
+async function readHead(take: Take, identity: string): Promise<Refusal | undefined> {
+  const start = await take(HEAD_BYTES);
+  const length = restOfHead(start);
+  const found = length === undefined ? undefined : decodeHead(start, await take(length));
+  if (found === undefined) return 'unknown';
+  return found === identity ? undefined : 'foreign';
+}
+
+async function readEntries(payload: Buffer, head: BlockHead): Promise<KeyedEntry[] | undefined> {
+  if (!isIntact(payload, head)) return undefined;
+  try {
+    const content = await inflate(payload, { maxOutputLength: head.contentBytes });
+    return content.length === head.contentBytes ? decodeContent(content) : undefined;
+  } catch {
+    return undefined;
+  }
+}

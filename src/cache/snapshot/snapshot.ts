@@ -1,0 +1,175 @@
+// The snapshot of the memory tier: restored at the start, written in the background and at the end.
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import type { Deleted } from '../apply-message.js';
+import type { Clock } from '../clock.js';
+import { asStale, withoutSkew } from '../entry.js';
+import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
+import { type Deletions, DeletionLog } from './deletions.js';
+import { type Refusal, type Take, readSnapshot } from './read.js';
+import { SLICE_BYTES, type WrittenSnapshot, writeSnapshot } from './write.js';
+
+export interface SnapshotEvents {
+  onWritten: (written: WrittenSnapshot & { ms: number }) => void;
+  /** The previous snapshot stays. */
+  onNotWritten: (error: unknown) => void;
+  onLoaded: (loaded: LoadedSnapshot & { ms: number }) => void;
+  /** Once for a file. `error`: it cannot be read at all. */
+  onRefused: (refused: { reasons: Refusal[]; blocks: number } | { error: unknown }) => void;
+}
+
+export interface LoadedSnapshot {
+  /** Entries in the snapshot. */
+  records: number;
+  /** Those that are in memory now. */
+  restored: number;
+}
+
+interface SnapshotDeps extends SnapshotEvents {
+  file: string;
+  everyMs: number;
+  /** Maximum time for the last snapshot. */
+  lastMs: number;
+  /** Names the upstream. */
+  identity: string;
+  memory: Pick<MemoryStore, 'moment' | 'restore' | 'readFrom'>;
+  /** Whether this process writes: one of all workers does. */
+  isWriter: () => boolean;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+}
+
+export class Snapshot {
+  readonly #deps: SnapshotDeps;
+  readonly #deletions: DeletionLog;
+  readonly #ending = new AbortController();
+  #loading: Promise<void> | undefined;
+  #writing: Promise<void> | undefined;
+  #cancelTimer: () => void = () => undefined;
+  /** A snapshot that is not read to its end is not replaced by what was read of it. */
+  #isLoaded = false;
+
+  constructor(deps: SnapshotDeps) {
+    this.#deps = deps;
+    this.#deletions = new DeletionLog(deps.file);
+  }
+
+  /** Restores the snapshot in the background, then writes one again and again. */
+  async start(): Promise<void> {
+    this.#loading = this.#load();
+    await this.#loading;
+    if (this.#ending.signal.aborted) return;
+    this.#isLoaded = true;
+    this.#schedule();
+  }
+
+  /** To be called before the write is acknowledged. */
+  recordDeletion(deleted: Deleted): void {
+    try {
+      this.#deletions.add(deleted);
+    } catch (error) {
+      this.#deps.onNotWritten(error);
+      // A snapshot with a record from before a write is worse than none.
+      void unlink(this.#deps.file).catch(() => undefined);
+    }
+  }
+
+  /** Writes the last one. */
+  async close(): Promise<void> {
+    this.#cancelTimer();
+    const { clock, lastMs } = this.#deps;
+    const cancel = clock.after(lastMs, () => {
+      this.#ending.abort(new Error('no time is left'));
+    });
+    if (!this.#isLoaded) this.#ending.abort();
+    await Promise.all([this.#loading, this.#writing]);
+    if (this.#isLoaded) await this.#write();
+    this.#ending.abort();
+    cancel();
+  }
+
+  #schedule(): void {
+    this.#cancelTimer = this.#deps.clock.after(this.#deps.everyMs, () => {
+      this.#writing = this.#write().finally(() => {
+        this.#writing = undefined;
+        if (!this.#ending.signal.aborted) this.#schedule();
+      });
+    });
+  }
+
+  async #write(): Promise<void> {
+    const { file, identity, isWriter, clock, onWritten, onNotWritten } = this.#deps;
+    if (!isWriter()) return;
+    const startedAt = clock.monotonic();
+    try {
+      const forgetOlder = this.#deletions.begin();
+      const { signal } = this.#ending;
+      const written = await writeSnapshot(file, { identity, slices: this.#slices(), signal });
+      forgetOlder();
+      onWritten({ ...written, ms: Math.round(clock.monotonic() - startedAt) });
+    } catch (error) {
+      onNotWritten(error);
+    }
+  }
+
+  *#slices(): Generator<KeyedEntry[]> {
+    const { memory, clock } = this.#deps;
+    for (let at: number | undefined = 0; at !== undefined;) {
+      const { entries, next } = memory.readFrom(at, SLICE_BYTES);
+      const usable = entries.filter(({ entry }) => entry.deleteAt > clock.now());
+      if (usable.length > 0) yield usable;
+      at = next;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { file, memory, onRefused } = this.#deps;
+    // In this order: what is deleted from now on is known to memory, what was deleted before is in the log.
+    const ticket = memory.moment();
+    let handle: FileHandle | undefined;
+    try {
+      const deletions = this.#deletions.read();
+      handle = await open(file, 'r');
+      await this.#restore(handle, { deletions, ticket });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onRefused({ error });
+    } finally {
+      await handle?.close();
+    }
+  }
+
+  async #restore(
+    handle: FileHandle,
+    { deletions, ticket }: { deletions: Deletions; ticket: number },
+  ): Promise<void> {
+    const { identity, memory, clock, onLoaded, onRefused } = this.#deps;
+    const startedAt = clock.monotonic();
+    const loaded = { records: 0, restored: 0 };
+    const refusals: Refusal[] = [];
+    for await (const part of readSnapshot(takeFrom(handle), identity)) {
+      if (this.#ending.signal.aborted) return;
+      if ('refused' in part) refusals.push(part.refused);
+      else {
+        loaded.records += part.entries.length;
+        for (const { key, entry } of part.entries) {
+          const unchecked = asStale(withoutSkew(entry, clock.now()));
+          if (unchecked.deleteAt <= clock.now() || deletions.has(key)) continue;
+          if (memory.restore(key, unchecked, ticket)) loaded.restored++;
+        }
+      }
+    }
+    if (refusals.length > 0) onRefused({ reasons: [...new Set(refusals)], blocks: refusals.length });
+    if (loaded.records > 0) onLoaded({ ...loaded, ms: Math.round(clock.monotonic() - startedAt) });
+  }
+}
+
+const takeFrom =
+  (handle: FileHandle): Take =>
+  async (length) => {
+    const bytes = Buffer.allocUnsafe(length);
+    let read = 0;
+    while (read < length) {
+      const { bytesRead } = await handle.read(bytes, read, length - read);
+      if (bytesRead === 0) break;
+      read += bytesRead;
+    }
+    return bytes.subarray(0, read);
+  };

@@ -1,0 +1,175 @@
+// The file of a snapshot: who can read it, what is in it, and what happens when it cannot be used.
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import {
+  BLOCK_HEAD_BYTES,
+  HEAD_BYTES,
+  decodeBlockHead,
+  restOfHead,
+} from '../../src/cache/snapshot/blocks.js';
+import { useNock } from '../support/nock.js';
+import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
+import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const broken = { status: 502, body: '<html>' };
+
+/** The content of all blocks. */
+function contentOf(file: string): string {
+  const bytes = readFileSync(file);
+  let at = HEAD_BYTES + (restOfHead(bytes) ?? 0);
+  let text = '';
+  for (;;) {
+    const head = decodeBlockHead(bytes.subarray(at, at + BLOCK_HEAD_BYTES));
+    if (!head?.payloadBytes) return text;
+    at += BLOCK_HEAD_BYTES;
+    text += inflateRawSync(bytes.subarray(at, at + head.payloadBytes)).toString();
+    at += head.payloadBytes;
+  }
+}
+
+describe('the file', () => {
+  test('is readable by nobody else, and alone in its folder after the end', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'snapshot');
+    const upstream = mockUpstream();
+    const proxy = await startLogged(file);
+    await proxy.ask(PATH);
+    await proxy.app.control.purge({ handles: ['21.T11998/other'], isSoft: false });
+    await proxy.close();
+    expect(proxy.lines('snapshot written')).toMatchObject([{ records: 1 }]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+    expect(upstream.asked).toBe(1);
+  });
+
+  test('is written at each interval', async () => {
+    mockUpstream();
+    const file = join(newFolder(), 'snapshot');
+    const proxy = await startLogged(file, { CACHE_SNAPSHOT_EVERY: '1s' });
+    await proxy.ask(PATH);
+    await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
+  });
+
+  test('holds nothing that was read with credentials', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = mockUpstream(recordOf([urlValue('https://example.org/secret')]));
+    const proxy = await startLogged(file);
+    await proxy.ask('/api/handles/21.T11998/private', {
+      headers: { Authorization: 'Basic c2VjcmV0OmtleQ==' },
+    });
+    await proxy.ask('/api/handles/21.T11998/private?publicOnly=false');
+    upstream.answers(recordOf());
+    await proxy.ask(PATH);
+    await proxy.close();
+    expect(contentOf(file)).toContain('https://example.org/1');
+    expect(contentOf(file)).not.toContain('secret');
+  });
+
+  test.each([
+    ['of another upstream', 'foreign', { UPSTREAM_CASE_SENSITIVE: 'true' }, () => undefined],
+    [
+      'of a later version',
+      'unknown',
+      {},
+      (file: string) => {
+        writeFileSync(file, 'HRPSNAP9', { flag: 'r+' });
+      },
+    ],
+    [
+      'that is empty',
+      'unknown',
+      {},
+      (file: string) => {
+        truncateSync(file, 0);
+      },
+    ],
+    [
+      'that is cut off',
+      'incomplete',
+      {},
+      (file: string) => {
+        truncateSync(file, statSync(file).size - 30);
+      },
+    ],
+  ])('%s is refused with one line of the log, and the proxy serves', async (_, reason, env, damage) => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    damage(file);
+    const proxy = await startLogged(file, env);
+    expect(await proxy.line('snapshot refused')).toMatchObject({ level: 'warn', file, reason });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    expect(upstream.asked).toBe(2);
+    expect(proxy.lines('snapshot loaded')).toEqual([]);
+  });
+
+  test('is refused block by block: the blocks that are intact are read', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const long = recordOf([urlValue(`https://example.org/${'x'.repeat(100_000)}`)]);
+    const upstream = mockUpstream((target) => ({
+      ...long,
+      body: { ...(long.body as object), handle: target.slice(13) },
+    }));
+    const first = await startLogged(file);
+    const paths = [1, 2, 3, 4].map((number) => `/api/handles/21.T11998/${number}`);
+    for (const path of paths) await first.ask(path);
+    await first.close();
+    const bytes = readFileSync(file);
+    const at = HEAD_BYTES + (restOfHead(bytes) ?? 0) + BLOCK_HEAD_BYTES + 5;
+    bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+    writeFileSync(file, bytes);
+    upstream.answers(broken);
+    const proxy = await startLogged(file);
+    expect(await proxy.line('snapshot refused')).toMatchObject({ blocks: 1, reason: 'damaged' });
+    expect(await proxy.line('snapshot loaded')).toMatchObject({ restored: 2 });
+    const statuses = await Promise.all(paths.map(async (path) => (await proxy.ask(path)).status));
+    expect(statuses).toEqual([502, 502, 200, 200]);
+  });
+
+  test.each([
+    [
+      'is in a folder that does not exist',
+      (file: string) => {
+        rmSync(join(file, '..'), { recursive: true });
+      },
+    ],
+    [
+      'is a folder',
+      (file: string) => {
+        rmSync(file);
+        mkdirSync(file);
+      },
+    ],
+    [
+      'is in a folder that cannot be written',
+      (file: string) => {
+        chmodSync(join(file, '..'), 0o500);
+      },
+    ],
+  ])('that %s takes nothing from the service, and is reported once', async (_, spoil) => {
+    const folder = join(newFolder(), 'within');
+    mkdirSync(folder);
+    const file = join(folder, 'snapshot');
+    await snapshotOf(file);
+    spoil(file);
+    const proxy = await startLogged(file, { CACHE_SNAPSHOT_EVERY: '1s' });
+    const purge = () => proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    await purge();
+    await purge();
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    await proxy.close();
+    expect(proxy.lines('snapshot not written').length).toBeLessThanOrEqual(1);
+  });
+});

@@ -1,0 +1,96 @@
+// Restarts with a snapshot: what stands in, what is loaded again, and what never comes back.
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import type { Proxy } from '../support/proxy.js';
+import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
+import { HANDLE, PATH, recordOf, urlValue } from '../support/upstream.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const broken = { status: 502, body: '<html>' };
+const later = recordOf([urlValue('https://example.org/later')]);
+
+describe('after a restart with a snapshot', () => {
+  test('records stand in at once while the upstream fails, marked, with their age', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    upstream.answers(broken);
+    const proxy = await startLogged(file);
+    expect(await proxy.line('snapshot loaded')).toMatchObject({ records: 1, restored: 1 });
+    proxy.pass(60_000);
+    const { status, text, headers } = await proxy.ask(PATH);
+    expect([status, text]).toEqual([200, expect.stringContaining('https://example.org/1')]);
+    expect(headers['cache-status']).toBe('handle-resolver-proxy; hit; ttl=0; detail=error');
+    expect(headers.age).toBe('60');
+  });
+
+  test('nothing is fresh before the upstream was asked, then everything is', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    upstream.answers(later);
+    const proxy = await startLogged(file);
+    await proxy.line('snapshot loaded');
+    expect((await proxy.ask(PATH)).text).toContain('/later');
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('; hit; ttl=');
+    expect(upstream.asked).toBe(2);
+  });
+
+  test('a record that was loaded before the snapshot was read stays', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    upstream.answers(later);
+    const proxy = await startLogged(file);
+    expect((await proxy.ask(PATH)).text).toContain('/later');
+    await proxy.line('snapshot loaded');
+    expect((await proxy.ask(PATH)).text).toContain('/later');
+  });
+
+  test('a record does not stand in beyond its cache.staleIfError', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    upstream.answers(broken);
+    const proxy = await startLogged(file);
+    await proxy.line('snapshot loaded');
+    proxy.pass(25 * 3_600_000);
+    expect((await proxy.ask(PATH)).status).toBe(502);
+  });
+
+  test.each([
+    [
+      'a write',
+      (proxy: Proxy): Promise<unknown> =>
+        proxy.ask(PATH, { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' }),
+    ],
+    ['a purge', (proxy: Proxy) => proxy.app.control.purge({ handles: [HANDLE], isSoft: false })],
+    [
+      'a purge of its prefix',
+      (proxy: Proxy) => proxy.app.control.purge({ prefix: '21.T11998/', isSoft: false }),
+    ],
+  ])('a record from before %s does not come back, though the process was killed', async (_, invalidate) => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    mockWrites(jsonAnswer(200, { responseCode: 1 }));
+    const killed = await startLogged(file);
+    await killed.line('snapshot loaded');
+    await invalidate(killed);
+    upstream.answers(broken);
+    // The first one never gets to its end: this is what a process finds after `kill -9`.
+    const proxy = await startLogged(file);
+    expect(await proxy.line('snapshot loaded')).toMatchObject({ records: 1, restored: 0 });
+    expect((await proxy.ask(PATH)).status).toBe(502);
+  });
+
+  test('a soft purge keeps the record as one that stands in', async () => {
+    const file = join(newFolder(), 'snapshot');
+    const upstream = await snapshotOf(file);
+    const killed = await startLogged(file);
+    await killed.line('snapshot loaded');
+    await killed.app.control.purge({ prefix: '', isSoft: true });
+    upstream.answers(broken);
+    const proxy = await startLogged(file);
+    await proxy.line('snapshot loaded');
+    expect((await proxy.ask(PATH)).status).toBe(200);
+  });
+});

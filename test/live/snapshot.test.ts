@@ -1,0 +1,96 @@
+// Snapshots of the built program: workers, kill -9, a full disk.
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { spawn } from 'node:child_process';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, ROOT, follow, startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { freePort } from '../support/redis-server.js';
+
+const demo = await startDemoServer();
+const PATHS = ['demo', 'page', 'alias'].map((name) => `/api/handles/21.T11998/${name}`);
+
+afterEach(() => {
+  demo.heal();
+  demo.reset();
+});
+
+function newFile(): { folder: string; file: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { folder, file: join(folder, 'snapshot') };
+}
+
+const linesOf = (proxy: BuiltProxy, msg: string) => proxy.logs().filter((line) => line['msg'] === msg);
+
+const read = async (proxy: BuiltProxy) =>
+  Promise.all(
+    PATHS.map(async (path) => {
+      const { status, headers } = await ask(proxy.url, path);
+      return [status, /hit|detail=\w+/g.exec(String(headers['cache-status']))?.[0]];
+    }),
+  );
+
+test('with several workers one writes, all read, and none leaves a temporary file', async () => {
+  const { folder, file } = newFile();
+  const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, SERVER_WORKERS: '2' };
+  const first = await startBuiltProxy(env);
+  // Each connection is of any worker: some reads for all of them to have every record.
+  for (let times = 0; times < 20; times++) await read(first);
+  expect(await first.stop()).toEqual({ code: 0, signal: null });
+  expect(linesOf(first, 'snapshot written').length).toBeGreaterThanOrEqual(1);
+  expect(readdirSync(folder)).toEqual(['snapshot']);
+  demo.fail('error');
+  const second = await startBuiltProxy(env);
+  await expect.poll(() => linesOf(second, 'snapshot loaded')).toHaveLength(2);
+  for (let times = 0; times < 10; times++) {
+    for (const answer of await read(second)) expect(answer).toEqual([200, 'hit']);
+  }
+  await second.stop();
+});
+
+test('after kill -9 the last snapshot is read, and a file that was half written is gone at the next end', async () => {
+  const { folder, file } = newFile();
+  const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
+  const first = await startBuiltProxy(env);
+  await read(first);
+  await expect.poll(() => linesOf(first, 'snapshot written').at(-1)).toMatchObject({ records: 3 });
+  await first.stop('SIGKILL');
+  writeFileSync(`${file}.tmp`, 'half');
+  demo.fail('error');
+  const second = await startBuiltProxy(env);
+  await expect.poll(() => linesOf(second, 'snapshot loaded')).toMatchObject([{ restored: 3 }]);
+  expect(await read(second)).toEqual(PATHS.map(() => [200, 'hit']));
+  await second.stop();
+  expect(readdirSync(folder)).toEqual(['snapshot']);
+});
+
+test('on a full disk the service goes on, and the previous snapshot stays', async () => {
+  const { folder, file } = newFile();
+  const first = await startBuiltProxy({ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file });
+  await read(first);
+  await first.stop();
+  const { size } = statSync(file);
+  const [port, adminPort] = [await freePort(), await freePort()];
+  // A file may have no byte: the system refuses each write, as it does on a full disk.
+  const child = spawn('/bin/sh', ['-c', 'ulimit -f 0; exec node dist/main.js'], {
+    cwd: ROOT,
+    env: {
+      PATH: process.env['PATH'],
+      ...{ HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort), SERVER_WORKERS: '1' },
+      ...{ UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' },
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const { stdout, exited } = follow(child);
+  await expect.poll(() => stdout()).toContain('"snapshot not written"');
+  expect((await ask(`http://127.0.0.1:${port}`, PATHS[0] ?? '')).status).toBe(200);
+  child.kill('SIGTERM');
+  expect(await exited).toEqual({ code: 0, signal: null });
+  expect(readdirSync(folder)).toEqual(['snapshot']);
+  expect(statSync(file).size).toBe(size);
+});

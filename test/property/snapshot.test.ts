@@ -1,0 +1,102 @@
+// A snapshot as bytes: what was written is read, and whatever happens to the bytes, nothing else is.
+import { deflateRawSync } from 'node:zlib';
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import type { Entry } from '../../src/cache/entry.js';
+import type { KeyedEntry } from '../../src/cache/memory/memory-store.js';
+import { END, encodeBlock, encodeContent, encodeHead } from '../../src/cache/snapshot/blocks.js';
+import { type SnapshotPart, type Take, readSnapshot } from '../../src/cache/snapshot/read.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { texts } from '../support/arbitraries.js';
+
+const IDENTITY = 'http://handle.example.org:8000';
+const times = fc.integer({ min: 0, max: 4e12 });
+const entry: fc.Arbitrary<Entry> = fc.record({
+  kind: fc.constantFrom('found', 'empty', 'not-found'),
+  values: texts.map((text) => toBytes(text)),
+  message: texts.map((text) => Buffer.from(text).toString()),
+  requestedAt: times,
+  staleAt: times,
+  deleteAt: times,
+});
+const key = texts.map((text) => Buffer.from(text).toString());
+const blocks = fc.array(fc.array(fc.record({ key, entry }), { minLength: 1, maxLength: 4 }), {
+  maxLength: 4,
+});
+
+function bytesOf(written: KeyedEntry[][], identity = IDENTITY): Buffer {
+  const encoded = written.map((entries) => {
+    const content = encodeContent(entries);
+    return encodeBlock(deflateRawSync(content), content.length);
+  });
+  return Buffer.concat([encodeHead(identity), ...encoded, END]);
+}
+
+async function read(bytes: Buffer): Promise<SnapshotPart[]> {
+  let at = 0;
+  const take: Take = (length) => Promise.resolve(bytes.subarray(at, (at += length)));
+  const parts: SnapshotPart[] = [];
+  for await (const part of readSnapshot(take, IDENTITY)) parts.push(part);
+  return parts;
+}
+
+const entriesOf = (parts: SnapshotPart[]): KeyedEntry[] =>
+  parts.flatMap((part) => ('entries' in part ? part.entries : []));
+const refusalsOf = (parts: SnapshotPart[]): string[] =>
+  parts.flatMap((part) => ('refused' in part ? [part.refused] : []));
+
+describe('a snapshot', () => {
+  test.prop([blocks])('is read as it was written', async (written) => {
+    const parts = await read(bytesOf(written));
+    expect(entriesOf(parts)).toEqual(written.flat());
+    expect(refusalsOf(parts)).toEqual([]);
+  });
+
+  test.prop([blocks, fc.nat()])('that is cut off is read up to there, and refused', async (written, cut) => {
+    const bytes = bytesOf(written);
+    const parts = await read(bytes.subarray(0, cut % bytes.length));
+    expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
+    expect(refusalsOf(parts)).toHaveLength(1);
+  });
+
+  test.prop([blocks, fc.nat(), fc.integer({ min: 1, max: 255 })])(
+    'with a changed byte lacks a block, is refused, and holds nothing that was not written',
+    async (written, place, change) => {
+      const bytes = bytesOf(written);
+      const at = place % bytes.length;
+      bytes.writeUInt8(bytes.readUInt8(at) ^ change, at);
+      const parts = await read(bytes);
+      expect(refusalsOf(parts)).toHaveLength(1);
+      for (const found of entriesOf(parts)) expect(written.flat()).toContainEqual(found);
+    },
+  );
+
+  test.prop([blocks, fc.array(fc.tuple(fc.nat(), fc.uint8Array({ maxLength: 40 })), { maxLength: 5 })], {
+    numRuns: 2000,
+  })('that is overwritten in places holds nothing that was not written', async (written, damages) => {
+    const bytes = bytesOf(written);
+    for (const [place, noise] of damages)
+      bytes.set(noise.subarray(0, bytes.length - (place % bytes.length)), place % bytes.length);
+    for (const found of entriesOf(await read(bytes))) expect(written.flat()).toContainEqual(found);
+  });
+
+  test.prop([fc.uint8Array({ maxLength: 300 })])('that is noise is refused', async (noise) => {
+    expect(await read(Buffer.from(noise))).toEqual([{ refused: 'unknown' }]);
+  });
+
+  test.prop([blocks])('of another upstream is refused', async (written) => {
+    expect(await read(bytesOf(written, 'http://other.example.org:8000'))).toEqual([{ refused: 'foreign' }]);
+  });
+
+  test('of a later version is refused', async () => {
+    const bytes = bytesOf([]);
+    bytes.write('HRPSNAP2', 'latin1');
+    expect(await read(bytes)).toEqual([{ refused: 'unknown' }]);
+  });
+
+  test('does not make the reader allocate what a block only claims to be', async () => {
+    const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
+    const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
+    expect(await read(bytes)).toEqual([{ refused: 'damaged' }]);
+  });
+});

@@ -1,0 +1,48 @@
+// Proxies with a snapshot, and a log that can be waited for.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { type Proxy, startProxy } from './proxy.js';
+import { type MockUpstream, PATH, mockUpstream } from './upstream.js';
+
+/** A folder that is gone when the test ends. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+export interface LoggedProxy extends Proxy {
+  lines: (msg: string) => Record<string, unknown>[];
+  line: (msg: string) => Promise<Record<string, unknown>>;
+}
+
+/** A proxy whose log can be waited for. */
+export async function startLogged(file: string, env: Record<string, string> = {}): Promise<LoggedProxy> {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const logger = createLogger({ level: 'info', destination: { write } });
+  const proxy = await startProxy({ CACHE_SNAPSHOT_FILE: file, ...env }, { logger });
+  const found = (msg: string) => lines.filter((line) => line['msg'] === msg);
+  return {
+    ...proxy,
+    lines: found,
+    line: async (msg) => {
+      await expect.poll(() => found(msg)).toHaveLength(1);
+      return found(msg)[0] ?? {};
+    },
+  };
+}
+
+/** A file with the records of one run. */
+export async function snapshotOf(file: string, paths = [PATH]): Promise<MockUpstream> {
+  const upstream = mockUpstream();
+  const proxy = await startLogged(file);
+  for (const path of paths) await proxy.ask(path);
+  await proxy.close();
+  return upstream;
+}
