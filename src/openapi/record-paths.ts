@@ -65,7 +65,12 @@ const resolve: Operation = {
 };
 
 const writes = [{ basic: [] }, { session: [] }];
-const noDeletion = { 403: { description: 'Not allowed; or deletion is off on this proxy', ...error } };
+const noDeletion = {
+  403: {
+    description: 'Not allowed, here or by the Handle server; or deletion is off on this proxy',
+    ...error,
+  },
+};
 
 const conditions = [
   requestHeader(
@@ -134,9 +139,9 @@ const remove: Operation = {
   parameters: [handle, ...conditions, indexes],
   responses: {
     200: { description: 'Deleted', ...record },
-    ...noDeletion,
     ...conditionFailed,
     ...proxyFailures,
+    ...noDeletion,
     ...anyOther,
   },
   security: writes,

@@ -34,6 +34,7 @@ const common = failures(
     'V2_NOT_FOUND',
     'METHOD_REFUSED',
     'CONDITION_FAILED',
+    'TRAFFIC_REFUSED',
     'RATE_LIMITED',
     'INTERNAL',
     'V2_NOT_SUPPORTED',
