@@ -85,7 +85,6 @@ export function createApp(deps: AppDeps): App {
   const traced = tracing && { tracer: tracing.tracer };
   const bodies = makeBodyBudget(deps.config);
   const shared: SharedDeps = { ...deps, now, activity, pseudonym, bodies, ...traced };
-  const { peers } = shared;
   const cache: Cache = makeCache(shared, {
     onInvalidated(key) {
       resolver.detachLoads(key);
@@ -129,7 +128,7 @@ export function createApp(deps: AppDeps): App {
     },
     async close() {
       // Connections cut from now on are no failure of the upstream for other workers.
-      peers?.stopLoading();
+      shared.peers?.stopLoading();
       eventLoop.close();
       activity.close();
       await Promise.all([close(), upstreams.close(), snapshot?.close()]);

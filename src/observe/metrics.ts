@@ -1,6 +1,7 @@
 // The metrics of one process. compose connects the callbacks of other modules to these functions.
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type LabelValue, METRICS, type MetricEntry } from './metric-list.js';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { type LabelValue, METRICS } from './metric-list.js';
+import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
 export interface RequestSample {
   /** The interface. */
@@ -61,9 +62,6 @@ export interface Metrics {
   readonly registry: Registry;
 }
 
-/** Seconds, from a fast upstream in the same network to the default `upstream.timeout`. */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-
 /** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -85,44 +83,6 @@ export function createMetrics(): Metrics {
     registry,
     contentType: registry.contentType,
   };
-}
-
-type Reading = readonly [labels: Record<string, string>, value: number];
-
-function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
-  const counter = new Counter({ ...metric, registers: [registry], collect });
-  if (!isByConfigured(metric)) zeroCounter(counter, metric);
-  return counter;
-}
-
-function addHistogram(registry: Registry, metric: MetricEntry): Histogram {
-  const histogram = new Histogram({ ...metric, registers: [registry], buckets: BUCKETS });
-  if (!isByConfigured(metric)) zeroHistogram(histogram, metric);
-  return histogram;
-}
-
-/** Servers and rules are known later. */
-const isByConfigured = ({ labelNames }: MetricEntry): boolean =>
-  labelNames.includes('server') || labelNames.includes('rule');
-
-/** `more` are labels that not every deployment has. */
-function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more = {}): void {
-  for (const labels of fromStart) counter.inc({ ...more, ...labels }, 0);
-}
-
-function zeroHistogram(histogram: Histogram, { fromStart = [] }: MetricEntry, more = {}): void {
-  for (const labels of fromStart) histogram.zero({ ...more, ...labels });
-}
-
-/** A gauge whose values are read at each scrape. */
-function addGauge(registry: Registry, metric: MetricEntry, read: () => readonly Reading[]): void {
-  new Gauge({
-    ...metric,
-    registers: [registry],
-    collect() {
-      for (const [labels, value] of read()) this.set(labels, value);
-    },
-  });
 }
 
 function createRequestMetrics(registry: Registry) {

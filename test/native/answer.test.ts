@@ -14,7 +14,7 @@ const BROKEN = { status: 500, body: '' };
 describe('a resolution', () => {
   it('shares its load and its entry with every other interface', async () => {
     const upstream = mockUpstream();
-    const { app, ask } = await startProxy();
+    const { app, ask } = await startProxy({ REDIRECT_PREFIX_LOCATIONS: 'false' });
     const [, ...native] = await Promise.all([
       ask(PATH),
       askNative(app.native, HANDLE),
