@@ -1,15 +1,15 @@
 # Completion of handle-resolver-proxy in bash 3.2 and later. To try: source <(handle-resolver-proxy completion bash)
 _handle_resolver_proxy() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}"
-  local commands='serve check-config resolve purge stats warm bench completion help'
+  local commands='serve check-config resolve purge stats warm bench site-record completion help'
   local options='' arguments=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     command='' previous=''
   fi
   case "$command $previous" in
-    'serve --config' | 'check-config --config' | 'warm --password-file' | 'warm --state' | 'bench --file') _handle_resolver_proxy_files "$current"; return ;;
-    *\ --proxy | *\ --admin | *\ --direct | *\ --prefix | *\ --user | *\ --page-size) return ;;
+    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file') _handle_resolver_proxy_files "$current"; return ;;
+    *\ --proxy | *\ --admin | *\ --direct | *\ --prefix | *\ --user | *\ --page-size | *\ --index) return ;;
     *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
   esac
   case "$command" in
@@ -24,6 +24,7 @@ _handle_resolver_proxy() {
       options='--proxy --prefix --user --password-file --page-size --concurrency --rate --state --help'
       ;;
     bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
+    site-record) options='--config --index --binary --help' ;;
     completion) options='--help' arguments='bash zsh fish' ;;
     help) arguments="$commands" ;;
   esac

@@ -8,6 +8,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalida
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a completion -d 'print the completion script of a shell'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a help -d 'display help for command'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -s V -l version -d 'print the version'
@@ -54,6 +55,10 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l rate
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l remote -d 'allow a proxy on another machine'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l json -d 'print JSON'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l index -x -d 'index of the value in the prefix record'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l binary -d 'print the bytes of a resolver_site file'
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats warm bench completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats warm bench site-record completion help'

@@ -13,6 +13,7 @@ _handle-resolver-proxy() {
     'stats:show current statistics'
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
+    'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
     'completion:print the completion script of a shell'
     'help:display help for command'
   )
@@ -76,13 +77,19 @@ _handle-resolver-proxy() {
             '--remote[allow a proxy on another machine]' \
             '--json[print JSON]'
           ;;
+        site-record)
+          _arguments $help \
+            '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
+            '--index[index of the value in the prefix record]:value: ' \
+            '--binary[print the bytes of a resolver_site file]'
+          ;;
         completion)
           _arguments $help \
             '*:argument:(bash zsh fish)'
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats warm bench completion help)'
+            '*:argument:(serve check-config resolve purge stats warm bench site-record completion help)'
           ;;
       esac
       ;;

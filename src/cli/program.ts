@@ -6,6 +6,7 @@ import { type BenchOptions, bench } from './bench.js';
 import { type CheckConfigOptions, checkConfig } from './check-config.js';
 import { purge, type PurgeOptions } from './purge.js';
 import { type ResolveOptions, resolve } from './resolve.js';
+import { type SiteRecordOptions, printSiteRecord } from './site-record.js';
 import { type StatsOptions, stats } from './stats.js';
 import { type WarmOptions, warm } from './warm.js';
 
@@ -30,6 +31,7 @@ export function createProgram(): Command {
   addOperate(program);
   addWarm(program);
   addBench(program);
+  addSiteRecord(program);
   addCompletion(program);
   return program;
 }
@@ -104,6 +106,16 @@ function addBench(program: Command): void {
     .option('--remote', 'allow a proxy on another machine')
     .option('--json', 'print JSON')
     .action((handles: string[], options: BenchOptions) => bench(handles, options));
+}
+
+function addSiteRecord(program: Command): void {
+  program
+    .command('site-record')
+    .description('print the site record of this proxy (HS_SITE) for clients of the native protocol')
+    .option(...CONFIG_OPTION)
+    .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
+    .option('--binary', 'print the bytes of a resolver_site file')
+    .action((options: SiteRecordOptions) => printSiteRecord(options));
 }
 
 function addCompletion(program: Command): void {

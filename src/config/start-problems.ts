@@ -22,6 +22,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ...config.upstreams.flatMap(({ caFile }, at) => pemFile(`upstreams.${at}.caFile`, caFile)),
     ...pemFile('redis.caFile', config.redis.caFile),
     ...pemFile('native.site.certificateFile', config.native.site.certificateFile),
+    ...siteKeyProblem(config.native.site.certificateFile, readFile),
   ];
 }
 
@@ -40,6 +41,13 @@ function pemProblem(path: string, readFile: (path: string) => string): string | 
     return `${path} has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
   const broken = certificates.findIndex((certificate) => !isCertificate(certificate));
   return broken < 0 ? undefined : `certificate ${broken + 1} of ${path} is broken`;
+}
+
+/** Clients of the native protocol know RSA and DSA keys alone, and certificates have DSA no more. */
+function siteKeyProblem(path: string | undefined, readFile: (path: string) => string): StartProblem[] {
+  if (path === undefined || pemProblem(path, readFile) !== undefined) return [];
+  const isRsa = new X509Certificate(readFile(path)).publicKey.asymmetricKeyType === 'rsa';
+  return isRsa ? [] : [{ key: 'native.site.certificateFile', text: `${path} has no RSA key` }];
 }
 
 function isCertificate(pem: string): boolean {

@@ -38,7 +38,7 @@ function folder(): string {
   });
   writeFileSync(join(path, 'handles.txt'), '21.T11998/demo\n21.T11998/page\n');
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
-  writeFileSync(join(path, 'proxy.yaml'), 'cache: { maxBytes: 512MiB }\n');
+  writeFileSync(join(path, 'proxy.yaml'), 'native: { site: { address: 192.0.2.7 } }\n');
   const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/cli/main.js')}' "$@"\n`;
   writeFileSync(join(path, 'handle-resolver-proxy'), shim, { mode: 0o755 });
   return path;

@@ -1,0 +1,80 @@
+// The command site-record: what clients of the native protocol are given.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type SiteJson, decodeSite } from '../../src/handle/site-data.js';
+import { ROOT } from '../support/built-proxy.js';
+import { createCertificate } from '../support/certificate.js';
+import { cli } from '../support/cli.js';
+
+const ENV = {
+  UPSTREAM_URL: 'https://handle.example.org:8000',
+  NATIVE_SITE_ADDRESS: '192.0.2.7',
+  NATIVE_TCP_PORT: '2641',
+  NATIVE_UDP_PORT: '2641',
+};
+
+interface SiteValue {
+  index: number;
+  type: string;
+  data: { format: string; value: SiteJson };
+}
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'site-'));
+  onTestFinished(() => {
+    rmSync(path, { recursive: true });
+  });
+  return path;
+}
+
+async function valueOf(args: string[], env: Record<string, string>): Promise<SiteValue> {
+  const { code, stdout } = await cli(['site-record', ...args], env);
+  expect(code).toBe(0);
+  return JSON.parse(stdout) as SiteValue;
+}
+
+test('prints an HS_SITE value with the interfaces that are on, for queries only', async () => {
+  const { index, type, data } = await valueOf(['--index', '3'], ENV);
+  expect([index, type, data.format]).toEqual([3, 'HS_SITE', 'site']);
+  expect(data.value).toMatchObject({ primarySite: false, servers: [{ address: '192.0.2.7' }] });
+  expect(data.value.servers[0]!.interfaces).toEqual(
+    [
+      ['UDP', 2641],
+      ['TCP', 2641],
+      ['HTTP', 8080],
+    ].map(([protocol, port]) => ({ query: true, admin: false, protocol, port })),
+  );
+});
+
+test('with the key of the certificate that HTTPS has', async () => {
+  const file = join(folder(), 'cert.pem');
+  writeFileSync(file, (await createCertificate({ keyType: 'rsa' })).cert);
+  const { data } = await valueOf([], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
+  expect(data.value.servers[0]).toMatchObject({ publicKey: { format: 'key', value: { kty: 'RSA' } } });
+});
+
+test('a certificate without an RSA key is refused: clients read no other', async () => {
+  const file = join(folder(), 'cert.pem');
+  writeFileSync(file, (await createCertificate()).cert);
+  const { code, stderr } = await cli(['site-record'], { ...ENV, NATIVE_SITE_CERTIFICATE_FILE: file });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
+});
+
+test('--binary prints the same as the bytes of a resolver_site file', async () => {
+  const args = ['dist/cli/main.js', 'site-record', '--binary'];
+  const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
+  const { data } = await valueOf([], ENV);
+  expect(decodeSite(stdout)).toMatchObject({ ...data.value, servers: [{ address: '192.0.2.7' }] });
+});
+
+test('without an address, or without an interface, the remedy is named', async () => {
+  const { NATIVE_SITE_ADDRESS: _, ...noAddress } = ENV;
+  const unknown = await cli(['site-record'], noAddress);
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('native.site.address')]);
+  const { UPSTREAM_URL, NATIVE_SITE_ADDRESS } = ENV;
+  const off = await cli(['site-record'], { UPSTREAM_URL, NATIVE_SITE_ADDRESS, NATIVE_TUNNEL: 'false' });
+  expect([off.code, off.stderr]).toEqual([2, expect.stringContaining('native.udp.port')]);
+});
