@@ -108,6 +108,8 @@ test(`${COUNT} requests that try to move their own end`, async () => {
   onTestFinished(upstream.close);
   const proxy = await startBuiltProxy({
     UPSTREAM_URL: upstream.url,
+    // Redirects would read the records of prefixes too.
+    REDIRECT_PREFIX_LOCATIONS: 'false',
     REVERSE_LOOKUP_URL: upstream.url,
     UPSTREAM_CONNECTIONS: '4',
     UPSTREAM_BREAKER_FAILURES: '10000',
