@@ -102,6 +102,7 @@ module.exports = {
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination']),
     onlyIn('undici', ['upstream', 'cli']),
+    onlyIn('maxmind', ['compose']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('cli-progress', ['cli']),

@@ -17,6 +17,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Deps, V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
+import { openCountries } from './countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
@@ -34,7 +35,7 @@ export function makeRedirect(
   { config, logger, metrics, now }: SharedDeps,
   { resolver, cache, onHit }: RedirectBackends,
 ): RedirectInterface {
-  const { allowedHosts, allowedHeaders, prefixLocations } = config.redirect;
+  const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
   const isTrusted = createProxyTrust(config.http.trustedProxies);
   const { memory, trustedSince } = cache;
   const records = {
@@ -48,7 +49,7 @@ export function makeRedirect(
       ? createPrefixRecords({ ...records, memory, trustedSince, now })
       : undefined,
     clientAddress: (req) => clientAddress(req, isTrusted),
-    countryOf: undefined,
+    countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,

@@ -163,6 +163,13 @@ export const redirect = section({
         'Response headers that 10320/headers values may set on redirects, such as `Link,X-Licence`, separated by commas.',
       ),
   ),
+  countryDatabase: reloadable(
+    text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
+      .optional()
+      .describe(
+        'File of a database in the MaxMind format (`.mmdb`) with the countries of addresses, for the `country` of locations; read again by SIGHUP. Without it only `?country=` counts.',
+      ),
+  ),
   prefixLocations: reloadable(
     flag(true).describe(
       'Whether the locations that a prefix record names (HS_NAMESPACE of `0.NA/<prefix>`) take part in the redirects of the prefix.',

@@ -1,4 +1,4 @@
-// What a valid configuration still lacks for a start: the upstream, and readable certificates.
+// What a valid configuration still lacks for a start: the upstream, readable certificates and databases.
 import { X509Certificate } from 'node:crypto';
 import type { Config } from './schema.js';
 import { upstreamServers } from './upstream-servers.js';
@@ -23,7 +23,24 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ...pemFile('redis.caFile', config.redis.caFile),
     ...pemFile('native.site.certificateFile', config.native.site.certificateFile),
     ...siteKeyProblem(config.native.site.certificateFile, readFile),
+    ...databaseProblems(config.redirect.countryDatabase, readFile),
   ];
+}
+
+/** The marker before the metadata of the format. */
+const DATABASE_MARK = 'MaxMind.com';
+
+function databaseProblems(path: string | undefined, readFile: (path: string) => string): StartProblem[] {
+  if (path === undefined) return [];
+  const key = 'redirect.countryDatabase';
+  try {
+    if (readFile(path).includes(DATABASE_MARK)) return [];
+    return [{ key, text: `${path} is not a database in the MaxMind format` }];
+  } catch (error) {
+    return [
+      { key, text: `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` },
+    ];
+  }
 }
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;

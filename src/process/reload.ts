@@ -37,7 +37,8 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     // A level set on the admin listener stays unless the key itself has changed.
     if (plan.changed.includes('log.level')) logger.level = plan.config.log.level;
     running = plan.config;
-    if (plan.changed.length > 0) apply(running);
+    // The database may have been replaced under the same name.
+    if (plan.changed.length > 0 || running.redirect.countryDatabase !== undefined) apply(running);
     if (!isLogged) log();
   };
 }

@@ -23,6 +23,10 @@ export const locationWaivers: Readonly<Record<string, string>> = {
   'Accept: application/json, prefix whose server is down': OTHER_SERVER,
   'configured (GeoIP stand-in, X-Forwarded-For trusted): addresses: X-Forwarded-For garbage':
     'an address that is none matches nothing: HDLProxy responds with 500',
+  'configured (GeoIP stand-in, X-Forwarded-For trusted): X-Forwarded-For with two addresses: the first':
+    'the address before the trusted proxies counts: every client can write what stands further left',
+  'configured (GeoIP stand-in, X-Forwarded-For trusted): X-Forwarded-For empty':
+    'an empty X-Forwarded-For of a trusted proxy names no client',
   'configured (GeoIP stand-in, X-Forwarded-For trusted): locatt shortcut lang=de': NOT_CONFIGURED,
   'configured (GeoIP stand-in, X-Forwarded-For trusted): alias with handle_link_prefix': NOT_CONFIGURED,
   'path: HDLProxy: /static/': FILE,
