@@ -12,6 +12,7 @@ import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
 import type { PassedPacket } from './native/udp.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
+import type { LoadRead } from './upstream/client.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { makeCache } from './compose/cache.js';
@@ -65,7 +66,7 @@ export interface App {
   /** Applies a change of the unclaimed names by another worker. */
   applyUnclaimedName: Coordination['receive'];
   /** Loads from the upstream, once for all workers that wait for the same key. */
-  load: (key: string, handle: string) => Promise<Outcome>;
+  load: (key: string, read: LoadRead) => Promise<Outcome>;
   /** A packet that another worker has received. */
   receivePacket: (packet: PassedPacket) => void;
   /** Controls this process for the admin API. */
@@ -119,7 +120,7 @@ export function createApp(deps: AppDeps): App {
     clearCache: clearAndRestore(cache, snapshot),
     apply: cache.apply,
     applyUnclaimedName: coordination.receive,
-    load: (key, handle) => upstream.load(key, handle),
+    load: (key, read) => upstream.load(key, read),
     control,
     reload(config) {
       if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;

@@ -53,7 +53,9 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
 /** True when the proxy responded with something it caches. */
 async function warmOne(handle: string, proxy: string, summary: WarmSummary): Promise<boolean> {
   try {
-    const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`);
+    // RFC 9218 §4.1: a background task.
+    const headers = { Priority: 'u=7' };
+    const response = await fetch(`${proxy}/api/handles/${handleToPath(handle)}`, { headers });
     await response.arrayBuffer();
     if (response.ok) summary.warmed++;
     else if (response.status === 404) summary.notFound++;

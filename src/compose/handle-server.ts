@@ -88,13 +88,15 @@ function makeRecords(
 /** The concurrency limit for requests of a kind. */
 function limiterOptions(
   { metrics }: Pick<SharedDeps, 'metrics'>,
-  { url, concurrency, queue, queueTimeout }: ServerConfig,
+  { url, concurrency, minConcurrency, queue, queueTimeout }: ServerConfig,
   kind: Parameters<Metrics['countRejected']>[0]['kind'],
 ): LimiterOptions {
   const onRejected = (): void => {
     metrics.countRejected({ server: url, kind });
   };
-  return { concurrency, queue, waitMs: queueTimeout, onRejected };
+  // The latency of a write says nothing about how busy the server is, that of a list depends on its client.
+  const min = kind === 'read' ? minConcurrency : concurrency;
+  return { concurrency, minConcurrency: min, queue, waitMs: queueTimeout, onRejected };
 }
 
 function makeReads(

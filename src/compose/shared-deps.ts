@@ -13,11 +13,12 @@ import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
 import { type Tracer, createTracer } from '../observe/tracer.js';
+import type { LoadRead } from '../upstream/client.js';
 import type { createPools } from '../upstream/connections.js';
 
 export interface Peers extends WorkerCoherence, WorkerCoordination {
   /** Loads in the worker that owns the key; undefined when this worker has to load by itself; rejects with the failure there. */
-  loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined>;
+  loadAtOwner: (key: string, read: LoadRead) => Promise<Outcome | undefined>;
   /** Passes a packet to the worker that owns the key; false when that is this one. */
   passPacket: (key: string, packet: PassedPacket) => boolean;
   /** Whether this is the first of the workers: it does what is done once for all. */

@@ -49,7 +49,10 @@ const limits = {
     'Maximum connections to each server for reads and ePIC v2, divided among the workers; forwarded requests have as many of their own, and a retry opens one more.',
   ),
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
-    'Maximum concurrent reads per server, divided among the workers; the same bound applies to forwarded requests.',
+    'Maximum concurrent reads per server, divided among the workers; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
+  ),
+  minConcurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 8 }).describe(
+    'Where the number of concurrent reads may fall to while the server answers more slowly than it can, divided among the workers; from `upstream.concurrency` on it does not fall.',
   ),
   queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
     'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`, divided among the workers; beyond it a stale record is served, or 503.',

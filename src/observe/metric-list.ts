@@ -173,6 +173,12 @@ export const METRICS = {
     labelNames: ['server', 'kind'],
     help: 'Requests queued, by Handle server (its mirrors included) and kind (read, passed).',
   },
+  upstreamLimit: {
+    name: 'handle_proxy_upstream_limit',
+    type: 'gauge',
+    labelNames: ['server', 'kind'],
+    help: 'Maximum requests in flight now, by Handle server and kind; for reads between `upstream.minConcurrency` and `upstream.concurrency`, by the latency of the server.',
+  },
   rejected: {
     name: 'handle_proxy_turned_away_total',
     type: 'counter',

@@ -1,6 +1,6 @@
 // The metrics of one process. compose connects the callbacks of other modules to these functions.
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type LabelValue, METRICS } from './metric-list.js';
+import { type LabelValue, METRICS, type MetricEntry } from './metric-list.js';
 import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
 export interface RequestSample {
@@ -27,6 +27,7 @@ export interface LimitUsage {
   kind: string;
   running: number;
   waiting: number;
+  limit: number;
 }
 
 export interface Metrics {
@@ -122,12 +123,12 @@ function createUpstreamMetrics(registry: Registry) {
   const rejected = addCounter(registry, METRICS.rejected);
   const readers: (() => readonly LimitUsage[])[] = [];
   const use = (): LimitUsage[] => readers.flatMap((read) => read());
-  addGauge(registry, METRICS.upstreamRunning, () =>
-    use().map(({ server, kind, running }) => [{ server, kind }, running]),
-  );
-  addGauge(registry, METRICS.upstreamWaiting, () =>
-    use().map(({ server, kind, waiting }) => [{ server, kind }, waiting]),
-  );
+  const gaugeUse = (metric: MetricEntry, field: 'running' | 'waiting' | 'limit'): void => {
+    addGauge(registry, metric, () => use().map((of) => [{ server: of.server, kind: of.kind }, of[field]]));
+  };
+  gaugeUse(METRICS.upstreamRunning, 'running');
+  gaugeUse(METRICS.upstreamWaiting, 'waiting');
+  gaugeUse(METRICS.upstreamLimit, 'limit');
   return {
     addServer: (server: string): void => {
       zeroCounter(requests, METRICS.upstreamRequests, { server });

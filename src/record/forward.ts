@@ -177,8 +177,9 @@ export function createLimitedForward(
   limiter: Pick<ConcurrencyLimiter, 'acquire' | 'allowPreemption'>,
 ): Forward {
   return async function limitedForward(req, res, content) {
-    const { handle } = contextOf(res);
-    const release = await limiter.acquire(handle && callerKey(upperAscii(handle), req.headers.authorization));
+    const { handle, caller } = contextOf(res);
+    const key = handle && callerKey(upperAscii(handle), req.headers.authorization);
+    const release = await limiter.acquire({ key, caller });
     try {
       // Nothing has been sent, and http-proxy would not notice that the client has left.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });

@@ -7,6 +7,7 @@ import type { RecordQuery } from '../http/query.js';
 import { type Reply, sendReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
+import type { ResolveOptions } from '../resolver/resolver.js';
 import type { Hit } from './response-cache.js';
 
 export interface RecordReplyDeps {
@@ -81,7 +82,7 @@ export function reportReply(
 }
 
 export interface RecordRouteDeps extends RecordReplyDeps {
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
 }
 
 /** Answers with the JSON of a record in an Express route, for interfaces that show it too. */

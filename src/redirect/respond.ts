@@ -54,9 +54,13 @@ interface ResolvedRequest {
 export async function respondToHandle(
   req: Request,
   res: Response,
-  { handle, parameters, deps }: { handle: string; parameters: URLSearchParams; deps: RespondDeps },
+  { handle, parameters, deps: shared }: { handle: string; parameters: URLSearchParams; deps: RespondDeps },
 ): Promise<void> {
-  contextOf(res).handle = handle;
+  const context = contextOf(res);
+  context.handle = handle;
+  const resolve: RespondDeps['resolve'] = (name, options) =>
+    shared.resolve(name, { ...options, caller: context.caller });
+  const deps = { ...shared, resolve };
   const query = readRedirectQuery(parameters);
   if (query.show === 'api') {
     await answerRecord(req, res, { handle, query: query, deps });

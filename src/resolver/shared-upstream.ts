@@ -1,13 +1,13 @@
 // The upstream client shared by all workers of a machine: one worker loads each key.
 import type { Outcome } from '../handle/outcome.js';
-import type { HandleRead, UpstreamClient } from '../upstream/client.js';
+import type { HandleRead, LoadRead, UpstreamClient } from '../upstream/client.js';
 import { type Load, SingleFlight } from './single-flight.js';
 
 interface SharedUpstreamDeps {
   upstream: Omit<UpstreamClient, 'usage'>;
   keyOf: (handle: string) => string;
   /** Loads through the worker that owns the key, or undefined when this worker must load by itself. Unset without others. */
-  loadAtOwner?: ((key: string, handle: string) => Promise<Outcome | undefined> | undefined) | undefined;
+  loadAtOwner?: ((key: string, read: LoadRead) => Promise<Outcome | undefined> | undefined) | undefined;
   /** False while invalidations may be missed: then the start of a load decides its freshness, so no load is joined. */
   mayJoin: () => boolean;
 }
@@ -22,18 +22,18 @@ export class SharedUpstream {
 
   /** An authoritative read is never shared: an earlier load may be older than a change. */
   async resolve(read: HandleRead): Promise<Outcome> {
-    const { handle, authoritative } = read;
+    const { handle, authoritative, caller } = read;
     const { upstream, keyOf, loadAtOwner } = this.#deps;
     // Without other workers the resolver's callers share its own load.
     if (authoritative || loadAtOwner === undefined) return upstream.resolve(read);
     const key = keyOf(handle);
-    return (await loadAtOwner(key, handle)) ?? this.load(key, handle);
+    return (await loadAtOwner(key, { handle, caller })) ?? this.load(key, { handle, caller });
   }
 
   /** Loads a key once for all callers, here and in other workers. */
-  load(key: string, handle: string): Promise<Outcome> {
+  load(key: string, read: LoadRead): Promise<Outcome> {
     const start = () => {
-      return { startedAt: 0, answer: this.#deps.upstream.resolve({ handle, authoritative: false }) };
+      return { startedAt: 0, answer: this.#deps.upstream.resolve({ ...read, authoritative: false }) };
     };
     const since = this.#deps.mayJoin() ? 0 : Infinity;
     return this.#flight.join(key, { start, since }).load.answer;

@@ -84,7 +84,7 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
     const settle = (applied: readonly Applied[]): Judgement => {
       for (const one of applied) report(one, facts);
       const last = deciding && applied.at(-1);
-      const judgement = { facts, caller: callerOf(facts.address, deciding), applied: last };
+      const judgement = { facts, caller: callerOf(req, facts.address, deciding), applied: last };
       judged.set(req, judgement);
       if (last) setLimitHeaders(res, last);
       return judgement;
@@ -106,7 +106,7 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
     refusalOf: (req) => judged.get(req)?.applied?.refusal,
     admit(req, res) {
       // Without rules a miss is not parsed a second time.
-      if (rules.length === 0) return callerOf(addressOf(req), undefined);
+      if (rules.length === 0) return callerOf(req, addressOf(req));
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
@@ -148,10 +148,14 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
-const callerOf = (address: string, rule: TrafficRule | undefined): Caller => ({
-  class: rule?.class ?? 'normal',
+const callerOf = ({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller => ({
+  class: rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal'),
   client: clientOf(address),
 });
+
+/** Urgency 7 is for background tasks (RFC 9218 §4.1). A client may only lower its own class. */
+const isBackground = (priority: string | string[] | undefined): boolean =>
+  priority !== undefined && /^\s*u=7(?:\s*,|\s*$)/.test(priority.toString());
 
 function bucketOf(
   name: string,

@@ -2,6 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
+import type { Caller } from './caller.js';
 import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
 import {
   type LimiterOptions,
@@ -36,7 +37,12 @@ export interface UpstreamClientOptions extends Omit<ServerOptions, 'limiter' | '
 export interface HandleRead {
   handle: string;
   authoritative: boolean;
+  /** Who waits; by default a normal client that is not known. */
+  caller?: Caller | undefined;
 }
+
+/** A read that callers share: who waits is who came first. */
+export type LoadRead = Pick<HandleRead, 'handle' | 'caller'>;
 
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
@@ -97,7 +103,7 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
-      const load = isForPrimary ? primary.read({ handle, authoritative, timeoutMs }) : readWithFailover(read);
+      const load = isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read);
       return failures.observe(key, load);
     },
     detachLoads(key) {

@@ -1,9 +1,14 @@
-// Concurrency limit of the requests to a Handle server, with a bounded queue that is fair among keys.
+// Concurrency limit of the requests to a Handle server: it follows the latency, and is shared fairly among callers.
 import { ServiceError } from '../errors.js';
+import { LimitTuner } from './adaptive-limit.js';
+import type { Caller } from './caller.js';
+import { FairQueue, type Waiter } from './fair-queue.js';
 
 export interface LimiterOptions {
   /** Maximum requests at a time. */
   concurrency: number;
+  /** Where the limit may fall to when the server becomes slow; by default it is fixed. */
+  minConcurrency?: number | undefined;
   /** Maximum requests that wait. */
   queue: number;
   /** Timeout for the wait (ms). */
@@ -14,12 +19,18 @@ export interface LimiterOptions {
 export interface LimiterUsage {
   running: number;
   waiting: number;
+  /** Maximum that run now. */
+  limit: number;
 }
 
 export const sumUsages = (usages: readonly LimiterUsage[]): LimiterUsage =>
   usages.reduce(
-    (sum, { running, waiting }) => ({ running: sum.running + running, waiting: sum.waiting + waiting }),
-    { running: 0, waiting: 0 },
+    (sum, { running, waiting, limit }) => ({
+      running: sum.running + running,
+      waiting: sum.waiting + waiting,
+      limit: sum.limit + limit,
+    }),
+    { running: 0, waiting: 0, limit: 0 },
   );
 
 /** Ends a request that has been stalled for at least this time, so that its slot is freed; false when it is not stalled. */
@@ -28,31 +39,45 @@ export type Preempt = (stalledMs: number) => boolean;
 /** Each login has a part of its own: wrong passwords must not take the slots of the owner of a handle. */
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 
+/** What a request is for, and who waits for it. */
+export interface PlaceRequest {
+  /** The record, and the login where there is one. */
+  key?: string | undefined;
+  caller?: Caller | undefined;
+}
+
 /** The part of one key: an eighth of the slots, and half of the queue. */
 const PARTS = { slots: 8, queue: 2 };
 
-interface Waiting {
-  key: string | undefined;
+/** One client leaves a quarter of the slots to others, work in the background half. */
+const RESERVED = { client: 4, background: 2 };
+
+const UNKNOWN: Caller = { class: 'normal', client: undefined };
+
+interface Waiting extends Waiter {
   admit: () => void;
+  reject: (detail: string) => void;
 }
 
 /**
  * An unbounded queue would only make every request late: one that cannot be served in time fails at once, so that a
  * stale record can stand in, or the caller can come back later (RFC 9110 §15.6.4). One `key` gets only a part of the
- * slots and of the queue: a record for which the server hangs takes no more, however often it is requested. Not
- * cockatiel's bulkhead: its queue has neither keys, nor a timeout, nor requests that can be ended for others.
+ * slots and of the queue: a record for which the server hangs takes no more, however often it is requested. When the
+ * queue is full, the client that has the most in it loses the last of them. Not cockatiel's bulkhead: its queue has
+ * neither classes, clients and keys, nor a timeout, nor requests that can be ended for others.
  */
 export class ConcurrencyLimiter {
   readonly #options: LimiterOptions;
-  readonly #slots: ReturnType<typeof createShares>;
-  readonly #places: ReturnType<typeof createShares>;
-  readonly #waiting = new Set<Waiting>();
+  readonly #tuner: LimitTuner;
+  readonly #running = new Tally();
+  readonly #queued = new Tally();
+  readonly #queue = new FairQueue<Waiting>();
   readonly #preemptible = new Set<Preempt>();
 
   constructor(options: LimiterOptions) {
+    const { concurrency, minConcurrency = concurrency } = options;
     this.#options = options;
-    this.#slots = createShares(options.concurrency, PARTS.slots);
-    this.#places = createShares(options.queue, PARTS.queue);
+    this.#tuner = new LimitTuner({ min: Math.min(minConcurrency, concurrency), max: concurrency });
   }
 
   /**
@@ -60,17 +85,30 @@ export class ConcurrencyLimiter {
    *
    * @throws ServiceError OVERLOADED
    */
-  async acquire(key?: string): Promise<() => void> {
-    if (!this.#slots.isFullFor(key)) return this.#takeSlot(key);
-    if (this.#places.isFullFor(key)) throw this.#reject(`${this.#waiting.size} requests are waiting`);
-    return this.#wait(key);
+  async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
+    const request = { key, caller };
+    if (this.#mayRun(request)) return this.#takeSlot(request);
+    const { queue } = this.#options;
+    if (key !== undefined && this.#queued.ofKey(key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
+    if (this.#queue.size >= queue) {
+      const displaced = this.#queue.takeDisplaced(request);
+      if (displaced === undefined) throw this.#full();
+      displaced.reject(`${queue} requests are waiting, most of them for this client`);
+    }
+    return this.#wait(request);
   }
 
-  /** Runs work in a slot. */
-  async run<T>(work: () => Promise<T>, key?: string): Promise<T> {
-    const release = this.#slots.isFullFor(key) ? await this.acquire(key) : this.#takeSlot(key);
+  /** Runs work in a slot. The latency of the work adapts the limit. */
+  async run<T>(work: () => Promise<T>, request?: PlaceRequest): Promise<T> {
+    const release = await this.acquire(request);
+    const startedAt = performance.now();
     try {
-      return await work();
+      const value = await work();
+      this.#observe(performance.now() - startedAt);
+      return value;
+    } catch (error) {
+      if (isOverload(error)) this.#observe(Infinity);
+      throw error;
     } finally {
       release();
     }
@@ -83,58 +121,85 @@ export class ConcurrencyLimiter {
   }
 
   usage(): LimiterUsage {
-    return { running: this.#slots.taken(), waiting: this.#waiting.size };
+    return { running: this.#running.total, waiting: this.#queue.size, limit: this.#tuner.limit };
   }
 
-  #takeSlot(key?: string): () => void {
-    this.#slots.take(key);
+  #mayRun({ key, caller }: Waiter): boolean {
+    const { limit } = this.#tuner;
+    const running = this.#running;
+    if (running.total >= limit) return false;
+    if (key !== undefined && running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
+    if (caller.class === 'background' && running.background >= allBut(limit, RESERVED.background))
+      return false;
+    return caller.client === undefined || running.ofClient(caller.client) < allBut(limit, RESERVED.client);
+  }
+
+  #takeSlot(request: Waiter): () => void {
+    this.#running.change(request, 1);
     let isReleased = false;
     return () => {
       if (isReleased) return;
       isReleased = true;
-      this.#slots.free(key);
-      this.#admitNext();
+      this.#running.change(request, -1);
+      this.#admitWaiting();
     };
   }
 
-  #wait(key?: string): Promise<() => void> {
+  #wait(request: Waiter): Promise<() => void> {
     const { waitMs } = this.#options;
-    this.#places.take(key);
+    this.#queued.change(request, 1);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(preemption);
         clearTimeout(timeout);
-        this.#waiting.delete(entry);
-        this.#places.free(key);
+        this.#queued.change(request, -1);
       };
-      const admit = (): void => {
-        leave();
-        resolve(this.#takeSlot(key));
+      const entry: Waiting = {
+        ...request,
+        admit: () => {
+          leave();
+          resolve(this.#takeSlot(request));
+        },
+        reject: (detail) => {
+          leave();
+          reject(this.#reject(detail));
+        },
       };
-      const entry = { key, admit };
-      this.#waiting.add(entry);
+      this.#queue.add(entry);
       // Before the timeout, so that this request still gets the slot.
       const preemption = setTimeout(() => {
         this.#preemptOne(waitMs / 2);
       }, 0.75 * waitMs);
       const timeout = setTimeout(() => {
-        leave();
-        reject(this.#reject(`no slot within ${waitMs} ms`));
+        this.#queue.remove(entry);
+        entry.reject(`no slot within ${waitMs} ms`);
       }, waitMs);
     });
   }
 
-  /** The first that may have a slot. */
-  #admitNext(): void {
-    for (const next of this.#waiting) {
-      if (this.#slots.isFullFor(next.key)) continue;
+  /** A limit that has risen has room for more than one. */
+  #admitWaiting(): void {
+    const places = {
+      mayRun: (waiter: Waiter) => this.#mayRun(waiter),
+      runningOf: (client: string | undefined) => this.#running.ofClient(client),
+    };
+    while (this.#queue.size > 0 && this.#running.total < this.#tuner.limit) {
+      const next = this.#queue.takeNext(places);
+      if (next === undefined) return;
       next.admit();
-      return;
     }
+  }
+
+  #observe(latencyMs: number): void {
+    this.#tuner.observe(latencyMs, { running: this.#running.total, now: performance.now() });
   }
 
   #preemptOne(stalledMs: number): void {
     for (const preempt of this.#preemptible) if (preempt(stalledMs)) return;
+  }
+
+  #full(): ServiceError {
+    return this.#reject(`${this.#queue.size} requests are waiting`);
   }
 
   #reject(detail: string): ServiceError {
@@ -144,29 +209,38 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** Counts what is taken, in all and by key. A key that is undefined has no share of its own. */
-function createShares(max: number, parts: number) {
-  const maxOfKey = Math.ceil(max / parts);
-  const takenBy = new Map<string, number>();
-  let taken = 0;
+/** The server had too much to do, or did not say what it has. */
+const isOverload = (error: unknown): boolean =>
+  error instanceof ServiceError && (error.code === 'UPSTREAM_TIMEOUT' || error.code === 'UPSTREAM_BUSY');
 
-  function change(key: string | undefined, by: number): void {
-    taken += by;
-    if (key === undefined) return;
-    const count = (takenBy.get(key) ?? 0) + by;
-    if (count > 0) takenBy.set(key, count);
-    else takenBy.delete(key);
+/** The slots of one without those that are reserved for others; at least one. */
+const allBut = (limit: number, parts: number): number => Math.max(1, limit - Math.floor(limit / parts));
+
+/** Counts requests: in all, in the background, by key and by client. */
+class Tally {
+  total = 0;
+  background = 0;
+  readonly #keys = new Map<string, number>();
+  readonly #clients = new Map<string, number>();
+
+  ofKey(key: string): number {
+    return this.#keys.get(key) ?? 0;
   }
 
-  return {
-    taken: () => taken,
-    isFullFor: (key?: string): boolean =>
-      taken >= max || (key !== undefined && (takenBy.get(key) ?? 0) >= maxOfKey),
-    take(key?: string): void {
-      change(key, 1);
-    },
-    free(key?: string): void {
-      change(key, -1);
-    },
-  };
+  ofClient(client: string | undefined): number {
+    return client === undefined ? 0 : (this.#clients.get(client) ?? 0);
+  }
+
+  change({ key, caller }: Waiter, by: 1 | -1): void {
+    this.total += by;
+    if (caller.class === 'background') this.background += by;
+    if (key !== undefined) changeCount(this.#keys, key, by);
+    if (caller.client !== undefined) changeCount(this.#clients, caller.client, by);
+  }
+}
+
+function changeCount(counts: Map<string, number>, name: string, by: number): void {
+  const count = (counts.get(name) ?? 0) + by;
+  if (count > 0) counts.set(name, count);
+  else counts.delete(name);
 }

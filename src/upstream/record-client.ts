@@ -131,17 +131,20 @@ function createSend(options: RecordClientOptions) {
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
     const key = handle && callerKey(recordKey(handle, caseSensitive), authorization);
-    return limiter.run(async () => {
-      const sent = {
-        origin,
-        method,
-        path: path + request.query,
-        headers,
-        ...(body !== undefined && { body }),
-      };
-      const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
-      return readAnswer(response, { handle, caseSensitive });
-    }, key);
+    return limiter.run(
+      async () => {
+        const sent = {
+          origin,
+          method,
+          path: path + request.query,
+          headers,
+          ...(body !== undefined && { body }),
+        };
+        const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
+        return readAnswer(response, { handle, caseSensitive });
+      },
+      { key },
+    );
   };
 }
 

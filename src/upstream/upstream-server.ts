@@ -3,6 +3,7 @@ import { type ErrorCode, ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type BreakerOptions, CircuitBreaker } from './circuit-breaker.js';
+import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { type ReportHealth, watchHealth } from './server-health.js';
@@ -37,6 +38,7 @@ export interface ServerOptions {
 interface ServerRead {
   handle: string;
   authoritative: boolean;
+  caller?: Caller | undefined;
   /** For everything from the wait for a slot to the last byte, the retry included. */
   timeoutMs: number;
 }
@@ -82,16 +84,17 @@ export function createServer(options: ServerOptions): UpstreamServer {
   }
 
   return {
-    async read({ handle, authoritative, timeoutMs: totalMs }) {
+    async read({ handle, authoritative, caller, timeoutMs: totalMs }) {
       const key = recordKey(handle, caseSensitive);
       pause.assertOver();
       const deadline = performance.now() + totalMs;
-      return limiter.run(() => {
+      const sendNow = (): Promise<Outcome> => {
         // A pause may have begun during the wait for a slot.
         pause.assertOver();
         const timeoutMs = Math.max(1, deadline - performance.now());
         return breaker.run(key, () => send({ handle, authoritative, timeoutMs }));
-      }, key);
+      };
+      return limiter.run(sendNow, { key, caller });
     },
   };
 }

@@ -106,7 +106,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
     apply: cache.apply,
     applyUnclaimedName: nothing,
     receivePacket: () => undefined,
-    load: (key, handle) => sharedUpstream.load(key, handle),
+    load: (key, read) => sharedUpstream.load(key, read),
   };
 }
 

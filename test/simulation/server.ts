@@ -1,4 +1,5 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
+import type { LoadRead } from '../../src/upstream/client.js';
 import type { IncomingMessage } from 'node:http';
 import { type Cache, type WorkerCoherence, createCache } from '../../src/cache/cache.js';
 import type { Entry } from '../../src/cache/entry.js';
@@ -28,7 +29,7 @@ export interface ServerDeps {
   process: Process;
   upstream: Upstream;
   redis: RedisOptions | undefined;
-  worker?: WorkerCoherence & { loadAtOwner: (key: string, handle: string) => Promise<Outcome | undefined> };
+  worker?: WorkerCoherence & { loadAtOwner: (key: string, read: LoadRead) => Promise<Outcome | undefined> };
 }
 
 /** What a reader was answered. */
@@ -75,7 +76,7 @@ export class Server {
       },
       mayJoin: () => this.cache.trustedSince() === 0,
       keyOf: (handle) => recordKey(handle, false),
-      loadAtOwner: (key, handle) => worker?.loadAtOwner(key, handle) ?? Promise.resolve(undefined),
+      loadAtOwner: (key, read) => worker?.loadAtOwner(key, read) ?? Promise.resolve(undefined),
     });
     this.#resolver = new Resolver({
       store: this.cache.store,

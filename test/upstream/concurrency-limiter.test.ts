@@ -13,28 +13,31 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 
 test('one key gets an eighth of the turns; others go past those who wait for it', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, waitMs: WAIT_MS });
-  const turns = await Promise.all([limiter.acquire('A'), limiter.acquire('A')]);
-  const third = limiter.acquire('A');
+  const turns = await Promise.all([limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })]);
+  const third = limiter.acquire({ key: 'A' });
   expect(await isSettled(third)).toBe(false);
-  const others = await Promise.all(Array.from({ length: 14 }, (_, at) => limiter.acquire(`B${at}`)));
-  expect(limiter.usage()).toEqual({ running: 16, waiting: 1 });
-  const another = limiter.acquire('C');
+  const others = await Promise.all(Array.from({ length: 14 }, (_, at) => limiter.acquire({ key: `B${at}` })));
+  expect(limiter.usage()).toMatchObject({ running: 16, waiting: 1 });
+  const another = limiter.acquire({ key: 'C' });
   others[0]?.();
   expect(await isSettled(another)).toBe(true);
   expect(await isSettled(third)).toBe(false);
   turns[0]();
   expect(await isSettled(third)).toBe(true);
-  expect(limiter.usage()).toEqual({ running: 16, waiting: 0 });
+  expect(limiter.usage()).toMatchObject({ running: 16, waiting: 0 });
 });
 
 test('every turn that ends goes to the first who may have it, and all are free at the end', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, waitMs: WAIT_MS });
   const order: string[] = [];
   const work = (name: string, key?: string): Promise<void> =>
-    limiter.run(async () => {
-      order.push(name);
-      await new Promise(setImmediate);
-    }, key);
+    limiter.run(
+      async () => {
+        order.push(name);
+        await new Promise(setImmediate);
+      },
+      { key },
+    );
   await Promise.all([
     work('A1', 'A'),
     work('A2', 'A'),
@@ -45,25 +48,25 @@ test('every turn that ends goes to the first who may have it, and all are free a
   ]);
   expect([...order].sort()).toEqual(['A1', 'A2', 'A3', 'B1', 'B2', 'none']);
   expect(order.slice(0, 2)).toEqual(['A1', 'B1']);
-  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
 });
 
 test('one key gets half of the line', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, waitMs: WAIT_MS });
-  const leave = await limiter.acquire('A');
-  const waiting = [limiter.acquire('A'), limiter.acquire('A')];
-  await expect(limiter.acquire('A')).rejects.toMatchObject({ code: 'OVERLOADED' });
-  waiting.push(limiter.acquire('B'), limiter.acquire());
-  await expect(limiter.acquire('B')).rejects.toMatchObject({ code: 'OVERLOADED' });
+  const leave = await limiter.acquire({ key: 'A' });
+  const waiting = [limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })];
+  await expect(limiter.acquire({ key: 'A' })).rejects.toMatchObject({ code: 'OVERLOADED' });
+  waiting.push(limiter.acquire({ key: 'B' }), limiter.acquire());
+  await expect(limiter.acquire({ key: 'B' })).rejects.toMatchObject({ code: 'OVERLOADED' });
   leave();
   for (const turn of waiting) (await turn)();
-  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
 });
 
 test('without a key all turns are one line', async () => {
   const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: WAIT_MS });
   await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
-  expect(limiter.usage()).toEqual({ running: 4, waiting: 0 });
+  expect(limiter.usage()).toMatchObject({ running: 4, waiting: 0 });
 });
 
 test('requests that fail, are rejected, time out or are preempted free their permit and their place in the queue', async () => {
@@ -85,12 +88,12 @@ test('requests that fail, are rejected, time out or are preempted free their per
     release();
     release();
   }
-  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
+  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
   // With a place leaked the next four would not run, with a place in the queue leaked the last four would be rejected.
   const again = await Promise.all(Array.from({ length: 8 }, () => limiter.run(() => Promise.resolve('ran'))));
   expect(again).toEqual(Array<string>(8).fill('ran'));
-  await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, `K${at % 2}`)));
-  expect(limiter.usage()).toEqual({ running: 0, waiting: 0 });
+  await Promise.allSettled(Array.from({ length: 20 }, (_, at) => limiter.run(fail, { key: `K${at % 2}` })));
+  expect(limiter.usage()).toMatchObject({ running: 0, waiting: 0 });
   const slots = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
   expect(slots).toHaveLength(4);
 });

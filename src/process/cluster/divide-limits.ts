@@ -9,9 +9,10 @@ export function divideLimits(config: Config, workers: number): Config {
   const { maxConnections } = server;
   const { hotPath } = http;
   return {
-    ...mapServers(config, ({ connections, concurrency, queue }) => ({
+    ...mapServers(config, ({ connections, concurrency, minConcurrency, queue }) => ({
       connections: part(connections),
       concurrency: part(concurrency),
+      minConcurrency: part(minConcurrency),
       queue: part(queue),
     })),
     // 0 means no limit.

@@ -5,6 +5,7 @@ import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
 import type { PassedPacket } from '../../native/udp.js';
 import type { PublicAddresses } from '../serve.js';
+import type { Caller } from '../../upstream/caller.js';
 import { type Diagnosis, type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
 /** From a worker to the primary. `id` is the worker's number for its request. */
@@ -25,7 +26,7 @@ export type WorkerMessage =
   /** Acknowledges `apply` and `unclaimed-name`. */
   | { kind: 'applied'; id: number }
   /** Let the worker `owner` load the handle from the upstream. */
-  | { kind: 'load'; id: number; owner: number; key: string; handle: string }
+  | { kind: 'load'; id: number; owner: number; key: string; handle: string; caller?: Caller | undefined }
   | { kind: 'loaded'; id: number; from: number; answer: PeerAnswer }
   /** A UDP packet for the worker `owner`, which puts its request together. */
   | { kind: 'packet'; owner: number; packet: PassedPacket }
@@ -73,7 +74,7 @@ export type PeerMessage =
   | { kind: 'lock-granted'; id: number; freeMs: number }
   /** The queue is full. */
   | { kind: 'lock-refused'; id: number }
-  | { kind: 'load'; id: number; from: number; key: string; handle: string }
+  | { kind: 'load'; id: number; from: number; key: string; handle: string; caller?: Caller | undefined }
   | { kind: 'loaded'; id: number; answer: PeerAnswer }
   | { kind: 'packet'; packet: PassedPacket };
 

@@ -6,6 +6,7 @@ import type { AcquireLocal } from '../../coordination/key-lock.js';
 import { hashOf } from '../../cache/coherence/groups.js';
 import { ServiceError } from '../../errors.js';
 import type { Outcome } from '../../handle/outcome.js';
+import type { LoadRead } from '../../upstream/client.js';
 import type { Peers } from '../../compose/shared-deps.js';
 import { AnswerLimit } from '../../native/answer-limit.js';
 import type { PassedPacket } from '../../native/udp.js';
@@ -31,7 +32,7 @@ export interface PeerHandlers {
   apply: (message: Message) => void;
   applyUnclaimedName: (line: string) => void;
   /** Loads from the upstream, once for all workers that wait for the same key. */
-  load: (key: string, handle: string) => Promise<Outcome>;
+  load: (key: string, read: LoadRead) => Promise<Outcome>;
   /** A packet of a request that this worker puts together. */
   receivePacket: (packet: PassedPacket) => void;
 }
@@ -110,12 +111,12 @@ export class PeerLink implements Peers {
    * @returns undefined when this worker has to load by itself
    * @throws ServiceError when the upstream failed there: a second attempt would make the reader wait twice
    */
-  readonly loadAtOwner = async (key: string, handle: string): Promise<Outcome | undefined> => {
+  readonly loadAtOwner = async (key: string, read: LoadRead): Promise<Outcome | undefined> => {
     const { self, loadTimeoutMs, send } = this.#options;
     const owner = this.#ownerOf(key);
     if (owner === self) return undefined;
     const answer = await this.#loads.request(loadTimeoutMs, (id) => {
-      send({ kind: 'load', id, owner, key, handle });
+      send({ kind: 'load', id, owner, key, ...read });
     });
     if (answer?.failure) throw unpackFailure(answer.failure);
     return answer?.outcome as Outcome | undefined;
@@ -222,11 +223,11 @@ export class PeerLink implements Peers {
 
 /** After a failure of our own the other worker loads by itself. */
 async function loadFor(
-  { key, handle }: { key: string; handle: string },
+  { key, handle, caller }: LoadRead & { key: string },
   load: PeerHandlers['load'],
 ): Promise<PeerAnswer> {
   try {
-    return { outcome: await load(key, handle) };
+    return { outcome: await load(key, { handle, caller }) };
   } catch (error) {
     return error instanceof ServiceError ? { failure: packFailure(error) } : {};
   }

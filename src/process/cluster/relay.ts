@@ -145,13 +145,13 @@ export class Relay {
 
   #startLoad(
     from: number,
-    { id, owner, key, handle }: { id: number; owner: number; key: string; handle: string },
+    { id, owner, key, handle, caller }: Extract<WorkerMessage, { kind: 'load' }>,
   ): void {
     const load = { from, id, owner };
     this.#loads.set(nameOf(load), load);
     const worker = this.#workers.get(owner);
     if (worker === undefined || this.#isExpired(owner)) this.#answer(load, {});
-    else worker.send({ kind: 'load', id, from, key, handle });
+    else worker.send({ kind: 'load', id, from, key, handle, ...(caller && { caller }) });
   }
 
   #finishLoad(owner: number, message: Extract<WorkerMessage, { kind: 'loaded' }>): void {

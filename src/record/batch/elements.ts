@@ -8,13 +8,14 @@ import { type ReportUnexpected, asServiceError, renderError, resultOfError } fro
 import type { RecordQuery } from '../../http/query.js';
 import { readHandle } from '../../http/target.js';
 import type { FromEntry, Resolution, StaleReason } from '../../resolver/resolution.js';
+import type { ResolveOptions } from '../../resolver/resolver.js';
 import { bodyOfResolution, resultOf } from '../record-reply.js';
 import type { ElementSource } from './stream.js';
 
 export interface ElementDeps {
   /** Undefined when the handle has to be loaded. */
   fromMemory: (handle: string) => FromEntry | undefined;
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
   onUnexpected: ReportUnexpected;

@@ -1,5 +1,6 @@
 // Reads the lists of other handles for one request, and notes the records that took part.
 import type { FromEntry, Resolution } from '../../resolver/resolution.js';
+import type { ResolveOptions } from '../../resolver/resolver.js';
 import { valuesOf } from '../values.js';
 import type { ListReader } from './gather.js';
 import { type HandleLists, listsIn } from './handle-lists.js';
@@ -8,7 +9,7 @@ import { NO_NAMESPACE } from './namespace.js';
 import type { PrefixRecords } from './prefix-records.js';
 
 export interface ListReaderDeps {
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   keyOf: (handle: string) => string;
   parseList: ParseLocationList;
   /** Undefined when lists of prefixes are turned off. */

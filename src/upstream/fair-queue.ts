@@ -1,0 +1,130 @@
+// The requests that wait for a Handle server: which of them is next, and which has to go when there are too many.
+import { CLASSES, type Caller, type CallerClass } from './caller.js';
+
+export interface Waiter {
+  caller: Caller;
+  /** The record, and the login, that the request is for. */
+  key: string | undefined;
+}
+
+/** Whether a request may have a place now, and how many its client has. */
+export interface PlacesInUse {
+  mayRun: (waiter: Waiter) => boolean;
+  runningOf: (client: string | undefined) => number;
+}
+
+/** While all classes wait, each gets its part of the places that become free: none starves. */
+const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
+
+/** Waiters by client; a client that was served goes to the end of the map. */
+type Clients<W> = Map<string | undefined, Set<W>>;
+
+/**
+ * Weighted fair queueing among the classes (by virtual time), and within a class among its clients: the client with
+ * the fewest places in use is next, so that one with a thousand requests does not come before one with a single
+ * request.
+ */
+export class FairQueue<W extends Waiter> {
+  readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
+  readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(waiter: W): void {
+    const clients = this.#clientsOf(waiter.caller.class);
+    if (clients.size === 0) this.#catchUp(waiter.caller.class);
+    const { client } = waiter.caller;
+    const waiters = clients.get(client) ?? new Set();
+    clients.set(client, waiters.add(waiter));
+    this.#size++;
+  }
+
+  remove(waiter: W): void {
+    const clients = this.#clientsOf(waiter.caller.class);
+    const waiters = clients.get(waiter.caller.client);
+    if (waiters?.delete(waiter) !== true) return;
+    this.#size--;
+    if (waiters.size === 0) clients.delete(waiter.caller.client);
+  }
+
+  /** Takes out the waiter that is next; undefined when none may run. */
+  takeNext(places: PlacesInUse): W | undefined {
+    const byTime = [...CLASSES].sort((one, other) => this.#timeOf(one) - this.#timeOf(other));
+    for (const name of byTime) {
+      const next = nextOf(this.#clientsOf(name), places);
+      if (next === undefined) continue;
+      this.#virtualTime.set(name, this.#timeOf(name) + 1 / WEIGHT[name]);
+      this.#serve(next);
+      return next;
+    }
+    return undefined;
+  }
+
+  /**
+   * Takes out the waiter that has to go so that another may wait: the last of the client with the most, in a lower
+   * class, or in the same class where that client has more than the other would have.
+   */
+  takeDisplaced({ caller }: Waiter): W | undefined {
+    for (const name of [...CLASSES].reverse()) {
+      const clients = this.#clientsOf(name);
+      const largest = [...clients.values()].reduce<Set<W> | undefined>(
+        (most, waiters) => (waiters.size > (most?.size ?? 0) ? waiters : most),
+        undefined,
+      );
+      const isSame = name === caller.class;
+      const own = isSame ? (clients.get(caller.client)?.size ?? 0) : -1;
+      const last = largest && largest.size > own + 1 ? [...largest].at(-1) : undefined;
+      if (last !== undefined) {
+        this.remove(last);
+        return last;
+      }
+      if (isSame) return undefined;
+    }
+    return undefined;
+  }
+
+  #clientsOf(name: CallerClass): Clients<W> {
+    return this.#classes.get(name) as Clients<W>;
+  }
+
+  #timeOf(name: CallerClass): number {
+    return this.#virtualTime.get(name) ?? 0;
+  }
+
+  /** A class that had nothing waiting has no claim on the places that others got meanwhile. */
+  #catchUp(name: CallerClass): void {
+    const waiting = CLASSES.filter((other) => this.#clientsOf(other).size > 0).map((other) =>
+      this.#timeOf(other),
+    );
+    if (waiting.length > 0) this.#virtualTime.set(name, Math.max(this.#timeOf(name), Math.min(...waiting)));
+  }
+
+  #serve(waiter: W): void {
+    const clients = this.#clientsOf(waiter.caller.class);
+    const waiters = clients.get(waiter.caller.client);
+    this.remove(waiter);
+    if (waiters === undefined || waiters.size === 0) return;
+    clients.delete(waiter.caller.client);
+    clients.set(waiter.caller.client, waiters);
+  }
+}
+
+/** The first waiter that may run, of the client with the fewest places. */
+function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
+  let next: W | undefined;
+  let fewest = Infinity;
+  for (const [client, waiters] of clients) {
+    const running = runningOf(client);
+    if (running >= fewest) continue;
+    for (const waiter of waiters) {
+      if (!mayRun(waiter)) continue;
+      next = waiter;
+      fewest = running;
+      break;
+    }
+  }
+  return next;
+}

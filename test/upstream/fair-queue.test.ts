@@ -1,0 +1,113 @@
+// Who is next at a busy Handle server, and how many it gets at a time.
+import { describe, expect, it } from 'vitest';
+import { type AdaptiveLimit, nextLimit } from '../../src/upstream/adaptive-limit.js';
+import type { CallerClass } from '../../src/upstream/caller.js';
+import { FairQueue, type PlacesInUse, type Waiter } from '../../src/upstream/fair-queue.js';
+
+interface Named extends Waiter {
+  name: string;
+}
+
+const waiter = (name: string, client: string, inClass: CallerClass = 'normal'): Named => ({
+  name,
+  key: undefined,
+  caller: { class: inClass, client },
+});
+
+const FREE = { mayRun: () => true, runningOf: () => 0 };
+
+/** The names in the order in which they are served. */
+function served(queue: FairQueue<Named>, places: PlacesInUse = FREE): string[] {
+  const names: string[] = [];
+  for (let next = queue.takeNext(places); next; next = queue.takeNext(places)) names.push(next.name);
+  return names;
+}
+
+function queueOf(...waiters: Named[]): FairQueue<Named> {
+  const queue = new FairQueue<Named>();
+  for (const one of waiters) queue.add(one);
+  return queue;
+}
+
+describe('the queue', () => {
+  it('serves clients in turn, however many requests one of them has', () => {
+    const greedy = [1, 2, 3, 4].map((at) => waiter(`greedy ${at}`, 'greedy'));
+    const queue = queueOf(...greedy, waiter('polite 1', 'a'), waiter('polite 2', 'b'));
+    expect(served(queue)).toEqual(['greedy 1', 'polite 1', 'polite 2', 'greedy 2', 'greedy 3', 'greedy 4']);
+  });
+
+  it('serves the client with the fewest places in use first', () => {
+    const running: Record<string, number> = { a: 3, b: 1 };
+    const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
+    expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
+  });
+
+  it('gives preferred clients most places, and the others some', () => {
+    const classes = ['preferred', 'normal', 'background'] as const;
+    const queue = queueOf(
+      ...classes.flatMap((name) =>
+        Array.from({ length: 100 }, (_, at) => waiter(name, `${name}${at}`, name)),
+      ),
+    );
+    const first = served(queue).slice(0, 105);
+    const countOf = (name: string): number => first.filter((one) => one === name).length;
+    expect(classes.map(countOf)).toEqual([80, 20, 5]);
+  });
+
+  it('leaves out who may not have a place now', () => {
+    const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
+    expect(served(queue, { ...FREE, mayRun: (one: Waiter) => one.caller.client !== 'a' })).toEqual(['b']);
+    expect(queue.size).toBe(1);
+  });
+
+  it('when it is full, drops the last of the client with the most, and never one of a higher class', () => {
+    const queue = queueOf(
+      waiter('g1', 'g'),
+      waiter('g2', 'g'),
+      waiter('g3', 'g'),
+      waiter('p', 'p', 'preferred'),
+    );
+    expect(queue.takeDisplaced(waiter('new', 'a'))?.name).toBe('g3');
+    expect(queue.takeDisplaced(waiter('g4', 'g'))).toBeUndefined();
+    expect(queue.takeDisplaced(waiter('late', 'b', 'background'))).toBeUndefined();
+    expect(queue.takeDisplaced(waiter('first', 'b', 'preferred'))?.name).toBe('g2');
+  });
+});
+
+describe('the limit', () => {
+  const BOUNDS = { min: 8, max: 64 };
+  const START: AdaptiveLimit = { limit: 64, quietMs: undefined };
+
+  /** Runs a server of this capacity (requests a second) under load for so many samples. */
+  function under(capacity: number, state: AdaptiveLimit, samples: number): AdaptiveLimit {
+    let at = state;
+    for (let sample = 0; sample < samples; sample++) {
+      const queueingMs = (at.limit / capacity) * 1000;
+      at = nextLimit(at, { latenciesMs: [Math.max(5, queueingMs)], running: at.limit }, BOUNDS);
+    }
+    return at;
+  }
+
+  it('stays at its maximum where the server is fast enough', () => {
+    expect(under(20_000, START, 100).limit).toBe(64);
+  });
+
+  it('falls when the capacity falls, does not creep up again, and rises when it is back', () => {
+    const fast = under(20_000, START, 20);
+    const slow = under(100, fast, 20);
+    expect(slow.limit).toBeLessThan(20);
+    expect(under(100, slow, 500).limit).toBeLessThan(30);
+    expect(under(20_000, slow, 60).limit).toBe(64);
+  });
+
+  it('is at its minimum while the server does not answer in time', () => {
+    const sample = { latenciesMs: [Infinity, Infinity, 5], running: 64 };
+    expect(nextLimit({ limit: 64, quietMs: undefined }, sample, BOUNDS).limit).toBe(8);
+    expect(nextLimit({ limit: 64, quietMs: 5 }, sample, BOUNDS).limit).toBe(32);
+  });
+
+  it('does not rise while it is not reached', () => {
+    const state = { limit: 10, quietMs: 5 };
+    expect(nextLimit(state, { latenciesMs: [5], running: 3 }, BOUNDS)).toEqual(state);
+  });
+});
