@@ -55,7 +55,15 @@ const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],
-  compose: ['snapshot/snapshot', 'redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
+  compose: [
+    'snapshot/snapshot',
+    'snapshot/record-line',
+    'memory/memory-store',
+    'redis/connections',
+    'redis/namespace',
+    'redis/probe',
+    'redis/errors',
+  ],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

@@ -4,7 +4,7 @@ import { type ProcessControl, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
-import { upstreamServers } from './config/upstream-servers.js';
+import { isUpstreamGiven } from './config/upstream-servers.js';
 import type { Outcome } from './handle/outcome.js';
 import { createActivity } from './observe/activity.js';
 import type { Logger } from './observe/logger.js';
@@ -13,9 +13,10 @@ import type { NativeAnswer } from './native/answer.js';
 import type { PassedPacket } from './native/udp.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import type { LoadRead } from './upstream/client.js';
+import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
-import { makeCache } from './compose/cache.js';
+import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeNative } from './compose/native.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
@@ -30,7 +31,7 @@ import {
   pseudonymOf,
 } from './compose/shared-deps.js';
 import { makeResolver, shareUpstream } from './compose/resolver.js';
-import { makeSnapshot } from './compose/snapshot.js';
+import { type Restoring, makeRestoring } from './compose/restoring.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
 export interface AppDeps {
@@ -78,7 +79,7 @@ export interface App {
 
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
-  if (upstreamServers(deps.config).length === 0) throw new Error('upstream.url is not set');
+  if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const pseudonym = pseudonymOf(deps.instance ?? newInstance());
   const now = deps.now ?? Date.now;
   const activity = createActivity(now);
@@ -86,16 +87,11 @@ export function createApp(deps: AppDeps): App {
   const traced = tracing && { tracer: tracing.tracer };
   const bodies = makeBodyBudget(deps.config);
   const shared: SharedDeps = { ...deps, now, activity, pseudonym, bodies, ...traced };
-  const cache: Cache = makeCache(shared, {
-    onInvalidated(key) {
-      resolver.detachLoads(key);
-    },
-    onBanned(prefix) {
-      resolver.detachLoadsUnder(prefix);
-    },
-    onDeleted: (deleted) => snapshot?.recordDeletion(deleted),
-  });
-  const snapshot = makeSnapshot(shared, cache);
+  const cache: Cache = makeCache(
+    shared,
+    cacheEvents(() => ({ resolver, restoring })),
+  );
+  const restoring = makeRestoring(shared, cache);
   const coordination = makeCoordination(shared, cache);
   const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
   const upstream = shareUpstream(shared, { cache, upstream: upstreams.reads });
@@ -103,7 +99,7 @@ export function createApp(deps: AppDeps): App {
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
-  const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams });
+  const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams, restoring });
   const operations = createOperations(() => [control], now);
   const native = makeNative(shared, { resolver, upstreams });
   const nativeListeners = makeNativeListeners(shared, native);
@@ -116,8 +112,8 @@ export function createApp(deps: AppDeps): App {
     receivePacket: (packet) => nativeListeners.udp?.receivePassed(packet),
     admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
     readiness,
-    addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache }),
-    clearCache: clearAndRestore(cache, snapshot),
+    addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
+    clearCache: clearAndRestore(cache, restoring),
     apply: cache.apply,
     applyUnclaimedName: coordination.receive,
     load: (key, read) => upstream.load(key, read),
@@ -132,7 +128,7 @@ export function createApp(deps: AppDeps): App {
       shared.peers?.stopLoading();
       eventLoop.close();
       activity.close();
-      await Promise.all([close(), upstreams.close(), snapshot?.close()]);
+      await Promise.all([close(), upstreams.close(), restoring.close()]);
       await cache.close();
       await tracing?.close();
     },
@@ -143,10 +139,25 @@ function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cach
   return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
+/** The parts that follow the cache are created after it. */
+function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents {
+  return {
+    onInvalidated(key) {
+      parts().resolver.detachLoads(key);
+    },
+    onBanned(prefix) {
+      parts().resolver.detachLoadsUnder(prefix);
+    },
+    onDeleted(deleted) {
+      parts().restoring.recordDeletion(deleted);
+    },
+  };
+}
+
 /** A worker restores a snapshot when it receives the messages of the others. */
-const clearAndRestore = (cache: Cache, snapshot: ReturnType<typeof makeSnapshot>) => (): void => {
+const clearAndRestore = (cache: Cache, restoring: Restoring) => (): void => {
   cache.clear();
-  void snapshot?.start();
+  restoring.start();
 };
 
 function registerUsage(

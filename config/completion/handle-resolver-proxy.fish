@@ -6,6 +6,8 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'c
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every worker and instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a export -d 'write the records of a prefix that are in memory, one JSON object per line'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'put the records of an export into the memory of every worker'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a bench -d 'send requests to a running proxy and report throughput, latency and hit ratio'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a site-record -d 'print the site record of this proxy (HS_SITE) for clients of the native protocol'
@@ -36,6 +38,12 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l admi
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l watch -d 'refresh every second until Ctrl-C'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l json -d 'print JSON'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'prefix without a slash, such as 21.T1'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'records at the beginning of the file to leave out, for resuming'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -F
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l proxy -x -d 'address of the public listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l prefix -x -d 'warm all handles that the Handle server lists under this prefix'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l user -x -d 'user for listing, such as 300:21.T1/USER'
@@ -61,4 +69,4 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats warm bench site-record completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats export import warm bench site-record completion help'

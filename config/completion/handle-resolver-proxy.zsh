@@ -11,6 +11,8 @@ _handle-resolver-proxy() {
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every worker and instance'
     'stats:show current statistics'
+    'export:write the records of a prefix that are in memory, one JSON object per line'
+    'import:put the records of an export into the memory of every worker'
     'warm:load the handles of a list or a prefix into the cache'
     'bench:send requests to a running proxy and report throughput, latency and hit ratio'
     'site-record:print the site record of this proxy (HS_SITE) for clients of the native protocol'
@@ -54,6 +56,18 @@ _handle-resolver-proxy() {
             '--watch[refresh every second until Ctrl-C]' \
             '--json[print JSON]'
           ;;
+        export)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--prefix[prefix without a slash, such as 21.T1]:value: ' \
+            '--output[file instead of standard output; compressed when its name ends in .gz]:file:_files'
+          ;;
+        import)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--skip[records at the beginning of the file to leave out, for resuming]:value: ' \
+            '*:argument:_files'
+          ;;
         warm)
           _arguments $help \
             '--proxy[address of the public listener]:value: ' \
@@ -89,7 +103,7 @@ _handle-resolver-proxy() {
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats warm bench site-record completion help)'
+            '*:argument:(serve check-config resolve purge stats export import warm bench site-record completion help)'
           ;;
       esac
       ;;

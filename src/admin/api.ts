@@ -1,9 +1,10 @@
 // The admin API: purge, cache inspection, statistics, log level.
+import { pipeline } from 'node:stream/promises';
 import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import { createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
+import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
 import { LOG_LEVELS } from '../observe/logger.js';
 import type { Operations, PurgeRequest } from './operations.js';
 import { refuseOtherMethods } from './problem.js';
@@ -38,6 +39,29 @@ export const logLevelBody = z.strictObject(
   { level: z.enum(LOG_LEVELS) },
   { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
 );
+
+/** A prefix as it stands before the slash of its handles. */
+const isPrefix = (given: unknown): given is string =>
+  typeof given === 'string' && given !== '' && !given.includes('/');
+
+/** Records of the cache as lines of JSON, out and in. */
+function addTransfer(api: Router, operations: Operations, withBody: WithBody): void {
+  api.get('/export', async (req, res) => {
+    const { prefix } = req.query;
+    if (!isPrefix(prefix))
+      throw new ServiceError('BAD_PARAMETER', { detail: 'give ?prefix=… without a slash' });
+    Object.assign(res.locals, { told: { prefix } });
+    res.type('application/x-ndjson');
+    await pipeline(operations.exportRecords(prefix), res);
+  });
+  api.all('/export', refuseOtherMethods('GET', 'HEAD'));
+  api.post('/import', async (req, res) => {
+    const counts = await withBody(req, (body) => operations.importLines(body.toString()));
+    Object.assign(res.locals, { told: counts });
+    res.json(counts);
+  });
+  api.all('/import', refuseOtherMethods('POST'));
+}
 
 export function createApi(operations: Operations): Router {
   const api = Router();
@@ -83,6 +107,7 @@ export function createApi(operations: Operations): Router {
   api.all(['/stats', '/cache'], refuseOtherMethods('GET', 'HEAD'));
   api.all('/purge', refuseOtherMethods('POST'));
   api.all('/log-level', refuseOtherMethods('PUT'));
+  addTransfer(api, operations, withBody);
   return api;
 }
 

@@ -27,17 +27,40 @@ export interface CacheCopy {
   hits?: number;
 }
 
+/** What became of the lines of an import. */
+export interface ImportCounts {
+  /** In memory now. */
+  restored: number;
+  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
+  kept: number;
+  /** No records. */
+  refused: number;
+}
+
+export interface ExportPage {
+  /** Records, one a line. */
+  lines: string;
+  /** Where the next page begins; undefined at the end. */
+  next?: number;
+}
+
 /** Controls one process, in this process or by message. */
 export interface ProcessControl {
   purge: (request: PurgeRequest) => Promise<PurgeResult>;
   inspect: (handle: string) => Promise<CacheCopy[]>;
   report: () => Promise<ProcessReport>;
   setLogLevel: (level: string) => Promise<void>;
+  importLines: (text: string) => Promise<ImportCounts>;
+  exportPage: (page: { prefix: string; from: number }) => Promise<ExportPage>;
   metrics: () => Promise<MetricSnapshot>;
 }
 
 export interface Operations extends Pick<ProcessControl, 'purge' | 'inspect' | 'setLogLevel'> {
   stats: () => Promise<Statistics>;
+  /** Into the memory of each process. */
+  importLines: (text: string) => Promise<ImportCounts>;
+  /** The records of each process; one that several have is there as often. */
+  exportRecords: (prefix: string) => AsyncGenerator<string>;
 }
 
 /** `processes` returns the running processes. A call rejects when a process does not respond in time. */
@@ -63,6 +86,20 @@ export function createOperations(processes: () => ProcessControl[], now: () => n
     },
     async stats() {
       return statisticsOf(await fulfilled(processes().map((process) => process.report())), now());
+    },
+    async importLines(text) {
+      const [counts] = await Promise.all(processes().map((process) => process.importLines(text)));
+      if (counts === undefined) throw new Error('no worker is running');
+      return counts;
+    },
+    async *exportRecords(prefix) {
+      for (const process of processes()) {
+        for (let from: number | undefined = 0; from !== undefined;) {
+          const { lines, next }: ExportPage = await process.exportPage({ prefix, from });
+          if (lines !== '') yield lines;
+          from = next;
+        }
+      }
     },
     async setLogLevel(level) {
       await Promise.all(processes().map((process) => process.setLogLevel(level)));

@@ -2,7 +2,7 @@
 import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 import type { Ttl } from '../handle/value.js';
-import type { Entry, Times } from './entry.js';
+import { type Entry, type Times, asStale, withoutSkew } from './entry.js';
 
 /** Bounds of the TTL in milliseconds, as configured under `cache`. */
 export interface TtlBounds {
@@ -40,6 +40,23 @@ const isMirrorAbsence = ({ kind, isFromMirror }: Answer): boolean =>
  */
 export function isStorable(entry: Entry, now: number): boolean {
   return entry.staleAt > entry.requestedAt && entry.deleteAt > now;
+}
+
+/** Longer than any record is served; finite, so that it can be sent as JSON. */
+const WITHOUT_END_MS = 36_500 * 86_400_000;
+
+/**
+ * The entry of another process, or of a file, that nothing has checked since. It is stale; where there is no server that
+ * could check it, it is fresh without end. `staleIfError` may have become longer.
+ */
+export function makeUncheckedEntry(
+  entry: Entry,
+  { now, staleIfError, hasServer }: { now: number; staleIfError: number; hasServer: boolean },
+): Entry {
+  const known = withoutSkew(entry, now);
+  const end = now + WITHOUT_END_MS;
+  if (!hasServer) return { ...known, staleAt: end, deleteAt: end };
+  return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfError) });
 }
 
 /** The smallest TTL of the public values within bounds, or the TTL of a not-found answer. */

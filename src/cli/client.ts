@@ -6,8 +6,13 @@ export interface AdminOptions {
   admin: string;
 }
 
+/** The JSON that the admin listener responds with. @throws Failure as below */
+export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
+  return (await callAdmin(options, path, body && JSON.stringify(body))).json();
+}
+
 /** @throws Failure when the admin listener does not respond with 2xx */
-export async function callAdmin({ admin }: AdminOptions, path: string, body?: object): Promise<unknown> {
+export async function callAdmin({ admin }: AdminOptions, path: string, body?: string): Promise<Response> {
   const { ADMIN_TOKEN: token = '' } = process.env;
   const response = await fetchOrFail(`${admin}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
@@ -15,11 +20,11 @@ export async function callAdmin({ admin }: AdminOptions, path: string, body?: ob
       'Content-Type': 'application/json',
       ...(token !== '' && { Authorization: `Bearer ${token}` }),
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(body !== undefined && { body }),
   });
   if (response.status === 401) throw token === '' ? TOKEN_MISSING : TOKEN_WRONG;
   if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await response.text()}`);
-  return response.json();
+  return response;
 }
 
 const TOKEN_MISSING = new Failure(

@@ -4,6 +4,8 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '../config/version.js';
 import { type BenchOptions, bench } from './bench.js';
 import { type CheckConfigOptions, checkConfig } from './check-config.js';
+import { type ExportOptions, exportRecords } from './export.js';
+import { type ImportOptions, importRecords } from './import.js';
 import { purge, type PurgeOptions } from './purge.js';
 import { type ResolveOptions, resolve } from './resolve.js';
 import { type SiteRecordOptions, printSiteRecord } from './site-record.js';
@@ -29,6 +31,7 @@ export function createProgram(): Command {
     .exitOverride();
   addServe(program);
   addOperate(program);
+  addTransfer(program);
   addWarm(program);
   addBench(program);
   addSiteRecord(program);
@@ -80,6 +83,23 @@ function addOperate(program: Command): void {
     .option('--watch', 'refresh every second until Ctrl-C')
     .option('--json', 'print JSON')
     .action((options: StatsOptions) => stats(options));
+}
+
+function addTransfer(program: Command): void {
+  atAdmin(program.command('export'))
+    .description('write the records of a prefix that are in memory, one JSON object per line')
+    .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
+    .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
+    .action((options: ExportOptions) => exportRecords(options));
+  atAdmin(program.command('import').argument('<file>', 'file of export, compressed with gzip or not'))
+    .description('put the records of an export into the memory of every worker')
+    .option(
+      '--skip <number>',
+      'records at the beginning of the file to leave out, for resuming',
+      wholeNumber,
+      0,
+    )
+    .action((file: string, options: ImportOptions) => importRecords(file, options));
 }
 
 function addWarm(program: Command): void {

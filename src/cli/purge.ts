@@ -1,5 +1,5 @@
 // `purge`: invalidates handles in every worker and instance.
-import { type AdminOptions, callAdmin } from './client.js';
+import { type AdminOptions, askAdmin } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { readHandleName } from './handle-name.js';
 import { printable } from './terminal.js';
@@ -29,7 +29,7 @@ export async function purge(given: string[], options: PurgeOptions): Promise<voi
   const [selection, ...others] = selections;
   if (selection === undefined || others.length > 0)
     throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
-  const report = await callAdmin(options, '/purge', { ...selection.selected, soft });
+  const report = await askAdmin(options, '/purge', { ...selection.selected, soft });
   const text = json ? JSON.stringify(report) : describePurge(report as PurgeReport, selection.text);
   process.stdout.write(`${text}\n`);
 }

@@ -1,6 +1,6 @@
 // `resolve`: prints the record of a handle and its cache entries.
 import { handleToPath } from '../handle/handle.js';
-import { type AdminOptions, callAdmin, fetchOrFail } from './client.js';
+import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
 import { Failure } from './failure.js';
 import { readHandleName } from './handle-name.js';
 import { type ListOptions, resolveList } from './resolve-list.js';
@@ -42,7 +42,7 @@ function formatBody(text: string, { json = false, plain = false }: ResolveOption
 /** An unreachable admin listener is no failure: many users of `resolve` do not operate the proxy. */
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
-    const report = await callAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
+    const report = await askAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
     const { copies } = report as { copies: CacheEntryReport[] };
     const lines = copies.length === 0 ? ['not cached'] : copies.map(cacheEntryLine);
     process.stderr.write(`${lines.join('\n')}\n`);

@@ -1,6 +1,6 @@
 // `stats`: the current statistics of a proxy, once or refreshed every second.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminOptions, callAdmin } from './client.js';
+import { type AdminOptions, askAdmin } from './client.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { type StatsReport, statsText } from './stats-text.js';
 
@@ -16,7 +16,7 @@ const CLEAR = '\u001b[2J\u001b[H';
 export async function stats(options: StatsOptions): Promise<void> {
   const { watch = false, json = false } = options;
   const fetchStats = async (): Promise<string> => {
-    const report = await callAdmin(options, '/stats');
+    const report = await askAdmin(options, '/stats');
     return json ? JSON.stringify(report) : statsText(report as StatsReport);
   };
   if (!watch) {

@@ -51,3 +51,26 @@ function progressLine(options: Options, { progress, value, total, eta, startTime
   const left = Number.isFinite(eta) ? `, ${eta} s left` : '';
   return `${bar}${value} of ${total}, ${rate}/s${left}`;
 }
+
+export interface Counter {
+  add: (more: number) => void;
+  stop: () => void;
+}
+
+/** Progress without a known end: a line every two seconds. */
+export function startCounter(noun: string): Counter {
+  const startedAt = Date.now();
+  let count = 0;
+  const timer = setInterval(() => {
+    const rate = Math.round((count * 1000) / Math.max(1, Date.now() - startedAt));
+    process.stderr.write(`${count} ${noun}, ${rate}/s\n`);
+  }, 2000).unref();
+  return {
+    add(more) {
+      count += more;
+    },
+    stop() {
+      clearInterval(timer);
+    },
+  };
+}

@@ -12,10 +12,9 @@ import { type SharedDeps, readPem } from './shared-deps.js';
 /** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
 const FENCE_SPARE_MS = 15_000;
 
-export function makeCache(
-  shared: SharedDeps,
-  events: Pick<CacheDeps, 'onInvalidated' | 'onBanned' | 'onDeleted'>,
-): Cache {
+export type CacheEvents = Pick<CacheDeps, 'onInvalidated' | 'onBanned' | 'onDeleted'>;
+
+export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
   const { config, now, logger, metrics, activity, peers } = shared;
   const { cache } = config;
   return createCache({
@@ -40,7 +39,10 @@ export function makeCache(
 }
 
 const maxWriteMs = (config: Config): number =>
-  Math.max(...upstreamServers(config).map(({ queueTimeout, writeTimeout }) => queueTimeout + writeTimeout));
+  Math.max(
+    0,
+    ...upstreamServers(config).map(({ queueTimeout, writeTimeout }) => queueTimeout + writeTimeout),
+  );
 
 /** Undefined where no Redis is configured. */
 export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | undefined {

@@ -8,12 +8,14 @@ import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { sumUsages } from '../upstream/concurrency-limiter.js';
 import type { Upstreams } from './upstreams.js';
+import type { Restoring } from './restoring.js';
 import type { SharedDeps } from './shared-deps.js';
 
 interface Controlled {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
+  restoring: Pick<Restoring, 'importLines' | 'exportPage'>;
   upstreams: Pick<Upstreams, 'servers'>;
 }
 
@@ -21,7 +23,7 @@ const MAX_CONCURRENT_PURGES = 200;
 
 export function createProcessControl(shared: SharedDeps, controlled: Controlled): ProcessControl {
   const { logger, metrics, activity } = shared;
-  const { cache, resolver, eventLoop, upstreams } = controlled;
+  const { cache, resolver, eventLoop, upstreams, restoring } = controlled;
   return {
     async purge(request) {
       await purge(resolver, request);
@@ -49,6 +51,8 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
       logger.level = level;
       return Promise.resolve();
     },
+    importLines: (text) => Promise.resolve(restoring.importLines(text)),
+    exportPage: (page) => Promise.resolve(restoring.exportPage(page)),
     metrics: () => metrics.registry.getMetricsAsJSON(),
   };
 }

@@ -1,7 +1,7 @@
 // Creates the snapshot of the memory tier, and reports it to log and metrics.
 import type { Cache } from '../cache/cache.js';
 import { systemClock } from '../cache/clock.js';
-import { Snapshot, type SnapshotEvents } from '../cache/snapshot/snapshot.js';
+import { Snapshot, type SnapshotDeps, type SnapshotEvents } from '../cache/snapshot/snapshot.js';
 import type { Config } from '../config/schema.js';
 import { describeServers, upstreamServers } from '../config/upstream-servers.js';
 import type { SharedDeps } from './shared-deps.js';
@@ -14,23 +14,25 @@ export const lastSnapshotMs = ({ cache }: Pick<Config, 'cache'>): number =>
   cache.snapshot.file === undefined ? 0 : LAST_SNAPSHOT_MS;
 
 /** Undefined where none is configured. */
-export function makeSnapshot(shared: SharedDeps, { memory }: Pick<Cache, 'memory'>): Snapshot | undefined {
+export function makeSnapshot(
+  shared: SharedDeps,
+  { memory, restore }: Pick<Cache, 'memory'> & Pick<SnapshotDeps, 'restore'>,
+): Snapshot | undefined {
   const { config, now, peers } = shared;
   const { file, every: everyMs } = config.cache.snapshot;
   if (file === undefined) return undefined;
   const { caseSensitive } = config.upstream;
-  const snapshot = new Snapshot({
+  return new Snapshot({
     file,
     everyMs,
     lastMs: LAST_SNAPSHOT_MS,
     identity: JSON.stringify({ upstream: describeServers(upstreamServers(config)), caseSensitive }),
     memory,
+    restore,
     isWriter: () => peers?.isFirst() ?? true,
     clock: { ...systemClock, now },
     ...makeEvents(shared, file),
   });
-  if (peers === undefined) void snapshot.start();
-  return snapshot;
 }
 
 function makeEvents({ logger, metrics, now }: SharedDeps, file: string): SnapshotEvents {

@@ -9,6 +9,7 @@ const REDIS_WAIT_MS = 1000;
 interface StartChecksDeps {
   config: Pick<Config, 'admin'>;
   readiness: Readiness;
+  restoring: { isReady: () => boolean };
   cache: Pick<Cache, 'memory' | 'redisState' | 'isRedisReadable' | 'holdsRedisEntry'>;
 }
 
@@ -18,7 +19,7 @@ export interface StartChecks {
 }
 
 /** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
-export function addStartChecks({ config, readiness, cache }: StartChecksDeps): StartChecks {
+export function addStartChecks({ config, readiness, cache, restoring }: StartChecksDeps): StartChecks {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'unused';
   let canAnswer = config.admin.readyWithoutUpstream;
@@ -33,6 +34,7 @@ export function addStartChecks({ config, readiness, cache }: StartChecksDeps): S
     }
     return isConnected || isWaitOver();
   });
+  readiness.register('seed', restoring.isReady);
   readiness.register('upstream', () => {
     canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
     return canAnswer;

@@ -4,6 +4,9 @@ import { readFingerprints, readOrigin } from './addresses.js';
 import { readPrefixPattern } from './prefix-periods.js';
 import { duration, flag, list, mappings, normalised, section, size, text, wholeNumber } from './fields.js';
 
+/** `upstream.url` of a proxy without a server. */
+export const NO_SERVER = 'none';
+
 const ORIGIN = 'an http:// or https:// address with neither path, query nor credentials';
 
 const breaker = section({
@@ -73,10 +76,13 @@ const url = normalised({ allowed: ORIGIN, read: readOrigin });
 const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
 export const upstream = section({
-  url: url
+  url: normalised({
+    allowed: `${ORIGIN}, or none`,
+    read: (text) => (text === NO_SERVER ? text : readOrigin(text)),
+  })
     .optional()
     .describe(
-      'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given.',
+      'Address of the Handle server, such as `https://handle.example.org:8000`; required, unless `upstreams` is given. `none`: there is no server, and the records of `seed.file` and `cache.snapshot.file` are served.',
     ),
   mirrors: mirrors.describe(
     'Addresses of mirrors of the Handle server, separated by commas, tried in this order when it fails; for anonymous reads only.',

@@ -1,7 +1,7 @@
 // The schema of the whole configuration, and the rules that involve several keys.
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
-import { cache, redis } from './schema-cache.js';
+import { cache, redis, seed } from './schema-cache.js';
 import { batch, deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
 import { native } from './schema-native.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
@@ -17,6 +17,7 @@ const sections = z.strictObject({
   traffic,
   redis,
   cache,
+  seed,
   deletion,
   batch,
   reverseLookup,

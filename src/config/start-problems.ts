@@ -1,7 +1,7 @@
 // What a valid configuration still lacks for a start: the upstream, readable certificates and databases.
 import { X509Certificate } from 'node:crypto';
 import type { Config } from './schema.js';
-import { upstreamServers } from './upstream-servers.js';
+import { isUpstreamGiven } from './upstream-servers.js';
 
 export interface StartProblem {
   key: string;
@@ -17,7 +17,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
     return text === undefined ? [] : [{ key, text }];
   };
   return [
-    ...(upstreamServers(config).length === 0 ? [{ key: 'upstream.url', text: NO_UPSTREAM }] : []),
+    ...(isUpstreamGiven(config) ? [] : [{ key: 'upstream.url', text: NO_UPSTREAM }]),
     ...pemFile('upstream.caFile', config.upstream.caFile),
     ...config.upstreams.flatMap(({ caFile }, at) => pemFile(`upstreams.${at}.caFile`, caFile)),
     ...pemFile('redis.caFile', config.redis.caFile),

@@ -1,6 +1,6 @@
 // The Handle servers behind this proxy: the one of `upstream`, or those of the list `upstreams`.
 import type { z } from 'zod';
-import type { upstream, upstreams } from './schema-upstream.js';
+import { NO_SERVER, type upstream, type upstreams } from './schema-upstream.js';
 
 /** One Handle server with its prefixes (`21.T1`, `21.T1.*` or `*`, in capitals), limits and times. */
 export type ServerConfig = z.output<typeof upstreams>[number];
@@ -17,9 +17,14 @@ export interface UpstreamSections {
   upstreams: ServerConfig[];
 }
 
-/** Empty when no server is configured. */
+/** False when the configuration names neither a server nor that there is none. */
+export const isUpstreamGiven = (config: UpstreamSections): boolean =>
+  config.upstream.url === NO_SERVER || upstreamServers(config).length > 0;
+
+/** Empty when there is no server. */
 export function upstreamServers({ upstream, upstreams }: UpstreamSections): ConfiguredServer[] {
   const { url } = upstream;
+  if (url === NO_SERVER) return [];
   if (url !== undefined) return [{ ...upstream, url, key: 'upstream', prefixes: ['*'], readOnly: false }];
   return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
 }

@@ -76,6 +76,41 @@ const purge: Operation = {
   security,
 };
 
+const exportRecords: Operation = {
+  operationId: 'exportRecords',
+  tags: ['Admin'],
+  summary: 'The records of a prefix in memory, one JSON object per line',
+  description: 'With several workers a record may be there more than once.',
+  parameters: [{ ...query('prefix', 'The prefix, without a slash.'), required: true, example: '21.T11998' }],
+  responses: {
+    200: { description: 'Records with their times', ...content('application/x-ndjson', text) },
+    ...failures(['BAD_PARAMETER'], PROBLEM),
+    ...refusals,
+  },
+  security,
+};
+
+const importRecords: Operation = {
+  operationId: 'importRecords',
+  tags: ['Admin'],
+  summary: 'Put exported records into the memory of every worker',
+  description: 'They are stale: served only while the Handle server fails, or where there is none.',
+  requestBody: {
+    description: 'Up to 4 MiB of lines of an export',
+    required: true,
+    content: { 'application/x-ndjson': { schema: text } },
+  },
+  responses: {
+    200: json(
+      'How many are in memory now, are not needed, and are no records',
+      object({ restored: { type: 'integer' }, kept: { type: 'integer' }, refused: { type: 'integer' } }),
+    ),
+    ...failures(['BODY_TOO_LARGE'], PROBLEM),
+    ...refusals,
+  },
+  security,
+};
+
 const logLevel: Operation = {
   operationId: 'setLogLevel',
   tags: ['Admin'],
@@ -109,6 +144,8 @@ export const adminPaths: Paths = {
   '/stats': get('stats', 'The statistics', { 200: json('Statistics', { type: 'object' }) }),
   '/cache': { get: inspect },
   '/purge': { post: purge },
+  '/export': { get: exportRecords },
+  '/import': { post: importRecords },
   '/log-level': { put: logLevel },
   '/openapi': documentPageCall('Admin'),
   '/openapi.json': documentCall('Admin'),

@@ -147,8 +147,7 @@ export function announce(
   logger: Logger,
   { adminUrl, ...addresses }: PublicAddresses & { adminUrl: string },
 ): void {
-  const upstream = upstreamServers(config)
-    .map(({ url: server }) => server)
-    .join(' ');
+  const servers = upstreamServers(config).map(({ url: server }) => server);
+  const upstream = servers.length === 0 ? config.upstream.url : servers.join(' ');
   logger.info({ ...addresses, admin: adminUrl, upstream, version: VERSION }, 'listening');
 }

@@ -37,6 +37,11 @@ function folder(): string {
     rmSync(path, { recursive: true });
   });
   writeFileSync(join(path, 'handles.txt'), '21.T11998/demo\n21.T11998/page\n');
+  const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
+  writeFileSync(
+    join(path, '21.T11998.ndjson.gz'),
+    JSON.stringify({ handle: '21.T11998/x', ...times, values: [] }),
+  );
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
   writeFileSync(join(path, 'proxy.yaml'), 'native: { site: { address: 192.0.2.7 } }\n');
   const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/cli/main.js')}' "$@"\n`;

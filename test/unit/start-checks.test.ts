@@ -22,6 +22,7 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
   const { upstreamAnswered } = addStartChecks({
     config: { admin: { readyWithoutUpstream } as never },
     readiness,
+    restoring: { isReady: () => true },
     cache: {
       memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] } as never,
       redisState: () => state.redis,

@@ -2,7 +2,6 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
-import { asStale, withoutSkew } from '../entry.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
 import { type Refusal, type Take, readSnapshot } from './read.js';
@@ -24,14 +23,16 @@ export interface LoadedSnapshot {
   restored: number;
 }
 
-interface SnapshotDeps extends SnapshotEvents {
+export interface SnapshotDeps extends SnapshotEvents {
   file: string;
   everyMs: number;
   /** Maximum time for the last snapshot. */
   lastMs: number;
   /** Names the upstream. */
   identity: string;
-  memory: Pick<MemoryStore, 'moment' | 'restore' | 'readFrom'>;
+  memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
+  /** Keeps an unchecked entry; false when it is not usable, or was deleted since the ticket. */
+  restore: (kept: KeyedEntry, ticket: number) => boolean;
   /** Whether this process writes: one of all workers does. */
   isWriter: () => boolean;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
@@ -140,7 +141,7 @@ export class Snapshot {
     handle: FileHandle,
     { deletions, ticket }: { deletions: Deletions; ticket: number },
   ): Promise<void> {
-    const { identity, memory, clock, onLoaded, onRefused } = this.#deps;
+    const { identity, restore, clock, onLoaded, onRefused } = this.#deps;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
     const refusals: Refusal[] = [];
@@ -150,9 +151,7 @@ export class Snapshot {
       else {
         loaded.records += part.entries.length;
         for (const { key, entry } of part.entries) {
-          const unchecked = asStale(withoutSkew(entry, clock.now()));
-          if (unchecked.deleteAt <= clock.now() || deletions.has(key)) continue;
-          if (memory.restore(key, unchecked, ticket)) loaded.restored++;
+          if (!deletions.has(key) && restore({ key, entry }, ticket)) loaded.restored++;
         }
       }
     }

@@ -7,6 +7,9 @@ const CALL_TIMEOUT_MS = 1000;
 /** For ten thousand handles and a slow Redis. */
 const PURGE_TIMEOUT_MS = 15_000;
 
+/** For a page of records in a busy process. */
+const TRANSFER_TIMEOUT_MS = 15_000;
+
 type CallReply = Extract<WorkerMessage, { kind: 'call-reply' }>;
 
 /** The primary's side. */
@@ -31,6 +34,8 @@ export class WorkerCalls {
       inspect: (handle) => call('inspect', handle),
       report: () => call('report', undefined),
       setLogLevel: (level) => call('setLogLevel', level),
+      importLines: (text) => call('importLines', text, TRANSFER_TIMEOUT_MS),
+      exportPage: (page) => call('exportPage', page, TRANSFER_TIMEOUT_MS),
       metrics: () => call('metrics', undefined),
     };
   }

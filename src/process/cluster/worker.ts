@@ -55,7 +55,7 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   const loadTimesMs = upstreamServers(config).map(({ timeout, queueTimeout }) => queueTimeout + timeout);
   const peers = new PeerLink({
     self,
-    loadTimeoutMs: Math.max(...loadTimesMs) + LOAD_SPARE_MS,
+    loadTimeoutMs: Math.max(0, ...loadTimesMs) + LOAD_SPARE_MS,
     send,
     clock: systemClock,
     lostMaxAgeMs: config.redis.lostMaxAge,

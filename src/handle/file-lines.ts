@@ -1,0 +1,24 @@
+// The lines of a text file, which may be compressed with gzip.
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { PassThrough, pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+
+/** @throws Error when the file cannot be read */
+export async function* readFileLines(file: string): AsyncGenerator<string> {
+  const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
+  let failure: Error | null | undefined;
+  const input = pipeline(createReadStream(file), unpack, (error) => {
+    failure = error;
+  });
+  for await (const line of createInterface({ input, crlfDelay: Infinity })) yield line;
+  // The interface ends as if the file did.
+  if (failure) throw failure;
+}
+
+async function isGzip(file: string): Promise<boolean> {
+  const handle = await open(file, 'r');
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(2), 0, 2).finally(() => handle.close());
+  return bytesRead === 2 && buffer.readUInt16BE(0) === 0x1f8b;
+}
