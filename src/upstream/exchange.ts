@@ -86,11 +86,14 @@ interface Deadline {
   onExpired?: (reason: ServiceError) => void;
 }
 
+const SLOW =
+  'check the load of the server, or give it more time (upstream.timeout, for writes upstream.writeTimeout)';
+
 function startDeadline(timeoutMs: number): Deadline {
   const deadline: Deadline = {
     timer: setTimeout(() => {
       const cause = `no complete response within ${Math.ceil(timeoutMs)} ms`;
-      deadline.onExpired?.(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause } }));
+      deadline.onExpired?.(new ServiceError('UPSTREAM_TIMEOUT', { diagnosis: { cause, remedy: SLOW } }));
     }, timeoutMs),
   };
   return deadline;

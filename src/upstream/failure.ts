@@ -11,7 +11,10 @@ const UNKNOWN_AUTHORITY: Diagnosis = {
   cause: 'its certificate comes from an unknown authority',
   remedy: '{trust}',
 };
-const CUT: Diagnosis = { cause: 'the connection was cut' };
+const CUT: Diagnosis = {
+  cause: 'the connection was cut',
+  remedy: 'see the log of the server, and check whether {url} should be {schemes}',
+};
 
 /** Errors of TLS: they come before any byte of a request, and a retry changes nothing. */
 const TLS_ERRORS: Record<string, Diagnosis> = {
@@ -128,7 +131,11 @@ export function diagnose(reason: string | undefined, error: unknown, keys = keys
   }
   if (TIMEOUTS.has(reason))
     return { cause: `no connection in time (${reason})`, remedy: 'check the network' };
-  return { cause: INVALID_HTTP.test(reason) ? `invalid HTTP (${reason})` : reason };
+  if (!INVALID_HTTP.test(reason)) return { cause: reason };
+  return {
+    cause: `invalid HTTP (${reason})`,
+    remedy: withKeys('check whether {url} should be {schemes}', keys),
+  };
 }
 
 export function codeOf(error: unknown): string | undefined {

@@ -152,7 +152,7 @@ function readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): Pub
   try {
     kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
   } catch (cause) {
-    throw invalidResponse('a record with something else than values', reply, cause);
+    throw invalidResponse('a record with something else than values', reply, { cause });
   }
   const isTtl = (ttl: unknown): boolean => typeof ttl === 'number' || typeof ttl === 'string';
   if (!kept.ttls.every(isTtl)) throw invalidResponse('a value whose ttl is neither number nor date', reply);

@@ -18,19 +18,25 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
+const NO_HANDLE_SERVER =
+  'check that a Handle server answers at this address over HTTP, not a gateway or another service';
+
 /** @throws ServiceError UPSTREAM_BAD_ANSWER when the body is not Handle JSON */
 export function parseMembers(response: UpstreamResponse): HandleJson {
   let parsed: unknown;
   try {
     parsed = parseJson(response.body);
   } catch (cause) {
-    throw invalidResponse(cause instanceof NestingError ? cause.message : 'no JSON', response, cause);
+    const reason = cause instanceof NestingError ? cause.message : 'no JSON';
+    throw invalidResponse(reason, response, { cause, remedy: NO_HANDLE_SERVER });
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw invalidResponse('no JSON object', response);
+    throw invalidResponse('no JSON object', response, { remedy: NO_HANDLE_SERVER });
   }
   const members = parsed as Partial<HandleJson>;
-  if (!Number.isInteger(members.responseCode)) throw invalidResponse('no response code', response);
+  if (!Number.isInteger(members.responseCode)) {
+    throw invalidResponse('no response code', response, { remedy: NO_HANDLE_SERVER });
+  }
   return members as HandleJson;
 }
 
@@ -54,7 +60,11 @@ export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError
 }
 
 /** The error for a response that no Handle server would give: describes it without giving away any value. */
-export function invalidResponse(reason: string, response: UpstreamResponse, cause?: unknown): ServiceError {
+export function invalidResponse(
+  reason: string,
+  response: UpstreamResponse,
+  { cause, remedy }: { cause?: unknown; remedy?: string } = {},
+): ServiceError {
   const { status, body } = response;
   const contentType = printable(headerOf(response, 'content-type') ?? 'no content type');
   const summary = [`HTTP ${status}`, contentType, `${body.length} characters`].join(', ');
@@ -63,7 +73,7 @@ export function invalidResponse(reason: string, response: UpstreamResponse, caus
   return new ServiceError('UPSTREAM_BAD_ANSWER', {
     diagnosis: {
       cause: `${reason} (${summary}${quote})`,
-      remedy: isRedirect(status) ? 'redirects are not followed: set upstream.url to the target' : undefined,
+      remedy: isRedirect(status) ? 'redirects are not followed: set upstream.url to the target' : remedy,
     },
     upstreamStatus: status,
     cause,

@@ -58,6 +58,23 @@ test('another cause is reported, too', async () => {
   ]);
 });
 
+test.each([
+  ['a cut connection', { status: 0, body: '', error: 'ECONNRESET' }, /see the log of the server/],
+  [
+    'what is not HTTP',
+    { status: 0, body: '', error: 'HPE_INVALID_CONSTANT' },
+    /upstream.url should be http or https/,
+  ],
+  ['a page of a gateway', { status: 502, body: '<h1>Bad gateway</h1>' }, /not a gateway or another service/],
+])('the report of %s has a remedy', async (_what, answer: Answer, remedy) => {
+  const { proxy, named } = await startLogged();
+  mockUpstream(answer);
+  await proxy.ask(PATH);
+  expect(named('server is failing')).toEqual([
+    expect.objectContaining({ remedy: expect.stringMatching(remedy) as string }),
+  ]);
+});
+
 test('a record that the server cannot read is no failure of the server', async () => {
   const { proxy, named } = await startLogged();
   mockUpstream({ status: 500, body: { responseCode: 2 } });

@@ -51,6 +51,7 @@ test('a response that takes too long is a timeout and is requested once', async 
   await expect(resolve('21.T1/a', { timeoutMs: 30 })).rejects.toMatchObject({
     code: 'UPSTREAM_TIMEOUT',
     status: 504,
+    diagnosis: { remedy: expect.stringContaining('upstream.timeout') as string },
   });
 });
 
