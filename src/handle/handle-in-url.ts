@@ -11,9 +11,18 @@ const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
  * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
  */
 export function handleInUrl(path: string): string {
-  const bare = path.replace(/^\/+/, '').trim().replace(RESOLVER, '');
+  const bare = trimCopied(path.replace(/^\/+/, '')).replace(RESOLVER, '');
   const scheme = SCHEME.exec(bare)?.[0];
   if (scheme === undefined) return bare;
   const handle = bare.slice(scheme.length);
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
+}
+
+const ZERO_WIDTH_SPACE = '\u200B';
+
+/** Copying from a page or a PDF leaves a zero-width space behind a handle, which `trim` takes for a character. */
+function trimCopied(text: string): string {
+  let end = text.length;
+  while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;
+  return text.slice(0, end).trim();
 }

@@ -52,7 +52,10 @@ describe('a record that a hostile author made', () => {
     await proxy.ask(`/21.T11998/${name}`);
     return cpuMs(async () => {
       for (let count = 0; count < 3; count++)
-        expect((await proxy.ask(`/21.T11998/${name}?${query}any=${count}`, { headers })).status).toBe(302);
+        // The page instead of a redirect where a location without a usable address is drawn.
+        expect([200, 302]).toContain(
+          (await proxy.ask(`/21.T11998/${name}?${query}any=${count}`, { headers })).status,
+        );
     });
   };
 

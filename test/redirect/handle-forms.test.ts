@@ -16,6 +16,8 @@ test('removes one prefix form before a handle', async () => {
     '/21.T11998%2Fabc',
     '//21.T11998/abc',
     '/%2021.T11998/abc%C2%A0',
+    '/21.T11998/abc%E2%80%8B',
+    '/21.T11998/abc%20%E2%80%8B%20',
     '/hdl:21.T11998/abc',
     '/HDL:21.T11998/abc',
     '/doi:21.T11998/abc',

@@ -1,0 +1,119 @@
+// Mutated datagrams and streams at the native listeners: each stream is answered and ends, and no datagram is answered with
+// more than 64 times its bytes. `npm run fuzz` sends a million datagrams and a hundred thousand streams.
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type NativeAnswer, type ReportMessage, createAnswer } from '../../src/native/answer.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { toPackets } from '../../src/native/codec/packets.js';
+import { createMemoryBudget } from '../../src/http/request-body.js';
+import { NO_SITE } from '../../src/native/site-info.js';
+import { createTcpServer } from '../../src/native/tcp.js';
+import { createUdpListener } from '../../src/native/udp.js';
+import { exchangeTcp } from '../support/native-client.js';
+import { bytesOf, native as recorded } from '../support/native-recordings.js';
+import { below, mutate, pick, randomFrom } from './mutate.js';
+
+const DATAGRAMS = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
+const STREAMS = Math.ceil(DATAGRAMS / 10);
+const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
+const MAX_AMPLIFICATION = 64;
+vi.setConfig({ testTimeout: 60_000 + 10 * DATAGRAMS });
+
+/** Every handle has a record of a few bytes or of 100,000. */
+const native: NativeAnswer = createAnswer({
+  resolve: ({ handle }) => ({
+    responseCode: 1,
+    body: {
+      kind: 'record',
+      handle,
+      values: [
+        {
+          index: 1,
+          type: 'URL',
+          ttl: 86_400,
+          data: { format: 'string', value: 'x'.repeat(handle.length % 7 === 0 ? 100_000 : 50) },
+        },
+      ],
+    },
+    result: 'hit',
+  }),
+  site: NO_SITE,
+  now: () => 0,
+  onUnexpected: (error) => {
+    throw error;
+  },
+});
+const report: ReportMessage = (_family, work) => work();
+
+const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
+  recorded.exchanges
+    .filter((one) => one.transport === transport)
+    .flatMap(({ request }) => request.map(bytesOf));
+
+test(`${DATAGRAMS} mutated datagrams`, async () => {
+  const random = randomFrom(SEED);
+  const limited: Record<string, number> = {};
+  const { socket, drain } = createUdpListener({
+    ...native,
+    host: '127.0.0.1',
+    answersPerSecond: 0,
+    report,
+    onLimited: (reason) => (limited[reason] = (limited[reason] ?? 0) + 1),
+    now: () => 0,
+    passOn: () => false,
+  });
+  const listening = once(socket, 'listening');
+  socket.bind(0, '127.0.0.1');
+  await listening;
+  let sent = 0;
+  let answered = 0;
+  vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => {
+    sent += (packet as Buffer).length;
+  });
+  const long = Buffer.concat([requestsOf('tcp')[0]!, Buffer.alloc(2000)]);
+  const parts = toPackets(decodeEnvelope(long), long.subarray(ENVELOPE_BYTES));
+  const requests = [...requestsOf('udp'), ...parts];
+  // What came before may be a part of the same request.
+  let partBytes = 0;
+  for (let at = 0; at < DATAGRAMS; at++) {
+    const packet = mutate(random, pick(random, requests), 3);
+    sent = 0;
+    partBytes += packet.length;
+    socket.emit('message', packet, { address: '192.0.2.1', port: 1, family: 'IPv4', size: packet.length });
+    if (sent > MAX_AMPLIFICATION * partBytes) throw new Error(`seed ${SEED}, datagram ${at}`);
+    if (sent > 0) {
+      answered++;
+      partBytes = 0;
+    }
+  }
+  expect(answered).toBeGreaterThan(DATAGRAMS / 4);
+  expect(limited['size']).toBeGreaterThan(0);
+  await drain(0);
+});
+
+test(`${STREAMS} mutated streams`, async () => {
+  const random = randomFrom(SEED);
+  const server = createTcpServer({
+    ...native,
+    limits: { maxConnections: 100, idleTimeout: 60_000, requestTimeout: 60_000 },
+    bodies: createMemoryBudget(1_000_000),
+    report,
+    onDropped: () => undefined,
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const requests = requestsOf('tcp');
+  for (let at = 0; at < STREAMS; at++) {
+    const bytes = mutate(random, pick(random, requests), 3);
+    const cut = below(random, bytes.length + 1);
+    const answer = await exchangeTcp(port, [bytes.subarray(0, cut), bytes.subarray(cut)], { isEnded: true });
+    if (answer.length !== ENVELOPE_BYTES + decodeEnvelope(answer).length) {
+      throw new Error(`seed ${SEED}, stream ${at}: ${bytes.toString('hex')}`);
+    }
+  }
+});
