@@ -61,7 +61,12 @@ function addServe(program: Command): void {
 function addOperate(program: Command): void {
   atAdmin(
     atProxy(
-      program.command('resolve').argument('<handle>', 'handle; - for those of standard input, one per line'),
+      program
+        .command('resolve')
+        .argument(
+          '<handle>',
+          'handle, as hdl:… or as a URL too; - for those of standard input, one per line',
+        ),
     ),
   )
     .description('resolve a handle through the proxy and show its cache entries')

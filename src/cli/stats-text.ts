@@ -49,6 +49,9 @@ export function statsText(report: StatsReport): string {
   return sections.join('\n\n');
 }
 
+const countOf = (count: number, one = 'request', many = 'requests'): string =>
+  `${count} ${count === 1 ? one : many}`;
+
 const proxyRows = ({ version, uptimeSeconds, redis }: StatsReport): Rows => [
   ['Version', version],
   ['Uptime', `${uptimeSeconds} s`],
@@ -58,12 +61,12 @@ const proxyRows = ({ version, uptimeSeconds, redis }: StatsReport): Rows => [
 function requestRows({ total, perSecond, byResult }: StatsReport['requests']): Rows {
   const { hit = 0, miss = 0, stale = 0, error = 0 } = byResult;
   return [
-    ['Total', `${total} requests`],
+    ['Total', countOf(total)],
     ['Rate', `${perSecond} requests/s (last 10 s)`],
     ['Hit share', shareOf(hit + stale, hit + stale + miss)],
-    ['Misses', `${miss} requests`],
-    ['Stale hits', `${stale} requests`],
-    ['Errors', `${error} requests`],
+    ['Misses', countOf(miss)],
+    ['Stale hits', countOf(stale)],
+    ['Errors', countOf(error)],
   ];
 }
 
@@ -71,8 +74,8 @@ const shareOf = (part: number, whole: number): string =>
   whole === 0 ? '– (no cacheable requests)' : `${Math.round((part / whole) * 100)} % (${part} of ${whole})`;
 
 const upstreamRows = ({ requests, failures, servers }: StatsReport['upstream']): Rows => [
-  ['Requests', `${requests} requests`],
-  ['Failures', `${failures} requests`],
+  ['Requests', countOf(requests)],
+  ['Failures', countOf(failures)],
   ...servers.flatMap((report) => [
     ['Server', serverState(report)] as const,
     ['Circuit breaker', `${report.breaker} (${report.server})`] as const,
@@ -95,8 +98,8 @@ const percentilesOf = ({ p50, p99 }: LatencyMs): string =>
 const memoryRows = (memory: StatsReport['memory']): Rows =>
   memory.map(({ store, entries, bytes }) => [
     store,
-    `${entries} entries, ${(bytes / 1024 ** 2).toFixed(1)} MiB`,
+    `${countOf(entries, 'entry', 'entries')}, ${(bytes / 1024 ** 2).toFixed(1)} MiB`,
   ]);
 
 const handleRows = (topHandles: StatsReport['topHandles']): Rows =>
-  topHandles.slice(0, MAX_HANDLES).map(({ name, count }) => [printable(name), `${count} requests`]);
+  topHandles.slice(0, MAX_HANDLES).map(({ name, count }) => [printable(name), countOf(count)]);

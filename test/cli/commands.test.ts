@@ -72,7 +72,7 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect(purged.stdout).toBe('Marked as stale in every worker and instance: all handles under 21.T11998/\n');
   const stats = (await cli(['stats'], env)).stdout;
   expect(stats).toMatch(
-    /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 requests/,
+    /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 request\n/,
   );
   expect(stats).toMatch(/Hit share +\d+ % \(\d+ of \d+\)/);
   expect(stats).toContain(`working (${demo.url})`);

@@ -88,6 +88,7 @@ test.each([
   'https://hdl.handle.net/21.T11998/demo',
   'https://doi.org/21.T11998%2Fdemo?noredirect',
   'http://dx.doi.org/21.T11998/demo#section',
+  'https://hdl.handle.net/api/handles/21.T11998/demo?type=URL',
 ])('takes a handle as %s', async (given) => {
   const { code, stdout } = await cli(['resolve', given], await place());
   expect(code).toBe(0);

@@ -28,7 +28,7 @@ describe('on a terminal', () => {
     await fetch(`${url}/api/handles/21.T11998/demo`);
     const { screen, exited, press } = startOnTerminal(['stats', '--watch'], place);
     const table =
-      /\u001b\[2J\u001b\[HProxy\r\n[^]*?Uptime +\d+ s\r\n[^]*?Total +1 requests\r\n[^]*?21\.T11998\/demo +1 requests\r\n/g;
+      /\u001b\[2J\u001b\[HProxy\r\n[^]*?Uptime +\d+ s\r\n[^]*?Total +1 request\r\n[^]*?21\.T11998\/demo +1 request\r\n/g;
     await expect.poll(() => screen().match(table)?.length, START).toBeGreaterThanOrEqual(2);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 0 });
