@@ -3,7 +3,7 @@ import { type WriteStream, createWriteStream, renameSync, rmSync } from 'node:fs
 import { createInterface } from 'node:readline';
 import { Readable, type Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+import { constants, createGzip } from 'node:zlib';
 import { type AdminOptions, callAdmin } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { startCounter } from './terminal.js';
@@ -36,7 +36,7 @@ export async function exportRecords({ prefix, output, admin }: ExportOptions): P
 
 async function writeFile(lines: AsyncIterable<string>, file: string, isGzip: boolean): Promise<void> {
   const target: WriteStream = createWriteStream(file, { mode: 0o600 });
-  const gzip: Transform | undefined = isGzip ? createGzip() : undefined;
+  const gzip: Transform | undefined = isGzip ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);

@@ -1,4 +1,7 @@
 // Two built proxies on one Redis before one demo server, and the faults that meet them.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
 import { type Program, startMain } from '../support/built-proxy.js';
@@ -61,11 +64,16 @@ export async function startWorld(
   const troubles = createTroubles(SETTLE_MS);
   const frozen = createTroubles(THAW_MS);
   const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
-  const proxies = [createProxy('a', env), createProxy('b', env)];
+  const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
+  // A proxy that was killed begins with its last snapshot.
+  const proxies = ['a', 'b'].map((letter) =>
+    createProxy(letter, { ...env, CACHE_SNAPSHOT_FILE: join(folder, letter), CACHE_SNAPSHOT_EVERY: '1s' }),
+  );
   await Promise.all(proxies.map((proxy) => proxy.start()));
   const close = async (): Promise<void> => {
     redis.thaw();
     await Promise.all([...proxies.map((proxy) => proxy.kill()), redis.stop(), demo.close()]);
+    rmSync(folder, { recursive: true, force: true });
   };
   return {
     demo,
