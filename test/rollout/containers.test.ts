@@ -56,10 +56,12 @@ describe('compose.yaml', () => {
     expect(config.admin.token).toBe(ADMIN_TOKEN);
   });
 
-  it('publishes the ports the proxy listens on, to this machine only', () => {
-    const { server, admin } = configFrom({ env: environment });
+  it('publishes the ports the proxy listens on: HTTP to this machine only, the native protocol to all', () => {
+    const { server, admin, native } = configFrom({ env: environment });
     expect(proxy.ports).toEqual([
       `127.0.0.1:${server.port}:${server.port}`,
+      `${native.tcp.port}:${native.tcp.port}/tcp`,
+      `${native.udp.port}:${native.udp.port}/udp`,
       `127.0.0.1:${admin.port}:${admin.port}`,
     ]);
   });
@@ -119,10 +121,16 @@ describe('the Kubernetes manifests', () => {
   });
 
   it('name the ports the proxy listens on', () => {
-    const ports = { http: config.server.port, admin: config.admin.port };
+    const { server, admin, native } = config;
+    const ports = {
+      http: server.port,
+      'native-tcp': native.tcp.port,
+      'native-udp': native.udp.port,
+      admin: admin.port,
+    };
     expect(Object.fromEntries(container.ports.map((port) => [port.name, port.containerPort]))).toEqual(ports);
     const targets = services.flatMap(({ spec }) => spec.ports.map(({ targetPort }) => targetPort));
-    expect(targets).toEqual(['http', 'admin']);
+    expect(targets).toEqual(['http', 'native-tcp', 'native-udp', 'admin']);
     expect(config.admin.host).toBe('0.0.0.0');
   });
 
@@ -136,15 +144,16 @@ describe('the Kubernetes manifests', () => {
     },
   );
 
-  it('let only the ingress controller reach the public port, and only monitoring the admin port', () => {
+  it('let only the ingress controller reach the public port, only monitoring the admin port, and all the native ones', () => {
     expect(policy.spec.policyTypes).toEqual(['Ingress']);
     const allowed = policy.spec.ingress.map(({ from, ports }) => [
       ports.map(({ port }) => port),
-      from.map(({ namespaceSelector }) => Object.values(namespaceSelector.matchLabels)),
+      from?.map(({ namespaceSelector }) => Object.values(namespaceSelector.matchLabels)),
     ]);
     expect(allowed).toEqual([
       [['http'], [['ingress-nginx']]],
       [['admin'], [['monitoring']]],
+      [['native-tcp', 'native-udp'], undefined],
     ]);
   });
 

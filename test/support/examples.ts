@@ -61,7 +61,7 @@ export interface NetworkPolicy {
   spec: {
     podSelector: { matchLabels: Labels };
     policyTypes: string[];
-    ingress: { from: { namespaceSelector: { matchLabels: Labels } }[]; ports: { port: string }[] }[];
+    ingress: { from?: { namespaceSelector: { matchLabels: Labels } }[]; ports: { port: string }[] }[];
   };
 }
 export interface ConfigMap {
