@@ -1,5 +1,6 @@
 // Loads the configuration: environment variables over the YAML file named by CONFIG over the defaults.
-import { LineCounter, parseDocument } from 'yaml';
+import { createRequire } from 'node:module';
+import type * as Yaml from 'yaml';
 import type { z } from 'zod';
 import { parseUrl } from './addresses.js';
 import { ConfigError, type ConfigProblem, suggestKey } from './config-error.js';
@@ -7,6 +8,9 @@ import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } 
 import { configSchema, type Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
+
+/** Loaded when it is used: the package takes 50 ms of a start. */
+const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 export interface ConfigSources {
   /** Usually `process.env`. Unknown variables are ignored, and empty ones of keys that the file does not set. */
@@ -131,6 +135,7 @@ function readTree(file: string, readFile: (path: string) => string): unknown {
 }
 
 function parseYaml(text: string): unknown {
+  const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a password.
   const document = parseDocument(text, {

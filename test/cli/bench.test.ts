@@ -35,7 +35,7 @@ itWithProgram(
       ['bench', ...HANDLES, '--rate', '100', '--duration', '60'],
       await place(),
     );
-    await expect.poll(() => demo.asked, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => demo.asked).toBeGreaterThan(0);
     press(CTRL_C);
     expect(await exited).toMatchObject({ code: 0 });
     expect(screen()).toMatch(

@@ -46,7 +46,7 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   const env = { PROXY_URL: proxy.url };
   const { screen, exited, press } = startOnTerminal(args, env);
   const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900, \d+\/s, \d+ s left/;
-  await expect.poll(screen, { timeout: 20_000 }).toMatch(bar);
+  await expect.poll(screen).toMatch(bar);
   press(CTRL_C);
   expect(await exited).toMatchObject({ code: 1 });
   expect(screen()).toContain('interrupted; run the same command to resume');
@@ -81,7 +81,7 @@ test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles
   const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
   const { child, exited, stdout, stderr } = startProgram(args, place);
   await expect
-    .poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8'), { timeout: 15_000 })
+    .poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8'))
     .toContain('\n');
   child.kill('SIGTERM');
   expect(await exited).toMatchObject({ code: 1 });

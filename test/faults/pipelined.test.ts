@@ -86,7 +86,7 @@ test('of all connections together a bounded number waits: who goes beyond it is 
   for (const socket of sockets) socket.destroy();
   demo.hold.end('GET');
   // That a client has gone is noticed when it is answered.
-  await expect.poll(() => proxy.connections(), { timeout: 15_000 }).toBe(0);
+  await expect.poll(() => proxy.connections()).toBe(0);
   const again = await exchange(proxy.url, get(HIT).repeat(1000), { answers: 1000 });
   expect(again.answers).toHaveLength(1000);
 });

@@ -29,7 +29,7 @@ const expectedOf = (block: string): Expected[] =>
 async function startDemo(): Promise<Demo> {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   const { stdout } = startProgram(['dist-demo/test/handle-server/main.js'], ports);
-  await expect.poll(stdout, { timeout: 20_000 }).toContain('Press Ctrl-C');
+  await expect.poll(stdout).toContain('Press Ctrl-C');
   const [url = '', , adminUrl = ''] = [...stdout().matchAll(/http:\/\/127\.0\.0\.1:\d+/g)].map(
     ([found]) => found,
   );

@@ -38,8 +38,8 @@ describe.each([
     const proxy = await start('2');
     const [first = 0, second = 0] = await workersOf(proxy);
     process.kill(first, signal);
-    await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).not.toContain(first);
-    await expect.poll(() => workersOf(proxy), { timeout: 15_000 }).toHaveLength(2);
+    await expect.poll(() => workersOf(proxy)).not.toContain(first);
+    await expect.poll(() => workersOf(proxy)).toHaveLength(2);
     expect(await workersOf(proxy)).toContain(second);
     expect(fatalOf(proxy, first)).toMatchObject({ err: { message } });
     expect(proxy.logs()).toContainEqual(

@@ -30,8 +30,8 @@ test('the waits grow, each is in the log, and the first good start ends them', a
   });
   process.kill(first, 'SIGKILL');
   const waits = () => proxy.logs().flatMap(({ inMs }) => (inMs === undefined ? [] : [inMs]));
-  await expect.poll(waits, { timeout: 20_000 }).toEqual([500, 1000, 2000]);
+  await expect.poll(waits).toEqual([500, 1000, 2000]);
   expect((await ask(proxy.url, '/api/handles/21.T11998/page')).status).toBe(200);
   rmSync(BROKEN);
-  await expect.poll(() => workersOf(proxy), { timeout: 20_000 }).toHaveLength(2);
+  await expect.poll(() => workersOf(proxy)).toHaveLength(2);
 });

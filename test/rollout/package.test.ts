@@ -116,7 +116,7 @@ test('from an empty folder npx serves, and resolves through it', async () => {
   const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
   const npx = ['--offline', 'handle-resolver-proxy'];
   const serving = start('npx', [...npx, 'serve'], env);
-  await expect.poll(serving.stdout, { timeout: 20_000 }).toContain('"msg":"listening"');
+  await expect.poll(serving.stdout).toContain('"msg":"listening"');
   const { url, admin } = JSON.parse(/^.*"msg":"listening".*$/m.exec(serving.stdout())?.[0] ?? '') as {
     url: string;
     admin: string;
@@ -169,7 +169,7 @@ export const host: string = config.server.port;
     const status = async (): Promise<number> =>
       (await ask(`http://127.0.0.1:${port}`, '/api/handles/21.T11998/demo').catch(() => ({ status: 0 })))
         .status;
-    await expect.poll(status, { timeout: 15_000 }).toBe(200);
+    await expect.poll(status).toBe(200);
     embedding.stop();
     expect(await embedding.exited).toMatchObject({ code: 0 });
   });

@@ -144,7 +144,7 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
       const { seen } = await startListener({ port });
       const usesIt = async (): Promise<boolean> => (await ask()) === 200 && seen.length > 0;
       // Less than the 60 s for which httpd leaves a server alone by default.
-      await expect.poll(usesIt, { timeout: 25_000 }).toBe(true);
+      await expect.poll(usesIt).toBe(true);
     },
   );
 

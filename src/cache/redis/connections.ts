@@ -1,5 +1,10 @@
 // Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { createRequire } from 'node:module';
+import type * as Ioredis from 'ioredis';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+
+/** Loaded when it is used: the package takes 60 ms of a start. */
+const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
 
 export interface RedisAddress {
   /** Timeout of a command (ms). */
@@ -65,6 +70,7 @@ export function openRedis(place: RedisAddress): RedisConnections {
     commandTimeout,
     ...(place.sentinels ? sentinelOptions(place) : parseAddress(place.url ?? '', place.ca)),
   };
+  const { Redis } = ioredis();
   const commands = new Redis({ ...options, enableAutoPipelining: true });
   return {
     commands,
@@ -111,6 +117,7 @@ function openCluster(
   const { username, password, tls } = starts[0] ?? {};
   const login = withoutUndefined({ username, password, tls });
   const { retryStrategy, enableOfflineQueue, ...ofNode } = settings;
+  const { Cluster, Redis } = ioredis();
   const cluster = new Cluster(
     starts.map(({ host, port = 6379 }) => withoutUndefined({ host, port })),
     {
