@@ -80,9 +80,7 @@ test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles
   const list = listOf(600, 'signalled');
   const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
   const { child, exited, stdout, stderr } = startProgram(args, place);
-  await expect
-    .poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8'))
-    .toContain('\n');
+  await expect.poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8')).toContain('\n');
   child.kill('SIGTERM');
   expect(await exited).toMatchObject({ code: 1 });
   expect(stderr()).toContain('interrupted');
