@@ -40,13 +40,13 @@ function startLoad(front: Front, history: History): Load {
   };
   const read = async (handle: string, keepAlive: boolean): Promise<number> => {
     const { status, text } = await front.ask(`/api/handles/${handle}`, { keepAlive });
-    if (status !== 200) throw new Error(`GET ${handle}: ${status}`);
+    if (status !== 200) throw new Error(`GET ${handle}: ${status} ${text.slice(0, 200)}`);
     return numberIn({ text });
   };
   const write = async (handle: string, count: number): Promise<void> => {
     const question = { method: 'PUT', headers: WRITE_HEADERS, body: numberedBody(count), keepAlive: true };
-    const { status } = await front.ask(`/api/handles/${handle}`, question);
-    if (status !== 200) throw new Error(`PUT ${handle}: ${status}`);
+    const { status, text } = await front.ask(`/api/handles/${handle}`, question);
+    if (status !== 200) throw new Error(`PUT ${handle}: ${status} ${text.slice(0, 200)}`);
     history.acknowledged(handle, count);
     counts.writes++;
   };
