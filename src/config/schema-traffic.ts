@@ -69,7 +69,6 @@ const rule = z
   });
 
 export type TrafficRule = z.output<typeof rule>;
-export type TrafficClass = (typeof CLASSES)[number];
 export type InterfaceName = (typeof INTERFACES)[number];
 
 const hasUniqueNames = (rules: readonly TrafficRule[]): boolean =>

@@ -10,7 +10,7 @@ export interface BucketLimit {
 }
 
 export interface BucketState {
-  /** False when so many tokens were not there: then none was taken. */
+  /** False when the bucket held fewer tokens: then none was taken. */
   isTaken: boolean;
   left: number;
   /** Until the bucket is full again. */
@@ -95,7 +95,7 @@ export function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): Bu
 const tokensLeft = (fullInMs: number, { intervalMs, burst }: BucketLimit): number =>
   Math.max(0, Math.floor(burst - fullInMs / intervalMs));
 
-/** Until so many tokens are there; until the bucket is full when it never holds as many. */
+/** Milliseconds until the bucket holds these tokens, or is full where it is too small for them. */
 export const untilTokens = (
   { fullInMs }: BucketState,
   { intervalMs, burst }: BucketLimit,

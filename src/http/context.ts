@@ -28,7 +28,7 @@ export interface RequestContext {
   /** The decoded handle; undefined until it is parsed. */
   handle?: string;
   result: Result;
-  /** Who waits for the Handle server; undefined until the traffic rules have judged the request. */
+  /** The caller for the limits of the Handle server; undefined until the traffic rules have judged the request. */
   caller?: Caller;
   /** The id that a trusted proxy has sent, or one of our own when something has needed it. */
   requestId?: string | undefined;

@@ -38,13 +38,13 @@ export interface UdpListener {
 
 type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 
-/** Of a question's bytes: more in an answer would make this an amplifier for whoever forges the sender. */
+/** Maximum bytes of an answer per byte of its question: with more, a forged sender could use this as an amplifier. */
 const MAX_AMPLIFICATION = 64;
 
 /** Unanswered questions, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
-/** A shorter one is not answered: the refusal would be more than so many times as long. */
+/** A shorter datagram is dropped: even the refusal would exceed that. */
 const MIN_BYTES = 2;
 
 const TOO_LARGE = 'The answer is too large for UDP: use TCP';

@@ -122,7 +122,7 @@ function createBeginning({
   };
 }
 
-/** Who waits for the Handle server. A request that a traffic rule refuses ends here. */
+/** The caller for the limits of the Handle server. A request that a traffic rule refuses ends here. */
 function createAdmission(admit: Admit): RequestHandler {
   return async function admitRequest(req: Request, res: Response, next: NextFunction): Promise<void> {
     const admitting = admit(req, res);

@@ -22,7 +22,7 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
 
 export interface ResolveOptions {
   authoritative: boolean;
-  /** Who waits for the upstream; by default a normal client that is not known. */
+  /** By default a normal client that is not known. */
   caller?: Caller | undefined;
 }
 

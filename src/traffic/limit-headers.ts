@@ -7,7 +7,7 @@ export interface LimitWindow extends BucketLimit {
   windowSeconds: number;
 }
 
-/** A limit of a rule: so many requests in its window, and a bucket of that size unless `burst` says otherwise. */
+/** A limit of a rule: its requests per window, and the size of its bucket, which is the same unless `burst` is set. */
 export function windowOf({
   perSecond,
   perMinute = 0,

@@ -34,9 +34,9 @@ export interface TrafficPolicy {
   wrap: (listener: Listener) => Listener;
   /** Why a request that was judged is refused. */
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
-  /** Judges a request, unless it was: who waits for the Handle server. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
+  /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
-  /** Counts a request that stands for many as so many more. @throws ServiceError */
+  /** Counts further requests for one that stands for many. @throws ServiceError */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
 

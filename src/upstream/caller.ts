@@ -1,4 +1,4 @@
-// Who waits for a Handle server: the share of its places that a request gets.
+// The caller of a request to a Handle server, which decides its share of the slots.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** From first to last. Refresh-ahead and batches are in the background. */

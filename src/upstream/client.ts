@@ -37,7 +37,7 @@ export interface UpstreamClientOptions extends Omit<ServerOptions, 'limiter' | '
 export interface HandleRead {
   handle: string;
   authoritative: boolean;
-  /** Who waits; by default a normal client that is not known. */
+  /** By default a normal client that is not known. */
   caller?: Caller | undefined;
 }
 

@@ -16,7 +16,7 @@ export function formatRecordLine({ key, entry }: KeyedEntry): string | undefined
   return `${head.slice(0, -1)},"values":${entry.kind === 'found' ? toText(entry.values) : '[]'}}\n`;
 }
 
-/** Undefined for a line that is no record. Values that are not public are left out, whoever made the file. */
+/** Undefined for a line that is no record. Values that are not public are dropped: anyone may have made the file. */
 export function parseRecordLine(line: string, caseSensitive: boolean): KeyedEntry | undefined {
   const { handle, values, ...times } = parseObject(line);
   if (typeof handle !== 'string' || !isHandle(handle)) return undefined;

@@ -21,7 +21,7 @@ export interface BatchDeps extends ElementDeps {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
-  /** Counts so many more requests of the caller. Rejects when they are too many. */
+  /** Counts further requests of the caller. Rejects when they exceed a limit. */
   charge: (req: Request, more: number) => Promise<void>;
   gzipMinBytes: number;
 }
