@@ -1,0 +1,28 @@
+// Rules that do not concern hits cost a hit nothing.
+import { expect, test, vi } from 'vitest';
+import type { TrafficRule } from '../../src/config/schema-traffic.js';
+import { createTrafficPolicy } from '../../src/traffic/policy.js';
+
+const listener = (): void => undefined;
+const plain = { name: 'rule', log: false, shadow: false };
+
+const wrapped = (rules: TrafficRule[]): unknown =>
+  createTrafficPolicy({
+    rules,
+    takeTokens: vi.fn(),
+    readFacts: vi.fn(),
+    addressOf: () => '192.0.2.1',
+    onUse: vi.fn(),
+  }).wrap(listener);
+
+test.each<[string, TrafficRule[]]>([
+  ['no rule', []],
+  ['a rule that gives a class', [{ ...plain, match: {}, class: 'preferred' }]],
+  ['a rule for misses', [{ ...plain, match: { reads: 'misses' }, answer: 429 }]],
+])('with %s requests are not judged before they are answered', (_what, rules) => {
+  expect(wrapped(rules)).toBe(listener);
+});
+
+test('with a rule for every request they are', () => {
+  expect(wrapped([{ ...plain, match: {}, answer: 429 }])).not.toBe(listener);
+});
