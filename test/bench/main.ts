@@ -10,7 +10,7 @@ import type { Result } from './results.js';
 import { herd } from './workloads/herd.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
-import { mixed } from './workloads/mixed.js';
+import { mixed, servers } from './workloads/mixed.js';
 import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, zipf } from './workloads/throughput.js';
 import { workers } from './workloads/workers.js';
@@ -18,7 +18,7 @@ import type { Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
 
 const DOES: Record<WorkloadName, Workload> = {
-  ...{ hot, revalidate, zipf, redirect, mixed, herd, miss, write, workers, memory },
+  ...{ hot, revalidate, zipf, redirect, mixed, servers, herd, miss, write, workers, memory },
 };
 
 const EXIT_USAGE = 2;

@@ -7,6 +7,7 @@ export const WORKLOADS = [
   'zipf',
   'redirect',
   'mixed',
+  'servers',
   'herd',
   'miss',
   'write',
@@ -32,7 +33,7 @@ export interface Plan {
   misses: number;
   /** Records of `memory`. */
   records: number;
-  /** Upstream requests a second in `mixed`. */
+  /** Upstream requests a second in `mixed`, and of all three servers in `servers`. */
   capacityPerSecond: number;
   json: string;
 }
@@ -64,7 +65,7 @@ export const USAGE = `npm run bench -- [options]
   --workloads LIST    of ${WORKLOADS.join(', ')}
   --rounds NUMBER     rounds in which the peers take turns (${FULL.rounds})
   --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
-  --handles NUMBER    handles of zipf, redirect and mixed (${FULL.handles})
+  --handles NUMBER    handles of zipf, redirect, mixed and servers (${FULL.handles})
   --records NUMBER    records of the workload memory (${FULL.records})
   --json FILE         where the figures are written (bench.json)
 `;

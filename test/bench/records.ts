@@ -2,11 +2,13 @@
 import { DEMO_PASSWORD, DEMO_PREFIX, adminValue, textValue } from '../handle-server/seed.js';
 
 export const PREFIX = DEMO_PREFIX;
+/** Those of `servers`: each has a Handle server of its own. */
+export const PREFIXES = [PREFIX, '21.T11997', '20.500.12345'] as const;
 export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWORD}`).toString('base64')}`;
 
 export const nameOf = (number: number): string => `H${String(number).padStart(7, '0')}`;
 
-export const targetOf = (name: string): string => `/api/handles/${PREFIX}/${name}`;
+export const targetOf = (name: string, prefix: string = PREFIX): string => `/api/handles/${prefix}/${name}`;
 
 export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
 

@@ -10,6 +10,12 @@ export interface Size {
   seed: number;
 }
 
+/** Number `n` of the handles that are spread over these prefixes; each has as many, numbered from 1. */
+export function spreadOver(prefixes: readonly string[], number: number): { prefix: string; name: string } {
+  const prefix = prefixes[(number - 1) % prefixes.length] ?? PREFIX;
+  return { prefix, name: nameOf(Math.ceil(number / prefixes.length)) };
+}
+
 /** Before a target: it is sent with credentials. */
 export const WITH_CREDENTIALS = '+';
 /** Before a target, a space and a body: it is written. */
@@ -54,30 +60,37 @@ const FILTERS = [
   ],
 ];
 
-const SPELLINGS: readonly ((name: string) => string)[] = [
-  (name) => `/api/handles/${PREFIX.toLowerCase()}/${name}`,
-  (name) => `/api/handles/${PREFIX}/${name.toLowerCase()}`,
-  (name) => `/api/handles/${PREFIX}%2F${name}`,
-  (name) => `/api/handles/${PREFIX}%2f${name}`,
-  (name) => `/api/handles/${PREFIX}/%48${name.slice(1)}`,
+const SPELLINGS: readonly ((name: string, prefix: string) => string)[] = [
+  (name, prefix) => `/api/handles/${prefix.toLowerCase()}/${name}`,
+  (name, prefix) => `/api/handles/${prefix}/${name.toLowerCase()}`,
+  (name, prefix) => `/api/handles/${prefix}%2F${name}`,
+  (name, prefix) => `/api/handles/${prefix}%2f${name}`,
+  (name, prefix) => `/api/handles/${prefix}/%48${name.slice(1)}`,
 ];
 
 /**
  * 30 % with a filter, 10 % in another spelling, 5 % of handles that do not exist, 2 % with auth=true, 1 %
  * with credentials, the others plain. Unknown handles are requested repeatedly, as broken links are.
  */
-export function mixedTargets({ handles, length, seed }: Size): string[] {
+export function mixedTargets({
+  handles,
+  length,
+  seed,
+  prefixes = [PREFIX],
+}: Size & { prefixes?: readonly string[] }): string[] {
   const random = createRandom(seed);
   const draw = createZipf(handles, random);
   const drawUnknown = createZipf(Math.ceil(handles / 20), random);
   const one = (): string => {
-    const [percent, name] = [random() * 100, nameOf(draw())];
-    if (percent < 30) return `${targetOf(name)}?${oneOf(FILTERS, random) ?? ''}`;
-    if (percent < 40) return oneOf(SPELLINGS, random)?.(name) ?? '';
-    if (percent < 45) return targetOf(`UNKNOWN${drawUnknown()}`);
-    if (percent < 47) return `${targetOf(name)}?auth=true`;
-    if (percent < 48) return `${WITH_CREDENTIALS}${targetOf(name)}`;
-    return targetOf(name);
+    const percent = random() * 100;
+    const { name, prefix } = spreadOver(prefixes, draw());
+    const target = targetOf(name, prefix);
+    if (percent < 30) return `${target}?${oneOf(FILTERS, random) ?? ''}`;
+    if (percent < 40) return oneOf(SPELLINGS, random)?.(name, prefix) ?? '';
+    if (percent < 45) return targetOf(`UNKNOWN${drawUnknown()}`, prefix);
+    if (percent < 47) return `${target}?auth=true`;
+    if (percent < 48) return `${WITH_CREDENTIALS}${target}`;
+    return target;
   };
   return Array.from({ length }, one);
 }

@@ -4,13 +4,25 @@ import { join } from 'node:path';
 import { assertInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 
+/** A server that gets the requests whose path fits. */
+export interface Route {
+  /** Of an nginx location. */
+  location: string;
+  url: string;
+}
+
 /** @throws Missing when there is no nginx */
-export async function startNginx(upstreamUrl: string): Promise<Peer> {
+export function startNginx(upstreamUrl: string): Promise<Peer> {
+  return startRoutingNginx([{ location: '/', url: upstreamUrl }]);
+}
+
+/** @throws Missing when there is no nginx */
+export async function startRoutingNginx(routes: readonly Route[]): Promise<Peer> {
   assertInstalled('nginx');
   const folder = scratchFolder();
   const port = await freePort();
   const file = join(folder, 'nginx.conf');
-  writeFileSync(file, configuration({ folder, port, upstream: new URL(upstreamUrl).host }));
+  writeFileSync(file, configuration({ folder, port, routes }));
   const command = ['nginx', '-p', folder, '-e', join(folder, 'error.log'), '-c', file];
   const child = start(command, { place: 'server' });
   const url = `http://127.0.0.1:${port}`;
@@ -21,13 +33,23 @@ export async function startNginx(upstreamUrl: string): Promise<Peer> {
 interface Where {
   folder: string;
   port: number;
-  upstream: string;
+  routes: readonly Route[];
 }
 
 /** Workers of a root process may not see a folder that belongs to root alone. */
 const user = process.getuid?.() === 0 ? 'user root;' : '';
 
-const configuration = ({ folder, port, upstream }: Where): string => `
+const pool = ({ url }: Route, at: number): string => `
+  upstream handle_server_${at} {
+    server ${new URL(url).host};
+    keepalive 64;
+    keepalive_requests 1000000000;
+  }`;
+
+const location = (route: Route, at: number): string => `
+    location ${route.location} { proxy_pass http://handle_server_${at}; }`;
+
+const configuration = ({ folder, port, routes }: Where): string => `
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 65536;
@@ -48,28 +70,22 @@ http {
   scgi_temp_path ${folder}/scgi;
   proxy_cache_path ${folder}/cache levels=1:2 keys_zone=handles:128m max_size=1g inactive=2h use_temp_path=off;
   open_file_cache max=8000 inactive=60s;
-  upstream handle_server {
-    server ${upstream};
-    keepalive 64;
-    keepalive_requests 1000000000;
-  }
+  ${routes.map(pool).join('')}
   server {
     listen 127.0.0.1:${port} backlog=4096;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    proxy_cache handles;
+    proxy_cache_key $request_uri;
+    proxy_cache_lock on;
+    proxy_cache_use_stale error timeout updating http_500 http_502 http_503 http_504;
+    proxy_cache_background_update on;
+    proxy_cache_valid 200 302 1h;
+    proxy_cache_valid 404 30s;
+    proxy_cache_bypass $arg_auth $http_authorization;
+    proxy_no_cache $arg_auth $http_authorization;
     location = / { return 200; }
-    location / {
-      proxy_pass http://handle_server;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_cache handles;
-      proxy_cache_key $request_uri;
-      proxy_cache_lock on;
-      proxy_cache_use_stale error timeout updating http_500 http_502 http_503 http_504;
-      proxy_cache_background_update on;
-      proxy_cache_valid 200 302 1h;
-      proxy_cache_valid 404 30s;
-      proxy_cache_bypass $arg_auth $http_authorization;
-      proxy_no_cache $arg_auth $http_authorization;
-    }
+    ${routes.map(location).join('')}
   }
 }
 `;

@@ -9,7 +9,8 @@ export interface Proxy extends Peer {
 }
 
 export interface ProxyOptions {
-  upstreamUrl: string;
+  /** Left out where `env` has `UPSTREAMS`. */
+  upstreamUrl?: string;
   name?: string;
   place?: Place;
   /** As in the configuration manual. */
@@ -39,7 +40,13 @@ export async function startProxy({
   const [port, adminPort] = [await freePort(), await freePort()];
   const child = start([process.execPath, PROGRAM], {
     place,
-    env: { ...ENV, UPSTREAM_URL: upstreamUrl, PORT: String(port), ADMIN_PORT: String(adminPort), ...env },
+    env: {
+      ...ENV,
+      ...(upstreamUrl !== undefined && { UPSTREAM_URL: upstreamUrl }),
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      ...env,
+    },
   });
   const adminUrl = `http://127.0.0.1:${adminPort}`;
   await untilAnswers(`${adminUrl}/readyz`, child);

@@ -1,6 +1,7 @@
 // Starts the Handle server behind all peers.
 import { fileURLToPath } from 'node:url';
 import { freePort, start, untilAnswers } from '../children.js';
+import { PREFIX } from '../records.js';
 import { type Peer, peerOf } from './peer.js';
 
 export interface Upstream extends Peer {
@@ -13,10 +14,15 @@ export interface Upstream extends Peer {
 
 const PROGRAM = fileURLToPath(new URL('../programs/upstream.js', import.meta.url));
 
-/** `demo` keeps `count` records; `bare` answers for any handle, as fast as it can. */
-export async function startUpstream(kind: 'demo' | 'bare', count = 0): Promise<Upstream> {
+/** `demo` keeps `count` records of the prefix; `bare` answers for any handle, as fast as it can. */
+export async function startUpstream(
+  kind: 'demo' | 'bare',
+  count = 0,
+  prefix: string = PREFIX,
+): Promise<Upstream> {
   const [port, controlPort] = [await freePort(), await freePort()];
-  const command = [process.execPath, PROGRAM, String(port), String(controlPort), kind, String(count)];
+  const what = [kind, String(count), prefix];
+  const command = [process.execPath, PROGRAM, String(port), String(controlPort), ...what];
   const child = start(command, { place: 'upstream' });
   const control = `http://127.0.0.1:${controlPort}/?`;
   await untilAnswers(control, child);

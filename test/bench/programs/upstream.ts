@@ -1,11 +1,11 @@
-// The Handle server of the bench, a process of its own: `node upstream.js PORT CONTROL_PORT KIND COUNT`.
-// `demo` keeps COUNT records; `bare` answers any handle, as fast as it can, with a record made of a pattern.
+// The Handle server of the bench, a process of its own: `node upstream.js PORT CONTROL_PORT KIND COUNT PREFIX`.
+// `demo` keeps COUNT records of PREFIX; `bare` answers any handle, as fast as it can, with a record made of a pattern.
 import { createServer } from 'node:http';
-import { demoRecords } from '../../handle-server/seed.js';
+import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
 import { type DemoServer, createDemoServer } from '../../handle-server/server.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 
-const [port = '0', controlPort = '0', kind = 'demo', count = '0'] = process.argv.slice(2);
+const [port = '0', controlPort = '0', kind = 'demo', count = '0', prefix = PREFIX] = process.argv.slice(2);
 
 interface Upstream {
   asked: () => number;
@@ -18,10 +18,11 @@ interface Upstream {
 async function openDemo(): Promise<Upstream> {
   const seed = demoRecords(Date.now());
   for (let number = 1; number <= Number(count); number++) {
-    seed[`${PREFIX}/${nameOf(number)}`] = valuesOf(nameOf(number));
+    seed[`${prefix}/${nameOf(number)}`] = valuesOf(nameOf(number));
   }
+  const prefixes = [...DEMO_PREFIXES, prefix];
   const open = async (capacityPerSecond: number): Promise<DemoServer> => {
-    const server = createDemoServer({ seed, ...(capacityPerSecond > 0 && { capacityPerSecond }) });
+    const server = createDemoServer({ seed, prefixes, ...(capacityPerSecond > 0 && { capacityPerSecond }) });
     await server.listen(Number(port));
     return server;
   };

@@ -1,40 +1,102 @@
 // mixed: realistic requests, before an upstream that can do 1,000 requests a second.
-import { startNginx } from '../peers/nginx.js';
+// servers: the same over three prefixes, each with a Handle server of its own.
+import { startNginx, startRoutingNginx } from '../peers/nginx.js';
+import type { Peer } from '../peers/peer.js';
 import { startProxy } from '../peers/proxy.js';
-import { startUpstream } from '../peers/upstream.js';
+import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
-import { nameOf, targetOf } from '../records.js';
-import { everyHandle, mixedTargets } from '../targets.js';
+import { PREFIX, PREFIXES, nameOf, targetOf } from '../records.js';
+import { mixedTargets, spreadOver } from '../targets.js';
 import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import { eachRound, warm } from './throughput.js';
-import type { Workload } from './workload.js';
+import type { Bench, Workload } from './workload.js';
+
+/** A Handle server and its prefix. */
+interface Source {
+  prefix: string;
+  upstream: Upstream;
+}
+
+const WHAT = '30 % filters, 10 % other spellings, 5 % not found, 2 % auth=true, 1 % with credentials';
 
 export const mixed: Workload = async (bench) => {
-  const { handles, length, capacityPerSecond } = bench.plan;
+  const { handles, capacityPerSecond } = bench.plan;
   const upstream = await bench.crew.start(startUpstream('demo', handles));
   const peers = [
     await bench.crew.start(startProxy({ upstreamUrl: upstream.url })),
     await bench.crew.startIfInstalled(() => startNginx(upstream.url)),
     await bench.crew.startIfInstalled(() => startVarnish(upstream.url)),
   ].filter((peer) => peer !== undefined);
-  // All of them know every record by its plain address before the load begins.
-  await warm(bench, { peers, upstream, targets: everyHandle(handles) });
-  const target = targetOf(nameOf(1));
-  const questions = [
-    `${target}?type=URL`,
-    `${target}?index=1&index=2`,
-    `${target}?auth=true`,
-    targetOf('NONE'),
-  ];
-  for (const peer of peers) await assertRightAnswers(peer, questions, upstream.url);
-  await upstream.tell(`limit=${capacityPerSecond}`);
-  const targetsOf = eachRound((seed) => mixedTargets({ handles, length, seed }));
-  const rows = await takeTurns(bench, { peers, targetsOf, upstream, hasNotFound: true });
   return {
-    about:
-      'the same with 30 % filters, 10 % other spellings, 5 % not found, 2 % auth=true, 1 % with credentials; ' +
-      `the upstream does ${capacityPerSecond} requests a second`,
-    rows,
+    about: `zipf with ${WHAT}; the upstream does ${capacityPerSecond} requests a second`,
+    rows: await driveMixed(bench, { peers, sources: [{ prefix: PREFIX, upstream }] }),
   };
 };
+
+/** Two servers have a prefix each, the third gets the rest. */
+export const servers: Workload = async (bench) => {
+  const { handles, capacityPerSecond } = bench.plan;
+  const count = Math.ceil(handles / PREFIXES.length);
+  const sources: Source[] = [];
+  for (const prefix of PREFIXES) {
+    sources.push({ prefix, upstream: await bench.crew.start(startUpstream('demo', count, prefix)) });
+  }
+  const routes = sources.map(({ prefix, upstream: { url } }, at) =>
+    at === sources.length - 1
+      ? { location: '/', prefixes: ['*'], url }
+      : { location: `~* ^/api/handles/${prefix.replaceAll('.', '\\.')}/`, prefixes: [prefix], url },
+  );
+  const env = { UPSTREAMS: JSON.stringify(routes.map(({ prefixes, url }) => ({ prefixes, url }))) };
+  const peers = [
+    await bench.crew.start(startProxy({ env })),
+    await bench.crew.startIfInstalled(() => startRoutingNginx(routes)),
+  ].filter((peer) => peer !== undefined);
+  return {
+    about: `the same over ${sources.length} prefixes and servers; together they do ${capacityPerSecond} requests a second`,
+    rows: await driveMixed(bench, { peers, sources }),
+  };
+};
+
+interface Mixed {
+  peers: readonly Peer[];
+  sources: readonly Source[];
+}
+
+async function driveMixed(bench: Bench, { peers, sources }: Mixed): ReturnType<typeof takeTurns> {
+  const { handles, length, capacityPerSecond } = bench.plan;
+  const prefixes = sources.map(({ prefix }) => prefix);
+  const targets = Array.from({ length: handles }, (_, at) => {
+    const { name, prefix } = spreadOver(prefixes, at + 1);
+    return targetOf(name, prefix);
+  });
+  const sourceOf = (target: string): string =>
+    sources.find(({ prefix }) => target.startsWith(targetOf('', prefix)))?.upstream.url ?? '';
+  // All of them know every record by its plain address before the load begins.
+  await warm(bench, { peers, targets, sourceOf });
+  for (const peer of peers) {
+    for (const source of sources) await assertRightAnswers(peer, questionsTo(source), source.upstream.url);
+  }
+  for (const { upstream } of sources) await upstream.tell(`limit=${capacityPerSecond / sources.length}`);
+  const targetsOf = eachRound((seed) => mixedTargets({ handles, length, seed, prefixes }));
+  return takeTurns(bench, {
+    peers,
+    targetsOf,
+    upstream: { asked: () => askedAt(sources) },
+    hasNotFound: true,
+  });
+}
+
+function questionsTo({ prefix }: Source): string[] {
+  const target = targetOf(nameOf(1), prefix);
+  return [
+    ...[target, `${target}?type=URL`, `${target}?index=1&index=2`, `${target}?auth=true`],
+    targetOf('NONE', prefix),
+    `/api/handles/${prefix.toLowerCase()}%2F${nameOf(1)}`,
+  ];
+}
+
+async function askedAt(sources: readonly Source[]): Promise<number> {
+  const asked = await Promise.all(sources.map(({ upstream }) => upstream.asked()));
+  return asked.reduce((sum, count) => sum + count, 0);
+}

@@ -11,7 +11,7 @@ export interface Load {
   peers: readonly Peer[];
   targetsOf: (round: number) => TargetFile;
   /** Counted when given. */
-  upstream?: Upstream;
+  upstream?: Pick<Upstream, 'asked'>;
   /** 404s are part of the load. */
   hasNotFound?: boolean;
   more?: (peer: Peer) => Figures;
