@@ -196,6 +196,9 @@ test('the admin port answers /healthz, /readyz, /metrics and /stats, the public 
   }
 });
 
+/** Those of the protocol are for test/live/demo-native.test.ts. */
+const NATIVE_PORTS = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
+
 /** What `npm run demo` starts after the build. */
 function demoArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: { demo: string } };
@@ -205,7 +208,7 @@ function demoArguments(): string[] {
 }
 
 test('the demo listens on loopback and prints curl lines, and each of them gets an answer', async () => {
-  const { stdout } = startProgram(demoArguments(), { HOST: '', PORT: '0', ADMIN_PORT: '0' });
+  const { stdout } = startProgram(demoArguments(), { HOST: '', PORT: '0', ADMIN_PORT: '0', ...NATIVE_PORTS });
   await expect.poll(stdout, { timeout: START_TIMEOUT_MS }).toContain('Ctrl-C');
   const urls = stdout().match(/http:\/\/[^/]+(?=:\d+\/)/g);
   expect(new Set(urls)).toEqual(new Set(['http://127.0.0.1']));

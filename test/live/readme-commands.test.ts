@@ -27,7 +27,8 @@ const expectedOf = (block: string): Expected[] =>
 
 /** Starts what `npm run demo` starts after the build. */
 async function startDemo(): Promise<Demo> {
-  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+  const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...native };
   const { stdout } = startProgram(['dist-demo/test/handle-server/main.js'], ports);
   await expect.poll(stdout).toContain('Press Ctrl-C');
   const [url = '', , adminUrl = ''] = [...stdout().matchAll(/http:\/\/127\.0\.0\.1:\d+/g)].map(

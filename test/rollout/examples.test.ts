@@ -56,6 +56,17 @@ describe('the systemd unit', () => {
     expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
   });
 
+  it('lets the native listeners that its comment turns on open their ports: no capability, UDP as TCP', () => {
+    const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
+    const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
+    expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
+    expect(setting('CapabilityBoundingSet')).toBe('');
+    expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
+      expect.arrayContaining(['AF_INET', 'AF_INET6']),
+    );
+    expect(unit).not.toMatch(/^(IPAddress(Allow|Deny)|SocketBind(Allow|Deny)|PrivateNetwork)=/m);
+  });
+
   itWithProgram('systemd-analyze', 'is one that systemd takes without a word', () => {
     const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
     // It may report other units of the machine too.

@@ -1,0 +1,37 @@
+// The native ports of the demo: those of the protocol, unless another program has them.
+import { createSocket } from 'node:dgram';
+import { createServer } from 'node:net';
+
+const NATIVE_PORT = 2641;
+
+/** On a machine with a Handle server, or beside another demo, it is taken; then 0, which selects a free port. */
+export async function nativePort(protocol: 'tcp' | 'udp', host: string, port = NATIVE_PORT): Promise<string> {
+  const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
+  return String(isFree ? port : 0);
+}
+
+const canListen = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => {
+      resolve(false);
+    });
+    server.listen({ host, port, exclusive: true }, () =>
+      server.close(() => {
+        resolve(true);
+      }),
+    );
+  });
+
+const canBind = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+    socket.once('error', () => {
+      resolve(false);
+    });
+    socket.bind({ address: host, port, exclusive: true }, () =>
+      socket.close(() => {
+        resolve(true);
+      }),
+    );
+  });
