@@ -11,6 +11,7 @@ import { herd } from './workloads/herd.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
 import { mixed, servers } from './workloads/mixed.js';
+import { native } from './workloads/native.js';
 import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, zipf } from './workloads/throughput.js';
 import { workers } from './workloads/workers.js';
@@ -18,7 +19,7 @@ import type { Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
 
 const DOES: Record<WorkloadName, Workload> = {
-  ...{ hot, revalidate, zipf, redirect, mixed, servers, herd, miss, write, workers, memory },
+  ...{ hot, revalidate, zipf, redirect, mixed, servers, herd, miss, write, native, workers, memory },
 };
 
 const EXIT_USAGE = 2;

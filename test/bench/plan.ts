@@ -11,6 +11,7 @@ export const WORKLOADS = [
   'herd',
   'miss',
   'write',
+  'native',
   'workers',
   'memory',
 ] as const;

@@ -8,7 +8,9 @@ export const BASIC = `Basic ${Buffer.from(`300%3A${PREFIX}/USER01:${DEMO_PASSWOR
 
 export const nameOf = (number: number): string => `H${String(number).padStart(7, '0')}`;
 
-export const targetOf = (name: string, prefix: string = PREFIX): string => `/api/handles/${prefix}/${name}`;
+export const targetPath = (handle: string): string => `/api/handles/${handle}`;
+
+export const targetOf = (name: string, prefix: string = PREFIX): string => targetPath(`${prefix}/${name}`);
 
 export const redirectTargetOf = (name: string): string => `/${PREFIX}/${name}`;
 

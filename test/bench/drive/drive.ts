@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { scratchFolder, start } from '../children.js';
 import { isInstalled } from '../cores.js';
 import { BASIC } from '../records.js';
+import type { Wire } from './callers-by-socket.js';
 
 export const CONNECTIONS = 64;
 const HAS_WRK = isInstalled('wrk');
@@ -12,6 +13,8 @@ export const DRIVER = HAS_WRK ? 'wrk' : 'autocannon';
 /** Compiled to dist-bench/test/bench/drive; the Lua file stays where it is. */
 const SCRIPT = fileURLToPath(new URL('../../../../test/bench/drive/wrk.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.meta.url));
+
+const SOCKETS = fileURLToPath(new URL('../programs/sockets.js', import.meta.url));
 
 export interface Driven {
   answers: number;
@@ -53,7 +56,21 @@ export function driveOnce({
   return run({ ...work, seconds: mostSeconds }, 'once');
 }
 
-async function run(
+/** One handle, by callers over plain sockets; answers that differ from the expected one are counted as bad. */
+export function driveBySockets({ wire, port, handle, expected, seconds }: SocketDrive): Promise<Driven> {
+  const command = [process.execPath, SOCKETS, wire, String(port), String(CONNECTIONS), String(seconds)];
+  return runDriver([...command, handle, expected.toString('base64')]);
+}
+
+export interface SocketDrive {
+  wire: Wire;
+  port: number;
+  handle: string;
+  expected: Buffer;
+  seconds: number;
+}
+
+function run(
   { url, targets, seconds, connections = CONNECTIONS }: Drive,
   how: 'again' | 'once',
 ): Promise<Driven> {
@@ -72,6 +89,10 @@ async function run(
         ...last,
       ]
     : [process.execPath, AUTOCANNON, url, String(connections), String(seconds), ...last];
+  return runDriver(command);
+}
+
+async function runDriver(command: readonly string[]): Promise<Driven> {
   const child = start(command, { place: 'driver', stdout: 'pipe' });
   let text = '';
   try {
@@ -81,6 +102,6 @@ async function run(
     await child.stop();
   }
   const line = text.trim().split('\n').at(-1) ?? '';
-  if (!line.startsWith('{')) throw new Error(`${DRIVER} said nothing of use: ${text}`);
+  if (!line.startsWith('{')) throw new Error(`${command.slice(0, 2).join(' ')} said nothing of use: ${text}`);
   return JSON.parse(line) as Driven;
 }

@@ -1,6 +1,6 @@
 // A server that is driven.
 import type { Child } from '../children.js';
-import type { TargetFile } from '../drive/drive.js';
+import type { Driven, TargetFile } from '../drive/drive.js';
 
 export interface Peer {
   name: string;
@@ -9,6 +9,8 @@ export interface Peer {
   pid: number;
   /** Instead of those of the load. */
   targets?: TargetFile;
+  /** Instead of a load of HTTP requests. */
+  drive?: (seconds: number) => Promise<Driven>;
   stop: () => Promise<void>;
 }
 

@@ -1,9 +1,11 @@
 // What the figures should be, and whether they are.
+import type { Wire } from '../drive/callers-by-socket.js';
 import type { WorkloadName } from '../plan.js';
 import { OURS } from '../peers/peer.js';
 import { type Column, type Result, rowOf } from '../results.js';
 import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
+import { NAME_OF } from '../workloads/native.js';
 import { NOT_PREPARED } from '../workloads/throughput.js';
 import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
 
@@ -56,6 +58,14 @@ const herdGoal = (peer: string, most: number): Goal => ({
   most,
 });
 
+/** What an answer costs in CPU, by protocol. */
+const nativeGoal = (native: Wire, http: Wire): Goal => ({
+  workload: 'native',
+  text: `times the CPU of ${NAME_OF[http]} (${NAME_OF[native]})`,
+  figure: (of) => divided(of(NAME_OF[native], 'cpuMicroseconds'), of(NAME_OF[http], 'cpuMicroseconds')),
+  most: 1.1,
+});
+
 const GOALS: readonly Goal[] = [
   ...speedGoals('hot'),
   ...speedGoals('zipf'),
@@ -80,6 +90,8 @@ const GOALS: readonly Goal[] = [
       most: 0,
     };
   }),
+  nativeGoal('native-udp', 'http'),
+  nativeGoal('native-tcp', 'http-close'),
   {
     workload: 'workers',
     text: 'times one worker, by the CPU an answer takes',

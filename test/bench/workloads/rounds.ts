@@ -9,7 +9,8 @@ import type { Bench } from './workload.js';
 
 export interface Load {
   peers: readonly Peer[];
-  targetsOf: (round: number) => TargetFile;
+  /** Not where each peer has its own load. */
+  targetsOf?: (round: number) => TargetFile;
   /** Counted when given. */
   upstream?: Pick<Upstream, 'asked'>;
   /** 404s are part of the load. */
@@ -24,13 +25,12 @@ export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]
   const ledger = new Ledger();
   // In the order of the list, whichever is first in the first round.
   for (let round = 0; round < plan.rounds; round++) {
-    const targets = load.targetsOf(round);
+    const targets = load.targetsOf?.(round);
     for (const peer of rotated(load.peers, round)) {
       await sleep(REST_MS);
       const figures = await measure(peer, {
         ...load,
-        targets: peer.targets ?? targets,
-        seconds: plan.seconds,
+        driveOnce: () => driveOf(peer, targets, plan.seconds),
       });
       ledger.add(peer.name, figures);
       say(`  round ${round + 1}: ${peer.name} ${Math.round(figures.answersPerSecond ?? 0)} answers/s`);
@@ -39,23 +39,26 @@ export async function takeTurns({ plan, say }: Bench, load: Load): Promise<Row[]
   return ledger.rows();
 }
 
+function driveOf(peer: Peer, targets: TargetFile | undefined, seconds: number): Promise<Driven> {
+  if (peer.drive !== undefined) return peer.drive(seconds);
+  const own = peer.targets ?? targets;
+  if (own === undefined) throw new Error(`there is no load for ${peer.name}`);
+  return drive({ url: peer.url, targets: own, seconds });
+}
+
 function rotated<T>(list: readonly T[], by: number): T[] {
   const at = by % list.length;
   return [...list.slice(at), ...list.slice(0, at)];
 }
 
 interface Turn extends Load {
-  targets: TargetFile;
-  seconds: number;
+  driveOnce: () => Promise<Driven>;
 }
 
-async function measure(
-  peer: Peer,
-  { targets, seconds, upstream, hasNotFound, more }: Turn,
-): Promise<Figures> {
+async function measure(peer: Peer, { driveOnce, upstream, hasNotFound, more }: Turn): Promise<Figures> {
   const askedBefore = await upstream?.asked();
   const cpuBefore = cpuSeconds(peer.pid);
-  const driven = await drive({ url: peer.url, targets, seconds });
+  const driven = await driveOnce();
   const cpu = cpuSeconds(peer.pid) - cpuBefore;
   const asked = await upstream?.asked();
   return {

@@ -51,7 +51,7 @@ export const redirect: Workload = async (bench) => {
 };
 
 /** A file for each round, made when it is needed: a URL cache must not meet the same requests again. */
-export function eachRound(draw: (seed: number) => string[]): Load['targetsOf'] {
+export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['targetsOf']> {
   return (round) => writeTargets(draw(round + 1));
 }
 

@@ -1,0 +1,165 @@
+// Callers over plain sockets, native and HTTP alike: one request at a time each, and the next after its answer.
+import { type Socket as UdpSocket, createSocket } from 'node:dgram';
+import { type Socket, connect } from 'node:net';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec/envelope.js';
+import { nativeRequest } from '../../support/native-messages.js';
+import { targetPath } from '../records.js';
+
+export const WIRES = ['http', 'http-close', 'native-tcp', 'native-udp'] as const;
+/** `http` keeps its connections; `http-close` and `native-tcp` open one for each request. */
+export type Wire = (typeof WIRES)[number];
+
+export interface Caller {
+  ask: () => void;
+  close: () => void;
+}
+
+export interface CallerOptions {
+  wire: Wire;
+  port: number;
+  handle: string;
+  /** With what every right answer to this request has in common. */
+  onAnswer: (answer: Buffer) => void;
+  /** The connection broke, or the answer is lost. */
+  onBroken: () => void;
+}
+
+export function createCaller(options: CallerOptions): Caller {
+  return options.wire === 'native-udp' ? createUdpCaller(options) : createStreamCaller(options);
+}
+
+/** @throws Error when there is no answer */
+export function askOnce(options: Pick<CallerOptions, 'wire' | 'port' | 'handle'>): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const settle = (end: () => void): void => {
+      caller.close();
+      end();
+    };
+    const caller = createCaller({
+      ...options,
+      onAnswer: (answer) => {
+        settle(() => {
+          resolve(answer);
+        });
+      },
+      onBroken: () => {
+        settle(() => {
+          reject(new Error(`${options.wire}: no answer`));
+        });
+      },
+    });
+    caller.ask();
+  });
+}
+
+const LOOPBACK = '127.0.0.1';
+/** A datagram without an answer is lost. */
+const LOST_MS = 1000;
+
+function createStreamCaller({ wire, port, handle, onAnswer, onBroken }: CallerOptions): Caller {
+  const isKept = wire === 'http';
+  const readAnswer = wire === 'native-tcp' ? readNative : readHttp;
+  const request = wire === 'native-tcp' ? nativeRequest(handle) : httpRequest(handle, isKept);
+  let socket: Socket | undefined;
+  let received: Buffer = Buffer.alloc(0);
+  const drop = (): void => {
+    socket?.removeAllListeners().on('error', () => undefined);
+    socket?.destroy();
+    socket = undefined;
+  };
+  const onData = (chunk: Buffer): void => {
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+    const answer = readAnswer(received);
+    if (answer === undefined) return;
+    received = Buffer.alloc(0);
+    if (!isKept) drop();
+    onAnswer(answer);
+  };
+  const onEnd = (): void => {
+    drop();
+    received = Buffer.alloc(0);
+    onBroken();
+  };
+  const open = (): Socket => {
+    const opened = connect({ port, host: LOOPBACK, noDelay: true });
+    return opened.on('data', onData).once('error', onEnd).once('end', onEnd);
+  };
+  return {
+    ask: () => (socket ??= open()).write(request),
+    close: drop,
+  };
+}
+
+function createUdpCaller({ port, handle, onAnswer, onBroken }: CallerOptions): Caller {
+  const request = nativeRequest(handle);
+  const socket: UdpSocket = createSocket('udp4');
+  const packets = new Map<number, Buffer>();
+  const lost = setTimeout(onBroken, LOST_MS);
+  const send = (): void => {
+    packets.clear();
+    lost.refresh();
+    // Refused at once where nothing listens; that is a lost datagram as well.
+    socket.send(request, () => undefined);
+  };
+  socket.on('message', (packet: Buffer) => {
+    packets.set(decodeEnvelope(packet).sequence, packet);
+    const answer = assemble(packets);
+    if (answer !== undefined) onAnswer(withoutExpiration(answer));
+  });
+  socket.on('error', () => undefined);
+  let isConnected = false;
+  socket.connect(port, LOOPBACK, () => {
+    isConnected = true;
+    send();
+  });
+  return {
+    // The first one is sent when the socket has its address.
+    ask: () => {
+      if (isConnected) send();
+    },
+    close: () => {
+      clearTimeout(lost);
+      socket.close();
+    },
+  };
+}
+
+function httpRequest(handle: string, isKept: boolean): Buffer {
+  const connection = isKept ? '' : 'Connection: close\r\n';
+  return Buffer.from(`GET ${targetPath(handle)} HTTP/1.1\r\nHost: ${LOOPBACK}\r\n${connection}\r\n`);
+}
+
+/** Status line and body; headers differ in `Date` and `Age`. */
+function readHttp(bytes: Buffer): Buffer | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const head = bytes.toString('latin1', 0, end);
+  const from = end + 4;
+  const length = Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);
+  if (bytes.length < from + length) return undefined;
+  return Buffer.concat([bytes.subarray(0, bytes.indexOf('\n') + 1), bytes.subarray(from, from + length)]);
+}
+
+function readNative(bytes: Buffer): Buffer | undefined {
+  if (bytes.length < ENVELOPE_BYTES) return undefined;
+  const { length } = decodeEnvelope(bytes);
+  if (bytes.length < ENVELOPE_BYTES + length) return undefined;
+  return withoutExpiration(bytes.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + length));
+}
+
+function assemble(packets: ReadonlyMap<number, Buffer>): Buffer | undefined {
+  const parts = [...packets.values()];
+  const [one] = parts;
+  if (one === undefined) return undefined;
+  const { length } = decodeEnvelope(one);
+  const bytes = parts.reduce((sum, part) => sum + part.length - ENVELOPE_BYTES, 0);
+  if (bytes < length) return undefined;
+  const inOrder = Array.from({ length: parts.length }, (_, at) => packets.get(at) ?? Buffer.alloc(0));
+  return Buffer.concat(inOrder.map((part) => part.subarray(ENVELOPE_BYTES)));
+}
+
+/** Where it stands in the header of a message (RFC 3652 §2.2.2). */
+const EXPIRATION = { from: 16, to: 20 };
+
+const withoutExpiration = (message: Buffer): Buffer =>
+  Buffer.from(message).fill(0, EXPIRATION.from, EXPIRATION.to);
