@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { pinThisProcess } from './cores.js';
 import { describeMachine } from './machine.js';
+import { buildCommit } from './peers/build.js';
 import { Crew } from './peers/crew.js';
 import { type Plan, USAGE, type WorkloadName, readPlan } from './plan.js';
 import { judge, writeVerdict } from './report/goals.js';
@@ -44,7 +45,7 @@ async function runOne(workload: WorkloadName, plan: Plan): Promise<Result> {
   say(workload);
   const crew = new Crew(say);
   try {
-    const result = { workload, ...(await DOES[workload]({ plan, crew, say })) };
+    const result = { workload, ...(await DOES[workload]({ plan, crew, compared, say })) };
     print(writeTable(result));
     return result;
   } finally {
@@ -53,6 +54,7 @@ async function runOne(workload: WorkloadName, plan: Plan): Promise<Result> {
 }
 
 const plan = planOrExit();
+const compared = plan.compare === undefined ? undefined : buildCommit(plan.compare);
 pinThisProcess();
 const machine = describeMachine();
 print(writeMachine(machine));

@@ -36,6 +36,8 @@ export interface Plan {
   records: number;
   /** Upstream requests a second in `mixed`, and of all three servers in `servers`. */
   capacityPerSecond: number;
+  /** The proxy of this commit is one more peer. */
+  compare?: string;
   json: string;
 }
 
@@ -68,6 +70,7 @@ export const USAGE = `npm run bench -- [options]
   --seconds NUMBER    how long a peer is driven in a round (${FULL.seconds})
   --handles NUMBER    handles of zipf, redirect, mixed and servers (${FULL.handles})
   --records NUMBER    records of the workload memory (${FULL.records})
+  --compare COMMIT    the proxy of this commit as one more peer of hot, zipf, redirect, mixed and miss
   --json FILE         where the figures are written (bench.json)
 `;
 
@@ -83,6 +86,7 @@ export function readPlan(args: string[]): Plan | 'help' {
       seconds: { type: 'string' },
       handles: { type: 'string' },
       records: { type: 'string' },
+      compare: { type: 'string' },
       json: { type: 'string', default: 'bench.json' },
     },
   });
@@ -92,6 +96,7 @@ export function readPlan(args: string[]): Plan | 'help' {
     ...scale,
     quick: values.quick,
     json: values.json,
+    ...(values.compare !== undefined && { compare: values.compare }),
     workloads: values.workloads.split(',').map(readWorkload),
     rounds: readCount('rounds', values.rounds, { fallback: scale.rounds, most: 50 }),
     seconds: readCount('seconds', values.seconds, { fallback: scale.seconds, most: 60 }),

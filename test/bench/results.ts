@@ -65,5 +65,30 @@ function medianOf(rounds: readonly Figures[]): Figures {
   );
 }
 
+/** Answers a second, by whichever column the workload has. */
+export const speedOf = ({ answersPerSecond, busyAnswersPerSecond }: Figures): number | undefined =>
+  answersPerSecond ?? busyAnswersPerSecond;
+
+export interface Spread {
+  median: number;
+  least: number;
+  most: number;
+}
+
+/** How many times as fast one peer is as another, round by round; undefined where speed is not measured. */
+export function ratioOf(one: Row, other: Row): Spread | undefined {
+  const ratios = one.rounds.flatMap((figures, round) => {
+    const [mine, theirs] = [speedOf(figures), speedOf(other.rounds[round] ?? {})];
+    return mine === undefined || theirs === undefined ? [] : [mine / theirs];
+  });
+  return ratios.length === 0 ? undefined : spreadOf(ratios);
+}
+
+export const spreadOf = (numbers: readonly number[]): Spread => ({
+  median: median(numbers),
+  least: Math.min(...numbers),
+  most: Math.max(...numbers),
+});
+
 export const rowOf = ({ rows }: Result, peer: string): Row | undefined =>
   rows.find((row) => row.peer === peer);

@@ -2,6 +2,8 @@
 import { fileURLToPath } from 'node:url';
 import { freePort, start, untilAnswers } from '../children.js';
 import type { Place } from '../cores.js';
+import type { Build } from './build.js';
+import type { Crew } from './crew.js';
 import { OURS, type Peer, peerOf } from './peer.js';
 
 export interface Proxy extends Peer {
@@ -12,6 +14,8 @@ export interface ProxyOptions {
   /** Left out where `env` has `UPSTREAMS`. */
   upstreamUrl?: string;
   name?: string;
+  /** Of another commit. */
+  build?: Build;
   place?: Place;
   /** As in the configuration manual. */
   env?: Record<string, string>;
@@ -33,12 +37,13 @@ const ENV = {
 
 export async function startProxy({
   upstreamUrl,
-  name = OURS,
+  build = { name: OURS, program: PROGRAM },
+  name = build.name,
   place = 'server',
   env = {},
 }: ProxyOptions): Promise<Proxy> {
   const [port, adminPort] = [await freePort(), await freePort()];
-  const child = start([process.execPath, PROGRAM], {
+  const child = start([process.execPath, build.program], {
     place,
     env: {
       ...ENV,
@@ -51,6 +56,14 @@ export async function startProxy({
   const adminUrl = `http://127.0.0.1:${adminPort}`;
   await untilAnswers(`${adminUrl}/readyz`, child);
   return { ...peerOf(name, `http://127.0.0.1:${port}`, child), adminUrl };
+}
+
+/** The proxy of the other commit, when two are compared. */
+export async function startCompared(
+  { crew, compared }: { crew: Crew; compared: Build | undefined },
+  upstreamUrl: string,
+): Promise<Proxy[]> {
+  return compared === undefined ? [] : [await crew.start(startProxy({ upstreamUrl, build: compared }))];
 }
 
 /** How often Redis failed or was too slow; then a proxy goes on by itself for a while. */

@@ -1,7 +1,7 @@
 // Tables for people: one for each workload, with the ratio of this proxy to each peer.
 import type { Machine } from '../machine.js';
 import { OURS } from '../peers/peer.js';
-import { COLUMNS, type Column, type Figures, type Result, type Row } from '../results.js';
+import { COLUMNS, type Column, type Result, type Row, ratioOf } from '../results.js';
 
 export function writeMachine(machine: Machine): string {
   const { cpu, cores, memoryGiB, kernel, node, versions, driver, pinning, date } = machine;
@@ -30,11 +30,14 @@ export function writeTable({ workload, about, rows }: Result): string {
 
 const RATIO = `${OURS} : it`;
 
+/** The median over the rounds, and where they lie. */
 function ratio(ours: Row, other: Row): string {
-  const speedOf = ({ answersPerSecond, busyAnswersPerSecond }: Figures): number | undefined =>
-    answersPerSecond ?? busyAnswersPerSecond;
-  const [mine, theirs] = [speedOf(ours.median), speedOf(other.median)];
-  return mine === undefined || theirs === undefined ? '' : (mine / theirs).toFixed(2);
+  const found = ours === other ? undefined : ratioOf(ours, other);
+  if (found === undefined) return '';
+  const { median, least, most } = found;
+  return ours.rounds.length === 1
+    ? median.toFixed(2)
+    : `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
 }
 
 function writeFigure(figure: number | undefined): string {

@@ -2,7 +2,7 @@
 import { type Driven, driveOnce, writeTargets } from '../drive/drive.js';
 import { startNginx } from '../peers/nginx.js';
 import { OURS, type Peer } from '../peers/peer.js';
-import { startProxy } from '../peers/proxy.js';
+import { startCompared, startProxy } from '../peers/proxy.js';
 import { startRedis } from '../peers/redis.js';
 import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
@@ -40,15 +40,17 @@ export const miss: Workload = async (bench) => {
   return { about: 'every request a new handle, one caller, over a bare upstream', rows: ledger.rows() };
 };
 
-async function startPeers({ crew }: Bench, { url: upstreamUrl }: Upstream): Promise<Peer[]> {
+async function startPeers(bench: Bench, { url: upstreamUrl }: Upstream): Promise<Peer[]> {
+  const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
+  const compared = await startCompared(bench, upstreamUrl);
   const redis = await crew.startIfInstalled(startRedis);
   const withRedis =
     redis &&
     (await crew.start(startProxy({ upstreamUrl, name: OURS_WITH_REDIS, env: { REDIS_URL: redis.url } })));
   const nginx = await crew.startIfInstalled(() => startNginx(upstreamUrl));
   const varnish = await crew.startIfInstalled(() => startVarnish(upstreamUrl));
-  return [proxy, withRedis, nginx, varnish].filter((peer) => peer !== undefined);
+  return [proxy, ...compared, withRedis, nginx, varnish].filter((peer) => peer !== undefined);
 }
 
 function figuresOf({ alone, busy, direct }: Record<'alone' | 'busy' | 'direct', Driven>): Figures {

@@ -2,7 +2,7 @@
 // servers: the same over three prefixes, each with a Handle server of its own.
 import { startNginx, startRoutingNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
-import { startProxy } from '../peers/proxy.js';
+import { startCompared, startProxy } from '../peers/proxy.js';
 import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { PREFIX, PREFIXES, nameOf, targetOf } from '../records.js';
@@ -25,6 +25,7 @@ export const mixed: Workload = async (bench) => {
   const upstream = await bench.crew.start(startUpstream('demo', handles));
   const peers = [
     await bench.crew.start(startProxy({ upstreamUrl: upstream.url })),
+    ...(await startCompared(bench, upstream.url)),
     await bench.crew.startIfInstalled(() => startNginx(upstream.url)),
     await bench.crew.startIfInstalled(() => startVarnish(upstream.url)),
   ].filter((peer) => peer !== undefined);

@@ -3,7 +3,7 @@ import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBare } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
-import { startProxy } from '../peers/proxy.js';
+import { startCompared, startProxy } from '../peers/proxy.js';
 import { startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { nameOf, redirectTargetOf, targetOf } from '../records.js';
@@ -56,13 +56,15 @@ export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['t
 }
 
 async function startPeers(
-  { crew }: Bench,
+  bench: Bench,
   { url: upstreamUrl, redirectsUrl = upstreamUrl }: { url: string; redirectsUrl?: string },
 ): Promise<Peer[]> {
+  const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
   const env = { HTTP_HOT_PATH_ENABLED: 'false' };
   return [
     proxy,
+    ...(await startCompared(bench, upstreamUrl)),
     await crew.start(startBare(proxy.url)),
     await crew.start(startProxy({ upstreamUrl, name: NOT_PREPARED, env })),
     await crew.startIfInstalled(() => startNginx(redirectsUrl)),

@@ -1,4 +1,5 @@
 // What every workload is given.
+import type { Build } from '../peers/build.js';
 import type { Crew } from '../peers/crew.js';
 import type { Plan } from '../plan.js';
 import type { Result } from '../results.js';
@@ -7,6 +8,8 @@ export interface Bench {
   plan: Plan;
   /** Servers started by it end with the workload. */
   crew: Crew;
+  /** Runs in the same rounds where hits and misses are measured. */
+  compared: Build | undefined;
   say: (line: string) => void;
 }
 
