@@ -12,6 +12,7 @@ import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
 import type { PassedPacket } from './native/udp.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
+import { pseudonymOf } from './upstream/caller.js';
 import type { LoadRead } from './upstream/client.js';
 import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
@@ -28,7 +29,6 @@ import {
   makeBodyBudget,
   makeTracing,
   newInstance,
-  pseudonymOf,
 } from './compose/shared-deps.js';
 import { makeResolver, shareUpstream } from './compose/resolver.js';
 import { type Restoring, makeRestoring } from './compose/restoring.js';

@@ -5,7 +5,8 @@ import { PING, type ProbeReport, SITE, type ServerProbe, probeServer } from '../
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../upstream/server-keys.js';
 import { redisAddress } from './cache.js';
 import { redisServer, tryRedis } from './redis-probe.js';
-import { newInstance, pseudonymOf, readPem } from './shared-deps.js';
+import { pseudonymOf } from '../upstream/caller.js';
+import { newInstance, readPem } from './shared-deps.js';
 
 export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 

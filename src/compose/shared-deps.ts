@@ -33,7 +33,7 @@ export interface SharedDeps {
   logger: Logger;
   metrics: Metrics;
   activity: Activity;
-  /** Our name in `Via`. It differs by proxy, so that a chain of proxies is not taken for a loop. */
+  /** Our name in `Via`. */
   pseudonym: string;
   now: () => number;
   /** Of request bodies and of native messages on TCP. */
@@ -60,9 +60,6 @@ export const makeBodyBudget = ({ http }: Config): MemoryBudget =>
 
 /** A random name that distinguishes this proxy from others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');
-
-/** A proxy's name in `Via`. */
-export const pseudonymOf = (instance: string): string => `handle-resolver-proxy-${instance}`;
 
 export interface Tracing {
   tracer: Tracer;

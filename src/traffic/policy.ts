@@ -6,7 +6,7 @@ import { type BucketState, type TakeTokens, untilTokens } from '../coordination/
 import { ServiceError } from '../errors.js';
 import type { Listener } from '../http/guard.js';
 import { clientOf, networkOf } from '../server/client-address.js';
-import type { Caller } from '../upstream/caller.js';
+import { type Caller, proxiesIn } from '../upstream/caller.js';
 import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
 import { type Matches, compileMatch } from './match-rule.js';
 import type { ReadFacts } from './request-facts.js';
@@ -148,10 +148,14 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
-const callerOf = ({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller => ({
-  class: rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal'),
-  client: clientOf(address),
-});
+function callerOf({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller {
+  const via = proxiesIn(headers.via);
+  return {
+    class: rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal'),
+    client: clientOf(address),
+    ...(via !== undefined && { via }),
+  };
+}
 
 /** Urgency 7 is for background tasks (RFC 9218 §4.1). A client may only lower its own class. */
 const isBackground = (priority: string | string[] | undefined): boolean =>

@@ -9,6 +9,25 @@ export interface Caller {
   class: CallerClass;
   /** Its network: one client has no more than a share. Undefined for work of our own. */
   client: string | undefined;
+  /** The proxies of our kind that the request has passed, as in `Via`; undefined for none. */
+  via?: string;
+}
+
+/** A proxy's name in `Via` (RFC 9110 §7.6.3). It differs by proxy, so that a chain of proxies is not taken for a loop. */
+export const pseudonymOf = (instance: string): string => `handle-resolver-proxy-${instance}`;
+
+const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
+
+/** The first ones are enough to find a loop of any length. */
+const MAX_PROXIES = 10;
+
+/**
+ * What is passed on of a `Via` with a read that callers share: otherwise two proxies that lead to each other would not
+ * find their names. Other names are left out: one client could make a gateway refuse the read of all.
+ */
+export function proxiesIn(via: string | undefined): string | undefined {
+  const names = via?.match(PSEUDONYM)?.slice(0, MAX_PROXIES) ?? [];
+  return names.length === 0 ? undefined : names.map((name) => `1.1 ${name}`).join(', ');
 }
 
 export const OWN_WORK: Caller = { class: 'background', client: undefined };

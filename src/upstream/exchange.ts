@@ -32,14 +32,19 @@ export function parseAddress(address: string): { origin: string; basePath: strin
 }
 
 /** All headers of a request beside those of its body. Of a caller there is the login only. */
-export function requestHeaders(of: { pseudonym: string; authorization?: string | undefined }): string[] {
+export function requestHeaders(of: {
+  pseudonym: string;
+  /** The proxies before this one. */
+  via?: string | undefined;
+  authorization?: string | undefined;
+}): string[] {
   return [
     ...['Accept', 'application/json'],
     // A record is small and its server near: compression took a tenth of a busy proxy's time.
     ...['Accept-Encoding', 'identity'],
     ...['User-Agent', 'handle-resolver-proxy'],
     // RFC 9110 §7.6.3: a request with our own name that comes back means a loop.
-    ...['Via', `1.1 ${of.pseudonym}`],
+    ...['Via', `${of.via === undefined ? '' : `${of.via}, `}1.1 ${of.pseudonym}`],
     ...(of.authorization === undefined ? [] : ['Authorization', of.authorization]),
   ];
 }

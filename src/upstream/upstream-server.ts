@@ -54,10 +54,11 @@ export function createServer(options: ServerOptions): UpstreamServer {
   const breaker = new CircuitBreaker(options.breaker);
   const pause = createRetryAfterPause({ maxPauseMs, now });
   const health = watchHealth({ now, report: options.onHealth ?? (() => undefined) });
+  const { pseudonym } = options;
   // None is of a caller: many callers share the response.
-  const headers = requestHeaders({ pseudonym: options.pseudonym });
+  const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send({ handle, authoritative, timeoutMs }: ServerRead): Promise<Outcome> {
+  async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
     const path = `${basePath}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
     let retried = false;
@@ -68,6 +69,7 @@ export function createServer(options: ServerOptions): UpstreamServer {
       onCall?.({ server: options.url, result, durationMs: now() - startedAt, retried });
     };
     try {
+      const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
       const request = { origin, method: 'GET' as const, path, headers };
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes, onRetry });
       const { status, headers: received, body } = response;
@@ -92,7 +94,7 @@ export function createServer(options: ServerOptions): UpstreamServer {
         // A pause may have begun during the wait for a slot.
         pause.assertOver();
         const timeoutMs = Math.max(1, deadline - performance.now());
-        return breaker.run(key, () => send({ handle, authoritative, timeoutMs }));
+        return breaker.run(key, () => send({ handle, authoritative, caller, timeoutMs }));
       };
       return limiter.run(sendNow, { key, caller });
     },

@@ -3,12 +3,20 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createDemoServer } from '../handle-server/server.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { PATH } from '../support/upstream.js';
 
-/** A proxy before a server that hands every request to that very proxy. */
-async function startLoop(): Promise<{ proxy: Proxy; passes: () => number }> {
+interface Door {
+  url: string;
+  /** Hands every request to this proxy from now on. */
+  leadTo: (proxy: Proxy) => void;
+  passes: () => number;
+}
+
+/** An address that is known before the proxy behind it starts. */
+async function openDoor(): Promise<Door> {
   let listener: RequestListener = () => undefined;
   let passes = 0;
   const server = createServer((req, res) => {
@@ -21,9 +29,18 @@ async function startLoop(): Promise<{ proxy: Proxy; passes: () => number }> {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const proxy = await startProxy({ UPSTREAM_URL: `http://127.0.0.1:${port}`, DELETION_HANDLES: 'true' });
-  listener = proxy.app.handler;
-  return { proxy, passes: () => passes };
+  const leadTo: Door['leadTo'] = ({ app }) => {
+    listener = app.handler;
+  };
+  return { url: `http://127.0.0.1:${port}`, leadTo, passes: () => passes };
+}
+
+/** A proxy whose upstream leads back to it. */
+async function startLoop(): Promise<{ proxy: Proxy; passes: () => number }> {
+  const door = await openDoor();
+  const proxy = await startProxy({ UPSTREAM_URL: door.url, DELETION_HANDLES: 'true' });
+  door.leadTo(proxy);
+  return { proxy, passes: door.passes };
 }
 
 test.each([
@@ -46,3 +63,57 @@ test('two proxies in a row are no loop', async () => {
   const outer = await startProxy({ UPSTREAM_URL: inner.url });
   expect((await outer.ask(PATH, { method: 'PUT', body: '[]' })).status).toBe(502);
 });
+
+describe('two proxies, each the upstream of the other', () => {
+  test.each([
+    ['GET', PATH, {}],
+    ['GET', `${PATH}?auth=true`, {}],
+    ['GET', PATH, { Authorization: 'Basic eDp5' }],
+    ['GET', `/api/handles?handle=21.T1/a`, {}],
+    ['PUT', PATH, {}],
+  ])('%s %s with %o goes round once', async (method, target, headers) => {
+    const doors = [await openDoor(), await openDoor()] as const;
+    const first = await startProxy({ UPSTREAM_URL: doors[1].url });
+    const second = await startProxy({ UPSTREAM_URL: doors[0].url });
+    doors[0].leadTo(first);
+    doors[1].leadTo(second);
+    const { text } = await first.ask(target, { method, headers });
+    expect(text).toMatch(/"responseCode":2/);
+    expect(text).toContain('The request came back to this proxy');
+    expect(doors.map(({ passes }) => passes())).toEqual([1, 1]);
+  });
+});
+
+test('a prefix record that leads from proxy to proxy and back is found', async () => {
+  const doors = [await openDoor(), await openDoor()] as const;
+  /** A proxy that follows the record of 99.FAR to this door. */
+  const startBefore = async (door: Door): Promise<Proxy> => {
+    const root = createDemoServer({ prefixes: ['0.NA'], seed: { '0.NA/99.FAR': [siteAt(door.url)] } });
+    onTestFinished(() => root.close());
+    const { url } = await root.listen(0);
+    return startProxy({
+      UPSTREAMS: JSON.stringify([{ prefixes: '0.NA', url, readOnly: true }]),
+      UPSTREAM_FOLLOW_REFERRALS: 'true',
+      UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+    });
+  };
+  const first = await startBefore(doors[1]);
+  doors[0].leadTo(first);
+  doors[1].leadTo(await startBefore(doors[0]));
+  const { text } = await first.ask('/api/handles/99.FAR/page');
+  expect(text).toContain('The request came back to this proxy');
+  expect(doors.map(({ passes }) => passes())).toEqual([1, 1]);
+});
+
+function siteAt(url: string) {
+  const interfaces = [{ query: true, admin: false, protocol: 'HTTP', port: Number(new URL(url).port) }];
+  const value = {
+    version: 1,
+    protocolVersion: '2.11',
+    serialNumber: 1,
+    primarySite: true,
+    multiPrimary: false,
+    servers: [{ serverId: 1, address: '127.0.0.1', publicKey: {}, interfaces }],
+  };
+  return { index: 1, type: 'HS_SITE', data: { format: 'site', value } };
+}

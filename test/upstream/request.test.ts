@@ -1,5 +1,6 @@
 // What is sent to the Handle server: the path a handle becomes, the query, and no header of a caller.
 import { expect, test } from 'vitest';
+import { proxiesIn, pseudonymOf } from '../../src/upstream/caller.js';
 import { useNock } from '../support/nock.js';
 import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
 
@@ -18,6 +19,19 @@ test('only headers of our own are sent', async () => {
   });
   expect(headers).not.toHaveProperty('authorization');
   expect(headers).not.toHaveProperty('cookie');
+});
+
+test('of a Via the names of proxies like this one are passed on, and no others', async () => {
+  const first = pseudonymOf('0a1b2c3d');
+  const via = proxiesIn(`1.1 gateway.example (x), 1.1 ${first}, 2 ${pseudonymOf('4e')}, 1.1 squid`);
+  const upstream = mockUpstream();
+  upstream.reply(404, { responseCode: 100 });
+  const caller = { class: 'normal', client: undefined, ...(via !== undefined && { via }) } as const;
+  await createClient().resolve({ handle: '21.T1/a', authoritative: false, caller });
+  expect(upstream.sent[0]?.headers['via']).toBe(
+    `1.1 ${first}, 1.1 ${pseudonymOf('4e')}, 1.1 handle-resolver-proxy`,
+  );
+  expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
 });
 
 test('the whole record is requested, without a query', async () => {
