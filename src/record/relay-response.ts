@@ -54,30 +54,50 @@ function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, 
   return kept;
 }
 
-/** A Handle server answers a write in a few hundred bytes. */
-const MAX_WRITE_RESPONSE_BYTES = 1024 * 1024;
-
 /** @throws ServiceError when the response breaks off or is too long */
-export async function readResponseBody(
-  response: IncomingMessage,
-  maxBytes = MAX_WRITE_RESPONSE_BYTES,
-): Promise<Buffer> {
+export async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const body = await peekResponseBody(response, maxBytes);
+  if (body !== undefined) return body;
+  response.destroy();
+  throw badResponse('it is too long');
+}
+
+/** Undefined when it is longer: then it can be relayed as if nothing had been read. @throws ServiceError when it breaks off */
+export function peekResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > maxBytes) throw new RangeError('response too long');
+  return new Promise((resolve, reject) => {
+    const settle = (finish: () => void): void => {
+      response.off('data', onData).off('end', onEnd).off('close', onClose);
+      finish();
+    };
+    const onData = (chunk: Buffer): void => {
       chunks.push(chunk);
-    }
-  } catch (cause) {
-    throw new ServiceError('UPSTREAM_BAD_ANSWER', {
-      diagnosis: { cause: 'it broke off or is too long' },
-      cause,
-    });
-  }
-  return Buffer.concat(chunks);
+      length += chunk.length;
+      if (length <= maxBytes) return;
+      settle(() => {
+        response.pause();
+        response.unshift(Buffer.concat(chunks));
+        resolve(undefined);
+      });
+    };
+    const onEnd = (): void => {
+      settle(() => {
+        resolve(Buffer.concat(chunks));
+      });
+    };
+    const onClose = (): void => {
+      settle(() => {
+        reject(badResponse('it broke off'));
+      });
+    };
+    response.on('error', () => undefined);
+    response.on('data', onData).once('end', onEnd).once('close', onClose);
+  });
 }
+
+const badResponse = (cause: string): ServiceError =>
+  new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause } });
 
 /** The handle and the response code of a response to a write, each where the response has it. */
 export function parseWriteResponse(body: Buffer): {

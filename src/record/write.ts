@@ -12,7 +12,7 @@ import type { WithBody } from '../http/request-body.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { parseWriteResponse, readResponseBody, relayResponse } from './relay-response.js';
+import { parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
 
 interface WriteRouteDeps {
   withBody: WithBody;
@@ -49,6 +49,12 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
   };
 }
 
+/**
+ * A Handle server answers a write in a few hundred bytes. What is longer is of another origin, and is relayed without a
+ * look at it.
+ */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
 /** A response of the upstream, and its body where that was read. */
 interface RelayedResponse {
   response: IncomingMessage;
@@ -66,7 +72,7 @@ export async function forwardFenced(
     const response = await forward();
     const status = response.statusCode ?? 0;
     // The status of any other response is enough to judge it.
-    const body = status === 404 ? await readResponseBody(response) : undefined;
+    const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
     result = { status, responseCode: body && parseWriteResponse(body).responseCode };
     relayed = { response, ...(body && { body }) };
   } catch (failure) {
@@ -79,9 +85,6 @@ export async function forwardFenced(
   return relayed;
 }
 
-/** A Handle server says so in some 50 bytes. Longer refusals are of another origin, and are relayed unread. */
-const MAX_REFUSAL_BYTES = 4096;
-
 /** Over plain http a login is ignored: 403 with response code 402 (recording "create: Basic over plain http"). */
 async function reportIgnoredLogin(
   { headers }: Request,
@@ -91,9 +94,8 @@ async function reportIgnoredLogin(
   const { response } = relayed;
   if (onIgnoredLogin === undefined || response.statusCode !== 403 || headers.authorization === undefined)
     return relayed;
-  const { 'content-length': length = Infinity } = response.headers;
-  if (Number(length) > MAX_REFUSAL_BYTES) return relayed;
-  const body = await readResponseBody(response);
+  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
+  if (body === undefined) return relayed;
   if (parseWriteResponse(body).responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
   return { response, body };
 }
@@ -107,15 +109,14 @@ async function reply(
     response.resume();
     throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
   }
-  if (!isMinting(req, query)) {
-    await relayResponse(response, res, { ...(body && { body }) });
-    return;
+  const read =
+    body ?? (isMinting(req, query) ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined);
+  if (isMinting(req, query) && read !== undefined) {
+    const { handle: minted } = parseWriteResponse(read);
+    // The minted name may be in the cache as not found.
+    if (minted !== undefined) await invalidate(minted);
   }
-  const read = body ?? (await readResponseBody(response));
-  const { handle: minted } = parseWriteResponse(read);
-  // The minted name may be in the cache as not found.
-  if (minted !== undefined) await invalidate(minted);
-  await relayResponse(response, res, { body: read });
+  await relayResponse(response, res, { ...(read && { body: read }) });
 }
 
 /** A Handle server ignores the flag when there are indexes. */

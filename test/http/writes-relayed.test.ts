@@ -56,14 +56,20 @@ describe('the response to a write is relayed', () => {
   });
 });
 
-test('a refusal of any length is relayed, to a write with a login over plain http too', async () => {
-  const body = `<h1>Forbidden</h1>${' '.repeat(1024 * 1024)}`;
-  mockWrites({ status: 403, body, rawHeaders: ['Content-Type', 'text/html'] });
-  const proxy = await startProxy();
-  const headers = { Authorization: 'Basic eDp5' };
-  const { status, text } = await proxy.ask(PATH, { method: 'PUT', body: '[]', headers });
-  expect(status).toBe(403);
-  expect(text.length).toBe(body.length);
+describe('a response of any length is relayed', () => {
+  test.each([
+    [403, PATH],
+    [404, PATH],
+    [201, `${PATH}?mintNewSuffix=true`],
+  ])('%i to %s with a login over plain http', async (status, target) => {
+    const body = `<h1>Not for you</h1>${'x'.repeat(3 * 1024 * 1024)}.`;
+    mockWrites({ status, body, rawHeaders: ['Content-Type', 'text/html'] });
+    const proxy = await startProxy();
+    const headers = { Authorization: 'Basic eDp5' };
+    const answer = await proxy.ask(target, { method: 'PUT', body: '[]', headers });
+    expect(answer.status).toBe(status);
+    expect(answer.text === body).toBe(true);
+  });
 });
 
 test('the response to a write carries Cache-Control: no-store', async () => {
