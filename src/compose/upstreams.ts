@@ -3,7 +3,7 @@ import { upstreamServers } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { rawHandleOf } from '../http/target.js';
+import { rawHandleOf, readHandle } from '../http/target.js';
 import type { Forward } from '../record/forward.js';
 import { isList } from '../record/record-request.js';
 import type { UpstreamClient } from '../upstream/client.js';
@@ -71,9 +71,17 @@ function serverFor(
 ): HandleServer {
   if (handle !== undefined) return assertFound(findServers(handle)[0]);
   const parameters = readParameters(target.query);
+  const verified = handleToVerify(target.path);
+  if (verified !== undefined) return assertFound(findServers(verified)[0]);
   const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return assertFound(findServers(`${parameters.get('prefix') ?? ''}/`)[0]);
   return assertFound(servers.find(({ readOnly }) => !readOnly) ?? servers[0]);
+}
+
+/** The handle of `/api/verifications/300:21.T1/USER`. */
+function handleToVerify(path: string): string | undefined {
+  const [, key] = /^\/api\/verifications\/(.+)$/.exec(path) ?? [];
+  return key === undefined ? undefined : readHandle(key).replace(/^\d+:/, '');
 }
 
 /** As a Handle server refuses a prefix that is not its own (recording "create: prefix not homed here"). */

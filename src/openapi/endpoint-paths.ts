@@ -101,11 +101,12 @@ const done = (description: string, schema: Schema) => ({
   200: { description, ...content(JSON_TYPE, schema) },
 });
 
-const site = onServer({
-  operationId: 'readSite',
-  summary: 'Read the site record of the Handle server',
-  responses: done('The site', ref('Site')),
-});
+const site = (operationId: string): Operation =>
+  onServer({
+    operationId,
+    summary: 'Read the site record of the Handle server',
+    responses: done('The site', ref('Site')),
+  });
 
 const prefix = inPath('prefix', 'The prefix handle.', '0.NA/21.T11998');
 
@@ -134,16 +135,19 @@ const unhomePrefix = (operationId: string, more: Pick<Relayed, 'parameters'> = {
     security: LOGINS,
   });
 
-const verify = onServer({
-  operationId: 'verify',
-  summary: 'Verify a signature, or a login, by the keys in a handle',
-  requestBody: {
-    description: 'What to verify',
-    required: true,
-    content: { [JSON_TYPE]: { schema: { type: 'object' }, example: { handle: '21.T11998/USER04' } } },
-  },
-  responses: done('The result', { type: 'object' }),
-});
+const verify = (operationId: string): Operation =>
+  onServer({
+    operationId,
+    summary: 'Verify a signature that was made with an HS_SECKEY; other servers call it',
+    parameters: [
+      inPath('key', 'Index and handle of the HS_SECKEY.', '300:21.T11998/USER01'),
+      query('nonce', 'What was signed, in base64.'),
+      query('cnonce', 'What was signed too, in base64.'),
+      query('alg', 'The algorithm, such as `SHA-1`.'),
+      query('signature', 'In base64.'),
+    ],
+    responses: done('`isValid` says whether the signature is right', { type: 'object' }),
+  });
 
 export const endpointPaths: Paths = {
   '/api/sessions': { post: openSession },
@@ -153,7 +157,7 @@ export const endpointPaths: Paths = {
     post: answerChallenge('logInByPost'),
     delete: endSession,
   },
-  '/api/site': { get: site },
+  '/api/site': { get: site('readSite'), post: site('readSiteByPost') },
   '/api/prefixes': {
     get: listPrefixes,
     post: homePrefix('homePrefixes'),
@@ -163,7 +167,7 @@ export const endpointPaths: Paths = {
     post: homePrefix('homePrefix', { parameters: [prefix] }),
     delete: unhomePrefix('unhomePrefix', { parameters: [prefix] }),
   },
-  '/api/verifications': { post: verify },
+  '/api/verifications/{key}': { get: verify('verify'), post: verify('verifyByPost') },
 };
 
 const onLookup = relayed('Reverse look-up');

@@ -57,7 +57,7 @@ export function refuseUnknownEndpoint({ method }: Request, res: Response): void 
   throw unknownEndpoint(method, contextOf(res).target.path);
 }
 
-/** OPTIONS, except that of a preflight, states the same methods as a 405. */
+/** OPTIONS, except that of a preflight, states the same methods as a 405. On HDLProxy it is 200 for an unknown path too. */
 export function answerOptions(req: Request, res: Response): void {
   answerOptionsOf(req, res, methodsAt(contextOf(res).target.path) ?? ['OPTIONS']);
 }
@@ -72,16 +72,16 @@ const methodRefused = (method: string, allow: readonly string[]): ServiceError =
 const READ = ['GET', 'HEAD'];
 const ALL = [...READ, 'POST', 'PUT', 'DELETE'];
 
-/** The first match counts. Methods: recordings "sessions: …" and "empty handle: …". */
+/** The first match counts. Methods: recordings "sessions: …", "empty handle: …" and "path: server: …". */
 const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
   [/^\/api\/handles\/?$/, ALL],
   [/^\/api\/resolve\/?$/, ['POST']],
   [/^\/api\/sessions\/this$/, ALL],
   [/^\/api\/sessions(\/|$)/, ['POST']],
-  [/^\/api\/site(\/|$)/, READ],
+  [/^\/api\/site(\/|$)/, [...READ, 'POST']],
   [/^\/api\/prefixes\/?$/, [...READ, 'POST', 'DELETE']],
   [/^\/api\/prefixes\//, ['POST', 'DELETE']],
-  [/^\/api\/verifications(\/|$)/, ['POST']],
+  [/^\/api\/verifications(\/|$)/, [...READ, 'POST']],
   [/^\/hrls(\/|$)/, READ],
 ];
 

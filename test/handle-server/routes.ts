@@ -66,7 +66,7 @@ export function createRouter(household: Household): (request: RawRequest) => Ans
     if (!/^\/api(\/|$)/.test(path)) return (target) => redirectPage(target, household);
     if (path.startsWith('/api/prefixes')) return prefixes(household);
     if (path === '/api/site') return () => succeed({ site: household.site });
-    if (path === '/api/verifications') return verifications;
+    if (/^\/api\/verifications(\/|$)/.test(path)) return verifications;
     return unknownEndpoint;
   };
 
@@ -153,8 +153,12 @@ const prefixes =
     );
   };
 
-const verifications: Route = () => {
-  throw javaException('Handle not specified in verification request');
+/** Verifies nothing: it has no parameters that a demo would send. */
+const verifications: Route = ({ path }) => {
+  const missing = /[^/]$/.test(path.slice('/api/verifications'.length))
+    ? 'Missing parameters'
+    : 'Handle not specified';
+  throw javaException(`${missing} in verification request`);
 };
 
 const unknownEndpoint: Route = ({ path }, { method }) =>

@@ -15,11 +15,12 @@ describe.each<[path: string, methods: string[]]>([
   ['/api/sessions/', ['POST']],
   ['/api/sessions/this', METHODS],
   ['/api/sessions/other', ['POST']],
-  ['/api/site', ['GET', 'HEAD']],
-  ['/api/site/', ['GET', 'HEAD']],
+  ['/api/site', ['GET', 'HEAD', 'POST']],
+  ['/api/site/', ['GET', 'HEAD', 'POST']],
   ['/api/prefixes', ['GET', 'HEAD', 'POST', 'DELETE']],
   ['/api/prefixes/21.T1', ['POST', 'DELETE']],
-  ['/api/verifications', ['POST']],
+  ['/api/verifications', ['GET', 'HEAD', 'POST']],
+  ['/api/verifications/300:21.T1/USER', ['GET', 'HEAD', 'POST']],
 ])('%s', (path, allowed) => {
   test(`forwards ${allowed.join(', ')} and refuses every other method with 405`, async () => {
     const sent = mockWrites(jsonAnswer(200, { responseCode: 1 }), { methods: METHODS, path: /^\/api/ });
@@ -65,11 +66,17 @@ test.each([
   expect(sent).toEqual([]);
 });
 
+test('OPTIONS of a path that has nothing is 200, as on HDLProxy', async () => {
+  const proxy = await startProxy();
+  const { status, headers, text } = await proxy.ask('/api/foo', { method: 'OPTIONS' });
+  expect([status, headers.allow, text]).toEqual([200, 'OPTIONS', '']);
+});
+
 describe('every 405 states the methods that are allowed, and OPTIONS states the same', () => {
   test.each([
     ['TRACE', '/api/handles/21.T1/a', 'GET, HEAD, POST, PUT, DELETE, OPTIONS'],
-    ['TRACE', '/api/site', 'GET, HEAD, OPTIONS'],
-    ['DELETE', '/api/site', 'GET, HEAD, OPTIONS'],
+    ['TRACE', '/api/site', 'GET, HEAD, POST, OPTIONS'],
+    ['DELETE', '/api/site', 'GET, HEAD, POST, OPTIONS'],
     ['PUT', '/api/prefixes', 'GET, HEAD, POST, DELETE, OPTIONS'],
     ['GET', '/api/resolve', 'POST, OPTIONS'],
     ['PUT', '/21.T1/a', 'GET, HEAD, POST, OPTIONS'],

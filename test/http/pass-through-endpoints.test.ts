@@ -12,6 +12,8 @@ describe.each([
   ['POST', '/api/prefixes'],
   ['DELETE', '/api/prefixes/21.T1'],
   ['POST', '/api/verifications'],
+  ['GET', '/api/verifications/300:21.T1/USER?nonce=AA'],
+  ['POST', '/api/site'],
   ['POST', '/api/sessions'],
   ['GET', '/api/sessions/this'],
   ['PUT', '/api/sessions/this'],

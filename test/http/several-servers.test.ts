@@ -145,6 +145,13 @@ test('a list goes to the server of its prefix, everything else to the first that
   expect(asked()).toEqual([2, 1, 0]);
 });
 
+test('a signature is verified at the server of the handle that has the key', async () => {
+  const { ask } = await start();
+  await ask('/api/verifications/300:20.500.99/USER?nonce=AA&cnonce=AA&alg=SHA-1&signature=AA');
+  await ask('/api/verifications/300%3A20.500.99/USER', { method: 'POST' });
+  expect(asked()).toEqual([0, 2, 0]);
+});
+
 const NOT_HERE = { responseCode: 301, message: "That prefix doesn't live here" };
 
 test('a prefix that no server has is refused as a Handle server refuses it', async () => {

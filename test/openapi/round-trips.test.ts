@@ -121,7 +121,9 @@ test.each<[target: string, status: number, question?: Question & { body?: string
   ['/api/sessions/this', 200],
   ['/api/site', 200],
   ['/api/prefixes', 401],
-  ['/api/verifications', 400, { method: 'POST', body: '{}' }],
+  ['/api/verifications/300%3A21.T11998%2FUSER01', 400],
+  ['/api/verifications/300%3A21.T11998%2FUSER01', 400, { method: 'POST' }],
+  ['/api/site', 200, { method: 'POST' }],
 ])('public call %s is answered %d', async (target, status, question) => {
   const { url } = await before();
   expect(await checked(url, target, question)).toBe(status);

@@ -31,7 +31,10 @@ const templatesOf = ({ paths }: OpenApiDocument): { path: string; pattern: RegEx
     .map((path) => ({
       path,
       pattern: new RegExp(
-        `^${path.replace('{handle}', '.+').replace('{prefix}', '[^/]+').replace('{suffix}', '.+')}/?$`,
+        `^${path
+          .replace(/\{(?:handle|key)\}/, '.+')
+          .replace('{prefix}', '[^/]+')
+          .replace('{suffix}', '.+')}/?$`,
       ),
     }))
     // The one that leaves less open is meant.
