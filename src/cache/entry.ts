@@ -1,6 +1,6 @@
 // A cache entry: the public record of one handle with its times, and the binary form that Redis stores.
 import { crc32 } from 'node:zlib';
-import { type Bytes, fromBuffer, toBuffer } from '../handle/bytes.js';
+import type { Bytes } from '../handle/bytes.js';
 import type { Answer } from '../handle/outcome.js';
 
 /** The known state of a handle. All times are milliseconds since the epoch. */
@@ -33,8 +33,9 @@ export const hasSameContent = (one: Entry, other: Entry): boolean =>
   one.kind === other.kind && one.values === other.values && one.message === other.message;
 
 // Increment VERSION with every change of the layout: an entry of another version is a miss.
-const MAGIC = 'HRP';
 const VERSION = 5;
+/** The first four bytes: `HRP` and the version. */
+const LAYOUT = Buffer.from('HRP').readUIntBE(0, 3) * 256 + VERSION;
 export const KINDS = ['found', 'empty', 'not-found'] as const;
 /** Scripts make an entry stale in Redis by adding this to its kind (redis/coherence-scripts.ts, ENTRY). */
 const STALE_KINDS = KINDS.length;
@@ -53,56 +54,77 @@ export interface LoadOrigin {
   ban: number;
 }
 
-/** Encodes an entry with its key and origin. */
-export function encodeEntry(
-  key: string,
-  entry: Entry,
-  { run, ban }: LoadOrigin = { run: '', ban: 0 },
-): Buffer {
-  const parts = [Buffer.from(key), Buffer.from(entry.message), toBuffer(entry.values)] as const;
-  const header = Buffer.alloc(HEADER_BYTES);
-  header.write(MAGIC, 0, 'latin1');
-  header.writeUInt8(VERSION, 3);
-  header.writeUInt8(KINDS.indexOf(entry.kind), 4);
-  header.writeDoubleBE(entry.requestedAt, 9);
-  header.writeDoubleBE(entry.staleAt, 17);
-  header.writeDoubleBE(entry.deleteAt, 25);
-  header.writeDoubleBE(ban, BAN_AT);
-  header.write(run, RUN_AT, RUN_LENGTH, 'latin1');
-  parts.forEach((part, at) => header.writeUInt32BE(part.length, 33 + at * 4));
-  const whole = Buffer.concat([header, ...parts]);
+/** Where the next bytes are written. */
+export interface Cursor {
+  bytes: Buffer;
+  at: number;
+}
+
+/** A character takes three bytes at most. */
+export const maxEncodedBytes = (key: string, { message, values }: Entry): number =>
+  HEADER_BYTES + 3 * (key.length + message.length) + values.length;
+
+/** Encodes an entry with its key and origin, and its checksum. */
+export function encodeEntry(key: string, entry: Entry, origin?: LoadOrigin): Buffer {
+  const into = { bytes: Buffer.allocUnsafe(maxEncodedBytes(key, entry)), at: 0 };
+  writeEntry(into, { key, entry }, origin);
+  const whole = into.bytes.subarray(0, into.at);
   whole.writeUInt32BE(checksumOf(whole), CHECKSUM_AT);
   return whole;
 }
 
-/** The key of an encoded entry; undefined for another version or a damaged buffer. */
-export function keyIn(buffer: Buffer): string | undefined {
-  if (!hasOurHeader(buffer)) return undefined;
-  return buffer.toString('utf8', HEADER_BYTES, HEADER_BYTES + buffer.readUInt32BE(33));
+/** Writes an entry where there is room for `maxEncodedBytes`, without its checksum, and advances the cursor. */
+export function writeEntry(
+  into: Cursor,
+  { key, entry }: { key: string; entry: Entry },
+  { run, ban }: LoadOrigin = { run: '', ban: 0 },
+): void {
+  const { bytes, at } = into;
+  bytes.fill(0, at, at + HEADER_BYTES);
+  bytes.writeUInt32BE(LAYOUT, at);
+  bytes.writeUInt8(KINDS.indexOf(entry.kind), at + 4);
+  bytes.writeDoubleBE(entry.requestedAt, at + 9);
+  bytes.writeDoubleBE(entry.staleAt, at + 17);
+  bytes.writeDoubleBE(entry.deleteAt, at + 25);
+  bytes.writeDoubleBE(ban, at + BAN_AT);
+  bytes.write(run, at + RUN_AT, RUN_LENGTH, 'latin1');
+  const messageAt = at + HEADER_BYTES + bytes.write(key, at + HEADER_BYTES);
+  const valuesAt = messageAt + (entry.message === '' ? 0 : bytes.write(entry.message, messageAt));
+  bytes.writeUInt32BE(messageAt - at - HEADER_BYTES, at + 33);
+  bytes.writeUInt32BE(valuesAt - messageAt, at + 37);
+  bytes.writeUInt32BE(entry.values.length, at + 41);
+  into.at = valuesAt + bytes.write(entry.values, valuesAt, 'latin1');
 }
 
 /** Undefined for another version, another key or a damaged buffer. */
 export function decodeEntry(key: string, buffer: Buffer): Entry | undefined {
-  if (!hasOurHeader(buffer)) return undefined;
-  const kindByte = buffer.readUInt8(4);
+  const from = { bytes: buffer, at: 0 };
+  const read = isIntact(buffer) ? readEntry(from) : undefined;
+  return read?.key === key && from.at === buffer.length ? read.entry : undefined;
+}
+
+/** Reads an entry whose bytes are intact, and advances the cursor; undefined for another version, and beyond the end. */
+export function readEntry(from: Cursor): { key: string; entry: Entry } | undefined {
+  const { bytes, at } = from;
+  if (bytes.length < at + HEADER_BYTES || bytes.readUInt32BE(at) !== LAYOUT) return undefined;
+  const kindByte = bytes.readUInt8(at + 4);
   const isStale = kindByte >= STALE_KINDS;
   const kind = KINDS[isStale ? kindByte - STALE_KINDS : kindByte];
-  const [keyLength, messageLength, valuesLength] = [33, 37, 41].map((at) => buffer.readUInt32BE(at)) as [
-    number,
-    number,
-    number,
-  ];
-  const valuesAt = HEADER_BYTES + keyLength + messageLength;
-  if (kind === undefined || buffer.length !== valuesAt + valuesLength) return undefined;
-  if (buffer.toString('utf8', HEADER_BYTES, HEADER_BYTES + keyLength) !== key) return undefined;
-  return {
+  const keyAt = at + HEADER_BYTES;
+  const messageAt = keyAt + bytes.readUInt32BE(at + 33);
+  const valuesAt = messageAt + bytes.readUInt32BE(at + 37);
+  const end = valuesAt + bytes.readUInt32BE(at + 41);
+  if (kind === undefined || end > bytes.length) return undefined;
+  from.at = end;
+  const entry = {
     kind,
-    message: buffer.toString('utf8', HEADER_BYTES + keyLength, valuesAt),
-    values: fromBuffer(buffer.subarray(valuesAt)),
-    requestedAt: buffer.readDoubleBE(9),
-    staleAt: isStale ? 0 : buffer.readDoubleBE(17),
-    deleteAt: buffer.readDoubleBE(25),
+    message: bytes.toString('utf8', messageAt, valuesAt),
+    values: bytes.toString('latin1', valuesAt, end) as Bytes,
+    requestedAt: bytes.readDoubleBE(at + 9),
+    staleAt: isStale ? 0 : bytes.readDoubleBE(at + 17),
+    deleteAt: bytes.readDoubleBE(at + 25),
   };
+  return { key: bytes.toString('utf8', keyAt, messageAt), entry };
 }
 
 export const originOf = (buffer: Buffer): LoadOrigin => ({
@@ -118,11 +140,8 @@ export function withoutSkew(entry: Entry, now: number): Entry {
   return { ...entry, requestedAt: now, staleAt, deleteAt: entry.deleteAt - skewMs };
 }
 
-const hasOurHeader = (buffer: Buffer): boolean =>
-  buffer.length >= HEADER_BYTES &&
-  buffer.toString('latin1', 0, 3) === MAGIC &&
-  buffer.readUInt8(3) === VERSION &&
-  buffer.readUInt32BE(CHECKSUM_AT) === checksumOf(buffer);
+const isIntact = (buffer: Buffer): boolean =>
+  buffer.length >= HEADER_BYTES && buffer.readUInt32BE(CHECKSUM_AT) === checksumOf(buffer);
 
 const checksumOf = (buffer: Buffer): number =>
   crc32(buffer.subarray(CHECKED_FROM), buffer.readUInt8(4) % STALE_KINDS);

@@ -117,7 +117,7 @@ describe('the file', () => {
 
   test('is refused block by block: the blocks that are intact are read', async () => {
     const file = join(newFolder(), 'snapshot');
-    const long = recordOf([urlValue(`https://example.org/${'x'.repeat(100_000)}`)]);
+    const long = recordOf([urlValue(`https://example.org/${'x'.repeat(140_000)}`)]);
     const upstream = mockUpstream((target) => ({
       ...long,
       body: { ...(long.body as object), handle: target.slice(13) },

@@ -5,7 +5,7 @@ import { groupOf } from '../coherence/groups.js';
 import { InvalidationLog } from './invalidation-log.js';
 import { type Entry, asStale, isSame } from '../entry.js';
 import { TouchClock, LruIndex, type ListName, type MemoryBounds, type MemoryUsage } from './lru-index.js';
-import { RowStore } from './row-store.js';
+import { ROW_BYTES, RowStore } from './row-store.js';
 import type { EntryPin, Lookup, PinnedEntries } from '../store.js';
 
 export interface MemoryOptions {
@@ -136,14 +136,18 @@ export class MemoryStore implements PinnedEntries {
     return false;
   }
 
-  /** The usable entries from this row on, up to about `maxBytes`. `next`: the row to go on with; undefined at the end. */
+  /**
+   * The usable entries from this row on, up to about `maxBytes`. `next`: the row to go on with; undefined at the end. A row
+   * without one counts too, because requests wait while it is looked at.
+   */
   readFrom(first: number, maxBytes: number): { entries: KeyedEntry[]; next: number | undefined } {
     const entries: KeyedEntry[] = [];
     let at = first;
     for (let bytes = 0; at < this.#index.rowsEnd && bytes < maxBytes; at++) {
       const key = this.#index.keyAt(at);
-      if (key === undefined || this.#isBanned(key, at)) continue;
-      bytes += this.#rows.bytes(at);
+      const isUsable = key !== undefined && !this.#isBanned(key, at);
+      bytes += isUsable ? this.#rows.bytes(at) : ROW_BYTES;
+      if (!isUsable) continue;
       entries.push({ key, entry: this.#rows.entry(at) });
     }
     return { entries, next: at < this.#index.rowsEnd ? at : undefined };

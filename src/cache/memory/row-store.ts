@@ -24,7 +24,7 @@ const ROWS_PER_PAGE = 1 << ROWS_PER_PAGE_LOG2;
 const NONE = -1;
 
 /** Bytes of a row, and of a block with its link. */
-const ROW_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
+export const ROW_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
 const BLOCK_AND_LINK_BYTES = BLOCK_BYTES + Int32Array.BYTES_PER_ELEMENT;
 
 const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;

@@ -1,14 +1,14 @@
 // The format of a snapshot: a head, blocks of entries with a checksum each, and an end. Bytes in, entries out.
 import { crc32 } from 'node:zlib';
-import { decodeEntry, encodeEntry, keyIn } from '../entry.js';
+import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';
 import type { KeyedEntry } from '../memory/memory-store.js';
 
 // head:  MAGIC, length of the identity, identity, CRC-32 of all that
 // block: MARK, length of the payload, length of its content, CRC-32 of the payload, CRC-32 of these four, payload
-// The payload is the content, compressed. The content is entries, each with its length before it. The end is a block
+// The payload is the content, compressed. The content is entries without a checksum of their own. The end is a block
 // without content: a file that is cut off between two blocks has none.
 // Increment the version with every change of the layout; entries have a version of their own.
-const MAGIC = 'HRPSNAP1';
+const MAGIC = 'HRPSNAP2';
 const MARK = 'HRPB';
 export const HEAD_BYTES = 12;
 const CHECKSUM_BYTES = 4;
@@ -16,6 +16,11 @@ export const BLOCK_HEAD_BYTES = 20;
 const MAX_IDENTITY_BYTES = 65_536;
 /** Longer blocks are not read; an entry that would need one is not written. */
 export const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
+/** Larger ones are hardly smaller when they are compressed, and take longer to decode while requests wait. */
+const CONTENT_BYTES = 256 * 1024;
+/** For the record that fills a block, without a larger buffer for most. */
+const SPARE_BYTES = 16 * 1024;
+const NO_BYTES = Buffer.alloc(0);
 
 export interface BlockHead {
   payloadBytes: number;
@@ -49,30 +54,45 @@ export function decodeHead(start: Buffer, rest: Buffer): string | undefined {
   return isIntact ? name.toString() : undefined;
 }
 
-export function encodeContent(entries: readonly KeyedEntry[]): Buffer {
-  const parts: Buffer[] = [];
-  for (const { key, entry } of entries) {
-    const bytes = encodeEntry(key, entry);
-    if (bytes.length > MAX_BLOCK_BYTES / 2) continue;
-    const length = Buffer.alloc(4);
-    length.writeUInt32BE(bytes.length);
-    parts.push(length, bytes);
+/** The content of one block, as it fills. */
+export class ContentBuffer {
+  readonly #into: Cursor = { bytes: NO_BYTES, at: 0 };
+
+  add({ key, entry }: KeyedEntry): void {
+    const needed = maxEncodedBytes(key, entry);
+    if (needed > MAX_BLOCK_BYTES / 2) return;
+    this.#reserve(needed);
+    writeEntry(this.#into, { key, entry });
   }
-  return Buffer.concat(parts);
+
+  get isFull(): boolean {
+    return this.#into.at >= CONTENT_BYTES;
+  }
+
+  /** The next block has a buffer of its own: this one is compressed meanwhile. */
+  take(): Buffer {
+    const content = this.#into.bytes.subarray(0, this.#into.at);
+    this.#into.bytes = NO_BYTES;
+    this.#into.at = 0;
+    return content;
+  }
+
+  #reserve(length: number): void {
+    const { bytes, at } = this.#into;
+    if (at + length <= bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(at + length, CONTENT_BYTES + SPARE_BYTES));
+    bytes.copy(larger, 0, 0, at);
+    this.#into.bytes = larger;
+  }
 }
 
-/** The entries; undefined when one of them is damaged, or of another version. */
+/** The entries; undefined when one of them is of another version. The checksum of the block says that they are intact. */
 export function decodeContent(content: Buffer): KeyedEntry[] | undefined {
   const entries: KeyedEntry[] = [];
-  for (let at = 0; at < content.length;) {
-    if (at + 4 > content.length) return undefined;
-    const end = at + 4 + content.readUInt32BE(at);
-    const bytes = content.subarray(at + 4, end);
-    const key = end > content.length ? undefined : keyIn(bytes);
-    const entry = key === undefined ? undefined : decodeEntry(key, bytes);
-    if (key === undefined || entry === undefined) return undefined;
-    entries.push({ key, entry });
-    at = end;
+  for (const from = { bytes: content, at: 0 }; from.at < content.length;) {
+    const kept = readEntry(from);
+    if (kept === undefined) return undefined;
+    entries.push(kept);
   }
   return entries;
 }

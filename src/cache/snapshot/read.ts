@@ -24,30 +24,41 @@ export type Take = (length: number) => Promise<Buffer>;
 
 const inflate = promisify(inflateRaw);
 
-/** One block at a time is in memory. */
+/** One block is read and decompressed while the one before is used. */
 export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart> {
   const refused = await readHead(take, identity);
   if (refused === undefined) yield* readBlocks(take);
   else yield { refused };
 }
 
+interface ReadBlock {
+  /** None for the end. */
+  part?: SnapshotPart;
+  isLast: boolean;
+}
+
 async function* readBlocks(take: Take): AsyncGenerator<SnapshotPart> {
-  for (;;) {
-    const bytes = await take(BLOCK_HEAD_BYTES);
-    const head = decodeBlockHead(bytes);
-    if (head === undefined) {
-      yield { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };
-      return;
+  for (let next = readBlock(take); ;) {
+    const { part, isLast } = await next;
+    if (!isLast) {
+      next = readBlock(take);
+      next.catch(() => undefined);
     }
-    if (head.payloadBytes === 0) return;
-    const payload = await take(head.payloadBytes);
-    if (payload.length < head.payloadBytes) {
-      yield { refused: 'incomplete' };
-      return;
-    }
-    const entries = await readEntries(payload, head);
-    yield entries === undefined ? { refused: 'damaged' } : { entries };
+    if (part) yield part;
+    if (isLast) return;
   }
+}
+
+async function readBlock(take: Take): Promise<ReadBlock> {
+  const bytes = await take(BLOCK_HEAD_BYTES);
+  const head = decodeBlockHead(bytes);
+  if (head === undefined)
+    return { part: { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' }, isLast: true };
+  if (head.payloadBytes === 0) return { isLast: true };
+  const payload = await take(head.payloadBytes);
+  if (payload.length < head.payloadBytes) return { part: { refused: 'incomplete' }, isLast: true };
+  const entries = await readEntries(payload, head);
+  return { part: entries === undefined ? { refused: 'damaged' } : { entries }, isLast: false };
 }
 
 async function readHead(take: Take, identity: string): Promise<Refusal | undefined> {

@@ -4,8 +4,15 @@ import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
+import { createPace } from './pace.js';
 import { type Refusal, type Take, readSnapshot } from './read.js';
-import { SLICE_BYTES, type WrittenSnapshot, writeSnapshot } from './write.js';
+import { type SnapshotSource, type WrittenSnapshot, writeSnapshot } from './write.js';
+
+/** Reading and encoding as much takes a quarter of a millisecond; requests that arrive meanwhile wait for that. */
+const SLICE_BYTES = 128 * 1024;
+/** Restoring as many takes half a millisecond. */
+const SLICE_RECORDS = 200;
+const READ_BYTES = 256 * 1024;
 
 export interface SnapshotEvents {
   onWritten: (written: WrittenSnapshot & { ms: number }) => void;
@@ -73,50 +80,55 @@ export class Snapshot {
     }
   }
 
-  /** Writes the last one. */
+  /** Writes the last one, at full speed: nothing is served any more. */
   async close(): Promise<void> {
     this.#cancelTimer();
     const { clock, lastMs } = this.#deps;
+    const deadline = new AbortController();
     const cancel = clock.after(lastMs, () => {
-      this.#ending.abort(new Error('no time is left'));
+      deadline.abort(new Error('no time is left'));
     });
-    if (!this.#isLoaded) this.#ending.abort();
-    await Promise.all([this.#loading, this.#writing]);
-    if (this.#isLoaded) await this.#write();
     this.#ending.abort();
+    await Promise.all([this.#loading, this.#writing]);
+    if (this.#isLoaded) await this.#write({ pace: () => undefined, signal: deadline.signal });
     cancel();
   }
 
   #schedule(): void {
-    this.#cancelTimer = this.#deps.clock.after(this.#deps.everyMs, () => {
-      this.#writing = this.#write().finally(() => {
+    const { clock, everyMs } = this.#deps;
+    this.#cancelTimer = clock.after(everyMs, () => {
+      const { signal } = this.#ending;
+      this.#writing = this.#write({ pace: createPace(clock), signal }).finally(() => {
         this.#writing = undefined;
-        if (!this.#ending.signal.aborted) this.#schedule();
+        if (!signal.aborted) this.#schedule();
       });
     });
   }
 
-  async #write(): Promise<void> {
+  async #write({ pace, signal }: Pick<SnapshotSource, 'pace' | 'signal'>): Promise<void> {
     const { file, identity, isWriter, clock, onWritten, onNotWritten } = this.#deps;
     if (!isWriter()) return;
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.begin();
-      const { signal } = this.#ending;
-      const written = await writeSnapshot(file, { identity, slices: this.#slices(), signal });
+      const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
       onWritten({ ...written, ms: Math.round(clock.monotonic() - startedAt) });
     } catch (error) {
-      onNotWritten(error);
+      // The last one follows at once.
+      if (!this.#isAbandoned(signal)) onNotWritten(error);
     }
+  }
+
+  #isAbandoned(signal: AbortSignal): boolean {
+    return signal.aborted && signal === this.#ending.signal;
   }
 
   *#slices(): Generator<KeyedEntry[]> {
     const { memory, clock } = this.#deps;
     for (let at: number | undefined = 0; at !== undefined;) {
       const { entries, next } = memory.readFrom(at, SLICE_BYTES);
-      const usable = entries.filter(({ entry }) => entry.deleteAt > clock.now());
-      if (usable.length > 0) yield usable;
+      yield entries.filter(({ entry }) => entry.deleteAt > clock.now());
       at = next;
     }
   }
@@ -145,14 +157,18 @@ export class Snapshot {
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
     const refusals: Refusal[] = [];
+    const pace = createPace(clock);
     for await (const part of readSnapshot(takeFrom(handle), identity)) {
-      if (this.#ending.signal.aborted) return;
-      if ('refused' in part) refusals.push(part.refused);
-      else {
-        loaded.records += part.entries.length;
-        for (const { key, entry } of part.entries) {
-          if (!deletions.has(key) && restore({ key, entry }, ticket)) loaded.restored++;
-        }
+      if ('refused' in part) {
+        refusals.push(part.refused);
+        continue;
+      }
+      loaded.records += part.entries.length;
+      for (let from = 0; from < part.entries.length; from += SLICE_RECORDS) {
+        for (const kept of part.entries.slice(from, from + SLICE_RECORDS))
+          if (!deletions.has(kept.key) && restore(kept, ticket)) loaded.restored++;
+        await pace();
+        if (this.#ending.signal.aborted) return;
       }
     }
     if (refusals.length > 0) onRefused({ reasons: [...new Set(refusals)], blocks: refusals.length });
@@ -160,15 +176,17 @@ export class Snapshot {
   }
 }
 
-const takeFrom =
-  (handle: FileHandle): Take =>
-  async (length) => {
-    const bytes = Buffer.allocUnsafe(length);
-    let read = 0;
-    while (read < length) {
-      const { bytesRead } = await handle.read(bytes, read, length - read);
+/** Reads ahead: a system call for each block would take longer than what is done with it. */
+function takeFrom(handle: FileHandle): Take {
+  let ahead = Buffer.alloc(0);
+  return async function take(length) {
+    while (ahead.length < length) {
+      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES);
       if (bytesRead === 0) break;
-      read += bytesRead;
+      ahead = Buffer.concat([ahead, buffer.subarray(0, bytesRead)]);
     }
-    return bytes.subarray(0, read);
+    const taken = ahead.subarray(0, length);
+    ahead = ahead.subarray(taken.length);
+    return taken;
   };
+}

@@ -4,20 +4,22 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { KeyedEntry } from '../memory/memory-store.js';
-import { END, encodeBlock, encodeContent, encodeHead } from './blocks.js';
+import { ContentBuffer, END, encodeBlock, encodeHead } from './blocks.js';
 
-/** Reading and encoding as much takes a millisecond; requests that arrive meanwhile wait for that. */
-export const SLICE_BYTES = 128 * 1024;
+/** Blocks that are compressed at the same time, each on a thread of its own. */
+const MAX_COMPRESSING = 2;
 
 export interface WrittenSnapshot {
   records: number;
   bytes: number;
 }
 
-interface SnapshotSource {
+export interface SnapshotSource {
   identity: string;
-  /** The entries, a slice at a time; each is read when the one before is being written. */
+  /** The entries, a slice at a time. */
   slices: Iterable<readonly KeyedEntry[]>;
+  /** Awaited after each slice. */
+  pace: () => Promise<void> | undefined;
   signal: AbortSignal;
 }
 
@@ -53,27 +55,59 @@ async function writeFile(temporary: string, source: SnapshotSource): Promise<Wri
 
 async function writeBlocks(
   handle: FileHandle,
-  { identity, slices, signal }: SnapshotSource,
+  { identity, slices, pace, signal }: SnapshotSource,
 ): Promise<WrittenSnapshot> {
-  const written = { records: 0, bytes: 0 };
-  const append = async (bytes: Buffer): Promise<void> => {
-    await handle.writeFile(bytes);
-    written.bytes += bytes.length;
-  };
-  await append(encodeHead(identity));
-  // One block is compressed, on another thread, while the next one is encoded and the previous one written.
-  let compressing: Promise<Buffer> | undefined;
+  const blocks = new BlockAppender(handle);
+  let records = 0;
+  await blocks.append(encodeHead(identity));
   for (const entries of slices) {
+    for (const kept of entries) if (!blocks.add(kept)) await blocks.makeRoom();
+    records += entries.length;
+    await pace();
     signal.throwIfAborted();
-    const next = compress(encodeContent(entries));
-    next.catch(() => undefined);
-    if (compressing) await append(await compressing);
-    compressing = next;
-    written.records += entries.length;
   }
-  if (compressing) await append(await compressing);
-  await append(END);
-  return written;
+  await blocks.end();
+  return { records, bytes: blocks.bytes };
+}
+
+/** Compresses blocks on other threads, and appends them in their order. */
+class BlockAppender {
+  readonly #handle: FileHandle;
+  readonly #content = new ContentBuffer();
+  readonly #compressing: Promise<Buffer>[] = [];
+  bytes = 0;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  /** False when the block is full then. No promise for each record. */
+  add(kept: KeyedEntry): boolean {
+    this.#content.add(kept);
+    return !this.#content.isFull;
+  }
+
+  async makeRoom(): Promise<void> {
+    const block = compress(this.#content.take());
+    block.catch(() => undefined);
+    if (this.#compressing.push(block) > MAX_COMPRESSING) await this.#appendFirst();
+  }
+
+  async end(): Promise<void> {
+    await this.makeRoom();
+    while (this.#compressing.length > 0) await this.#appendFirst();
+    await this.append(END);
+  }
+
+  async append(bytes: Buffer): Promise<void> {
+    await this.#handle.writeFile(bytes);
+    this.bytes += bytes.length;
+  }
+
+  async #appendFirst(): Promise<void> {
+    const block = await this.#compressing.shift();
+    if (block) await this.append(block);
+  }
 }
 
 const deflate = promisify(deflateRaw);

@@ -1,6 +1,6 @@
 // `npm run bench:restart`: import, snapshot, restart and export of many records, with the built program.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -53,6 +53,9 @@ interface Running {
   line: (msg: string) => Promise<Record<string, unknown>>;
 }
 
+/** Ended with the bench, whatever ends it. */
+const children = new Set<ChildProcess>();
+
 async function start(every: string): Promise<Running> {
   const env = {
     ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' },
@@ -60,14 +63,25 @@ async function start(every: string): Promise<Running> {
     ...{ CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: every },
   };
   const child = spawn(process.execPath, ['dist/main.js'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const seen: Record<string, unknown>[] = [];
+  children.add(child);
+  const log: Record<string, unknown>[] = [];
   const lines = createInterface({ input: child.stdout });
-  lines.on('line', (text) => seen.push(JSON.parse(text) as Record<string, unknown>));
+  const news = new EventEmitter().setMaxListeners(0);
+  let isOver = false;
+  lines.on('line', (text) => {
+    log.push(JSON.parse(text) as Record<string, unknown>);
+    news.emit('news');
+  });
+  lines.on('close', () => {
+    isOver = true;
+    news.emit('news');
+  });
   const line = async (msg: string): Promise<Record<string, unknown>> => {
     for (;;) {
-      const found = seen.find((entry) => entry['msg'] === msg);
+      const found = log.find((entry) => entry['msg'] === msg);
       if (found) return found;
-      await once(lines, 'line');
+      if (isOver) throw new Error(`no "${msg}"; the last line is ${JSON.stringify(log.at(-1))}`);
+      await once(news, 'news');
     }
   };
   const { url, admin } = (await line('listening')) as { url: string; admin: string };
@@ -75,8 +89,10 @@ async function start(every: string): Promise<Running> {
 }
 
 async function stop({ child }: Running): Promise<void> {
+  const closed = once(child, 'close');
   child.kill('SIGTERM');
-  await once(child, 'close');
+  await closed;
+  children.delete(child);
 }
 
 async function command(...args: string[]): Promise<number> {
@@ -94,9 +110,10 @@ async function hitsDuring(url: string, until: Promise<unknown>): Promise<number[
   const agent = new Agent({ keepAlive: true });
   const latencies: number[] = [];
   const over = new AbortController();
-  void until.then(() => {
+  const abort = (): void => {
     over.abort();
-  });
+  };
+  until.then(abort, abort);
   while (!over.signal.aborted) {
     const startedAt = performance.now();
     const request = get(`${url}/api/handles/${handleOf(latencies.length % RECORDS)}`, { agent });
@@ -128,9 +145,9 @@ try {
     seconds(await command('export', '--prefix', '21.T1', '--output', exported, '--admin', first.admin)),
   );
   report('exported file', megabytes(statSync(exported).size));
-  const written = first.line('snapshot written');
   await stop(first);
-  report('snapshot at SIGTERM', seconds((await written)['ms']), megabytes(statSync(snapshot).size));
+  const { ms } = await first.line('snapshot written');
+  report('snapshot at SIGTERM', seconds(ms), megabytes(statSync(snapshot).size));
   const second = await start('20s');
   report('snapshot loaded', seconds((await second.line('snapshot loaded'))['ms']));
   const pause = new Promise((resolve) => setTimeout(resolve, 8000));
@@ -142,5 +159,6 @@ try {
   report('snapshot in the background', seconds((await second.line('snapshot written'))['ms']));
   await stop(second);
 } finally {
+  for (const child of children) child.kill('SIGKILL');
   rmSync(folder, { recursive: true });
 }
