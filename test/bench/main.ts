@@ -4,24 +4,12 @@ import { pinThisProcess } from './cores.js';
 import { describeMachine } from './machine.js';
 import { buildCommit } from './peers/build.js';
 import { Crew } from './peers/crew.js';
-import { type Plan, USAGE, type WorkloadName, readPlan } from './plan.js';
+import { type Plan, USAGE, readPlan } from './plan.js';
 import { judge, writeVerdict } from './report/goals.js';
+import { writeSummary } from './report/summary.js';
 import { writeMachine, writeTable } from './report/table.js';
 import type { Result } from './results.js';
-import { herd } from './workloads/herd.js';
-import { memory } from './workloads/memory.js';
-import { miss } from './workloads/miss.js';
-import { mixed, servers } from './workloads/mixed.js';
-import { native } from './workloads/native.js';
-import { revalidate } from './workloads/revalidate.js';
-import { hot, redirect, zipf } from './workloads/throughput.js';
-import { workers } from './workloads/workers.js';
-import type { Workload } from './workloads/workload.js';
-import { write } from './workloads/write.js';
-
-const DOES: Record<WorkloadName, Workload> = {
-  ...{ hot, revalidate, zipf, redirect, mixed, servers, herd, miss, write, native, workers, memory },
-};
+import { STAGES, type Stage } from './stages.js';
 
 const EXIT_USAGE = 2;
 
@@ -41,26 +29,41 @@ function planOrExit(): Plan {
   }
 }
 
-async function runOne(workload: WorkloadName, plan: Plan): Promise<Result> {
-  say(workload);
+async function runStage({ names, run }: Stage, plan: Plan): Promise<Result[]> {
+  const wanted = names.filter((name) => plan.workloads.includes(name));
+  if (wanted.length === 0) return [];
+  const since = performance.now();
+  say(wanted.join(', '));
   const crew = new Crew(say);
   try {
-    const result = { workload, ...(await DOES[workload]({ plan, crew, compared, say })) };
-    print(writeTable(result));
-    return result;
+    return await run({ plan, crew, compared, say }, wanted);
   } finally {
     await crew.stop();
+    say(`  took ${((performance.now() - since) / 1000).toFixed(0)} s`);
   }
 }
 
+function report(results: readonly Result[]): void {
+  const goals = judge(results);
+  writeFileSync(plan.json, `${JSON.stringify({ machine, plan, results, goals }, null, 2)}\n`);
+  print(writeMachine(machine));
+  const summary = writeSummary(results);
+  if (summary !== '') print(summary);
+  for (const result of results) print(writeTable(result));
+  for (const goal of goals) print(writeVerdict(goal));
+}
+
+const begunAt = performance.now();
 const plan = planOrExit();
 const compared = plan.compare === undefined ? undefined : buildCommit(plan.compare);
 pinThisProcess();
 const machine = describeMachine();
-print(writeMachine(machine));
 const results: Result[] = [];
-for (const workload of plan.workloads) results.push(await runOne(workload, plan));
-const goals = judge(results);
-writeFileSync(plan.json, `${JSON.stringify({ machine, plan, results, goals }, null, 2)}\n`);
-for (const goal of goals) print(writeVerdict(goal));
+try {
+  for (const stage of STAGES) results.push(...(await runStage(stage, plan)));
+} finally {
+  // Also what was measured before a workload failed.
+  report(results);
+}
 print(plan.quick ? `The quick form shows that it works, not how fast.` : `All figures are in ${plan.json}.`);
+say(`It took ${((performance.now() - begunAt) / 60_000).toFixed(1)} minutes.`);

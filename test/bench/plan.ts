@@ -42,12 +42,12 @@ export interface Plan {
 }
 
 const FULL = {
-  rounds: 5,
-  seconds: 5,
-  handles: 100_000,
-  length: 400_000,
+  rounds: 3,
+  seconds: 2,
+  handles: 30_000,
+  length: 200_000,
   callers: 1000,
-  misses: 5000,
+  misses: 3000,
   records: 1_000_000,
   capacityPerSecond: 1000,
 };

@@ -24,14 +24,20 @@ export function valuesOf(name: string, version = 0): Record<string, unknown>[] {
   ];
 }
 
+/** As a Handle server has stored them. */
+const storedValuesOf = (name: string): Record<string, unknown>[] =>
+  valuesOf(name).map((value) => ({ ...value, ttl: 86_400, timestamp: '2026-01-01T00:00:00Z' }));
+
 /** The whole answer of a Handle server about a record. */
 export function answerOf(name: string): string {
-  const values = valuesOf(name).map((value) => ({
-    ...value,
-    ttl: 86_400,
-    timestamp: '2026-01-01T00:00:00Z',
-  }));
-  return JSON.stringify({ responseCode: 1, handle: `${PREFIX}/${name}`, values });
+  return JSON.stringify({ responseCode: 1, handle: `${PREFIX}/${name}`, values: storedValuesOf(name) });
+}
+
+/** A line of an export. */
+export function exportedRecord(number: number): string {
+  const name = nameOf(number);
+  const times = { requestedAt: '2026-01-01', staleAt: '2026-01-01', deleteAt: '2126-01-01' };
+  return JSON.stringify({ handle: `${PREFIX}/${name}`, ...times, values: storedValuesOf(name) });
 }
 
 export const versionIn = (answer: string): number => Number(/version (\d{9})/.exec(answer)?.[1] ?? -1);

@@ -31,7 +31,7 @@ async function runBench(...options: string[]): Promise<{ stdout: string; written
 // It compiles the bench, starts a dozen servers and drives some of them for a second each.
 test(
   'the short bench drives every server, finds only right answers and one load for a herd',
-  { timeout: 180_000 },
+  { timeout: 360_000 },
   async () => {
     const { stdout, written } = await runBench('--quick', '--workloads', 'hot,herd');
     expect(written.machine.node).toBe(process.version);

@@ -12,8 +12,11 @@ export interface Route {
 }
 
 /** @throws Missing when there is no nginx */
-export function startNginx(upstreamUrl: string): Promise<Peer> {
-  return startRoutingNginx([{ location: '/', url: upstreamUrl }]);
+export function startNginx(upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer> {
+  return startRoutingNginx([
+    { location: '/api/', url: upstreamUrl },
+    { location: '/', url: redirectsUrl },
+  ]);
 }
 
 /** @throws Missing when there is no nginx */

@@ -8,12 +8,12 @@ import { type Peer, peerOf } from './peer.js';
 const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];
 
 /** @throws Missing when there is no varnishd */
-export async function startVarnish(upstreamUrl: string): Promise<Peer> {
+export async function startVarnish(upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer> {
   assertInstalled('varnishd');
   const folder = scratchFolder();
   const port = await freePort();
   const file = join(folder, 'handles.vcl');
-  writeFileSync(file, rules(new URL(upstreamUrl).port));
+  writeFileSync(file, rules(new URL(upstreamUrl).port, new URL(redirectsUrl).port));
   const address = `127.0.0.1:${port}`;
   const storage = ['-s', 'malloc,1G'];
   const where = ['-n', join(folder, 'work'), '-f', file, '-a', address];
@@ -23,9 +23,11 @@ export async function startVarnish(upstreamUrl: string): Promise<Peer> {
   return peerOf('Varnish', url, child);
 }
 
-const rules = (upstreamPort: string): string => `vcl 4.1;
+const rules = (upstreamPort: string, redirectsPort: string): string => `vcl 4.1;
 backend handle_server { .host = "127.0.0.1"; .port = "${upstreamPort}"; }
+backend redirecting { .host = "127.0.0.1"; .port = "${redirectsPort}"; }
 sub vcl_recv {
+  if (req.url !~ "^/api/") { set req.backend_hint = redirecting; }
   if (req.url == "/") { return (synth(200)); }
   if (req.http.Authorization || req.url ~ "[?&]auth=") { return (pass); }
 }

@@ -1,7 +1,7 @@
 // Tables for people: one for each workload, with the ratio of this proxy to each peer.
 import type { Machine } from '../machine.js';
 import { OURS } from '../peers/peer.js';
-import { COLUMNS, type Column, type Result, type Row, ratioOf } from '../results.js';
+import { COLUMNS, type Column, type Result, type Row, type Spread, ratioOf } from '../results.js';
 
 export function writeMachine(machine: Machine): string {
   const { cpu, cores, memoryGiB, kernel, node, versions, driver, pinning, date } = machine;
@@ -30,23 +30,25 @@ export function writeTable({ workload, about, rows }: Result): string {
 
 const RATIO = `${OURS} : it`;
 
-/** The median over the rounds, and where they lie. */
-function ratio(ours: Row, other: Row): string {
+const ratio = (ours: Row, other: Row): string => {
   const found = ours === other ? undefined : ratioOf(ours, other);
-  if (found === undefined) return '';
-  const { median, least, most } = found;
-  return ours.rounds.length === 1
-    ? median.toFixed(2)
-    : `${median.toFixed(2)} (${least.toFixed(2)}–${most.toFixed(2)})`;
+  return found === undefined ? '' : writeRatio(found);
+};
+
+/** The median over the rounds, and where they lie. */
+export function writeRatio({ median, least, most }: Spread): string {
+  const range = least === most ? '' : ` (${least.toFixed(2)}–${most.toFixed(2)})`;
+  return median.toFixed(2) + range;
 }
 
-function writeFigure(figure: number | undefined): string {
+export function writeFigure(figure: number | undefined): string {
   if (figure === undefined) return '';
   if (Number.isInteger(figure) || Math.abs(figure) >= 1000) return Math.round(figure).toLocaleString('en');
   return figure.toFixed(Math.abs(figure) >= 100 ? 0 : Math.abs(figure) >= 10 ? 1 : 2);
 }
 
-function align(lines: readonly string[][]): string {
+/** A table in Markdown; the first line is its head. */
+export function align(lines: readonly string[][]): string {
   const [head = []] = lines;
   const widths = head.map((_, at) => Math.max(3, ...lines.map((cells) => (cells[at] ?? '').length)));
   const write = (cells: readonly string[]): string =>

@@ -3,8 +3,8 @@ import { CONNECTIONS, driveOnce, writeTargets } from '../drive/drive.js';
 import { startBare } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
 import type { Peer } from '../peers/peer.js';
-import { startCompared, startProxy } from '../peers/proxy.js';
-import { startUpstream } from '../peers/upstream.js';
+import { type Proxy, startCompared, startProxy } from '../peers/proxy.js';
+import { type Upstream, startUpstream } from '../peers/upstream.js';
 import { startVarnish } from '../peers/varnish.js';
 import { nameOf, redirectTargetOf, targetOf } from '../records.js';
 import { everyHandle, redirectTargets, zipfTargets } from '../targets.js';
@@ -17,7 +17,7 @@ export const LOGGING = 'logging each request';
 
 export const hot: Workload = async (bench) => {
   const upstream = await bench.crew.start(startUpstream('demo', 10));
-  const peers = await startPeers(bench, upstream);
+  const peers = await startPeers(bench, upstream.url);
   const log = { LOG_LEVEL: 'info' };
   peers.push(await bench.crew.start(startProxy({ upstreamUrl: upstream.url, name: LOGGING, env: log })));
   const target = targetOf(nameOf(1));
@@ -27,38 +27,43 @@ export const hot: Workload = async (bench) => {
   return { about: 'one handle, 64 connections kept alive', rows };
 };
 
-export const zipf: Workload = async (bench) => {
-  const { handles, length } = bench.plan;
-  const upstream = await bench.crew.start(startUpstream('demo', handles));
-  const peers = await startPeers(bench, upstream);
-  await warm(bench, { peers, targets: everyHandle(handles), sourceOf: () => upstream.url });
-  const targetsOf = eachRound((seed) => zipfTargets({ handles, length, seed }));
-  const rows = await takeTurns(bench, { peers, targetsOf, upstream });
-  return { about: `${handles} handles, Zipf 0.99, all in memory`, rows };
-};
+/** What `zipf` and `redirect` share. */
+export interface Filled {
+  peers: readonly Peer[];
+  demo: Upstream;
+  /** A URL cache cannot redirect by itself: it asks this other instance of the proxy. */
+  redirecting: Proxy;
+}
 
-/** A URL cache cannot redirect by itself: it stands before another instance of this proxy. */
-export const redirect: Workload = async (bench) => {
-  const { handles, length } = bench.plan;
-  const demo = await bench.crew.start(startUpstream('demo', handles));
+export async function startFilledPeers(bench: Bench): Promise<Filled> {
+  const demo = await bench.crew.start(startUpstream('demo', bench.plan.handles));
   const redirecting = await bench.crew.start(startProxy({ upstreamUrl: demo.url, place: 'upstream' }));
-  const peers = await startPeers(bench, { url: demo.url, redirectsUrl: redirecting.url });
+  return { demo, redirecting, peers: await startPeers(bench, demo.url, redirecting.url) };
+}
+
+export async function zipf(bench: Bench, { peers, demo }: Filled): ReturnType<Workload> {
+  const { handles, length } = bench.plan;
+  await warm(bench, { peers, targets: everyHandle(handles), sourceOf: () => demo.url });
+  const targetsOf = eachRound((seed) => zipfTargets({ handles, length, seed }));
+  const rows = await takeTurns(bench, { peers, targetsOf, upstream: demo });
+  return { about: `${handles} handles, Zipf 0.99, all in memory`, rows };
+}
+
+export async function redirect(bench: Bench, { peers, redirecting }: Filled): ReturnType<Workload> {
+  const { handles, length } = bench.plan;
   const targets = everyHandle(handles).map((_, at) => redirectTargetOf(nameOf(at + 1)));
   await warm(bench, { peers, targets, sourceOf: () => redirecting.url });
   const targetsOf = eachRound((seed) => redirectTargets({ handles, length, seed }));
   const rows = await takeTurns(bench, { peers, targetsOf });
   return { about: `/<handle> to its address: ${handles} handles, Zipf 0.99, all in memory`, rows };
-};
+}
 
 /** A file for each round, made when it is needed: a URL cache must not meet the same requests again. */
 export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['targetsOf']> {
   return (round) => writeTargets(draw(round + 1));
 }
 
-async function startPeers(
-  bench: Bench,
-  { url: upstreamUrl, redirectsUrl = upstreamUrl }: { url: string; redirectsUrl?: string },
-): Promise<Peer[]> {
+async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer[]> {
   const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
   const env = { HTTP_HOT_PATH_ENABLED: 'false' };
@@ -67,8 +72,8 @@ async function startPeers(
     ...(await startCompared(bench, upstreamUrl)),
     await crew.start(startBare(proxy.url)),
     await crew.start(startProxy({ upstreamUrl, name: NOT_PREPARED, env })),
-    await crew.startIfInstalled(() => startNginx(redirectsUrl)),
-    await crew.startIfInstalled(() => startVarnish(redirectsUrl)),
+    await crew.startIfInstalled(() => startNginx(upstreamUrl, redirectsUrl)),
+    await crew.startIfInstalled(() => startVarnish(upstreamUrl, redirectsUrl)),
   ].filter((peer) => peer !== undefined);
 }
 

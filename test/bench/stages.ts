@@ -1,0 +1,49 @@
+// The workloads in the order in which they run; those of one stage share their servers.
+import type { WorkloadName } from './plan.js';
+import type { Result } from './results.js';
+import { herd } from './workloads/herd.js';
+import { memory } from './workloads/memory.js';
+import { miss } from './workloads/miss.js';
+import { mixed, servers } from './workloads/mixed.js';
+import { native } from './workloads/native.js';
+import { revalidate } from './workloads/revalidate.js';
+import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
+import { workers } from './workloads/workers.js';
+import type { Bench, Workload } from './workloads/workload.js';
+import { write } from './workloads/write.js';
+
+export interface Stage {
+  names: readonly WorkloadName[];
+  /** Runs those that are wanted, which are some of its own. */
+  run: (bench: Bench, wanted: readonly WorkloadName[]) => Promise<Result[]>;
+}
+
+const alone = (workload: WorkloadName, run: Workload): Stage => ({
+  names: [workload],
+  run: async (bench) => [{ workload, ...(await run(bench)) }],
+});
+
+export const STAGES: readonly Stage[] = [
+  alone('hot', hot),
+  alone('revalidate', revalidate),
+  {
+    names: ['zipf', 'redirect'],
+    run: async (bench, wanted) => {
+      const filled = await startFilledPeers(bench);
+      const results: Result[] = [];
+      if (wanted.includes('zipf')) results.push({ workload: 'zipf', ...(await zipf(bench, filled)) });
+      if (wanted.includes('redirect')) {
+        results.push({ workload: 'redirect', ...(await redirect(bench, filled)) });
+      }
+      return results;
+    },
+  },
+  alone('mixed', mixed),
+  alone('servers', servers),
+  alone('herd', herd),
+  alone('miss', miss),
+  alone('write', write),
+  alone('native', native),
+  alone('workers', workers),
+  alone('memory', memory),
+];
