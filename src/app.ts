@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { type ProcessControl, createOperations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
-import { type Coordination, createCoordination } from './coordination/coordination.js';
+import type { Coordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
 import { isUpstreamGiven } from './config/upstream-servers.js';
 import type { Outcome } from './handle/outcome.js';
@@ -18,6 +18,7 @@ import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
+import { makeCoordination } from './compose/coordination.js';
 import { makeNative } from './compose/native.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
@@ -32,6 +33,7 @@ import {
 } from './compose/shared-deps.js';
 import { makeResolver, shareUpstream } from './compose/resolver.js';
 import { type Restoring, makeRestoring } from './compose/restoring.js';
+import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
 export interface AppDeps {
@@ -64,8 +66,8 @@ export interface App {
   clearCache: () => void;
   /** Applies a message that the primary has sent. */
   apply: Cache['apply'];
-  /** Applies a change of the unclaimed names by another worker. */
-  applyUnclaimedName: Coordination['receive'];
+  /** Applies what another worker has told all. */
+  applyCoordination: Coordination['receive'];
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, read: LoadRead) => Promise<Outcome>;
   /** A packet that another worker has received. */
@@ -95,15 +97,16 @@ export function createApp(deps: AppDeps): App {
   const coordination = makeCoordination(shared, cache);
   const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
   const upstream = shareUpstream(shared, { cache, upstream: upstreams.reads });
-  const resolver = makeResolver(shared, { cache, upstream });
+  const limitMiss = makeMissLimit(shared, { coordination, upstreams });
+  const resolver = makeResolver(shared, { cache, upstream, limitMiss });
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
   const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams, restoring });
   const operations = createOperations(() => [control], now);
-  const native = makeNative(shared, { resolver, upstreams });
+  const native = makeNative(shared, { resolver, upstreams, limitMiss });
   const nativeListeners = makeNativeListeners(shared, native);
-  const made = { resolver, cache, coordination, upstreams, native };
+  const made = { resolver, cache, coordination, upstreams, native, limitMiss };
   const { handler, rebuild, close } = makeHandler(shared, made);
   return {
     handler,
@@ -115,7 +118,7 @@ export function createApp(deps: AppDeps): App {
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
     clearCache: clearAndRestore(cache, restoring),
     apply: cache.apply,
-    applyUnclaimedName: coordination.receive,
+    applyCoordination: coordination.receive,
     load: (key, read) => upstream.load(key, read),
     control,
     reload(config) {
@@ -128,15 +131,12 @@ export function createApp(deps: AppDeps): App {
       shared.peers?.stopLoading();
       eventLoop.close();
       activity.close();
+      coordination.close();
       await Promise.all([close(), upstreams.close(), restoring.close()]);
       await cache.close();
       await tracing?.close();
     },
   };
-}
-
-function makeCoordination({ config, peers, now }: SharedDeps, { commands }: Cache): Coordination {
-  return createCoordination({ shared: commands, worker: peers, lockWaitMs: config.v2.lockWait, now });
 }
 
 /** The parts that follow the cache are created after it. */

@@ -19,6 +19,7 @@ import type { NativeAnswer } from '../native/answer.js';
 import { createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import { makeTrafficPolicy } from './traffic.js';
@@ -33,6 +34,7 @@ interface Backends {
   coordination: Coordination;
   upstreams: Upstreams;
   native: NativeAnswer;
+  limitMiss: LimitMiss;
 }
 
 interface Handler {
@@ -172,6 +174,7 @@ function makePipeline(
   return createPipeline({
     ...steps,
     passThrough,
+    limitMiss: kept.limitMiss,
     deletionGuard: createDeletionGuard({
       rules: config.deletion,
       resolve: (handle, options) => resolver.resolve(handle, options),

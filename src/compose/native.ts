@@ -9,21 +9,27 @@ import { type SiteInfo, NO_SITE, siteOfHandle, siteOfRecord } from '../native/si
 import { siteRecord } from '../native/site-record.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SiteJson } from '../handle/site-data.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
 interface NativeBackends {
   resolver: Resolver<unknown>;
   upstreams: Pick<Upstreams, 'records'>;
+  limitMiss: LimitMiss;
 }
 
-export function makeNative(shared: SharedDeps, { resolver, upstreams }: NativeBackends): NativeAnswer {
+export function makeNative(
+  shared: SharedDeps,
+  { resolver, upstreams, limitMiss }: NativeBackends,
+): NativeAnswer {
   const { config, metrics, now } = shared;
   return createAnswer({
     resolve: createResolve({
       lookUp: (handle, options) => resolver.lookUp(handle, options),
       readAll: (handle, { authoritative, ...selection }) =>
         upstreams.records.get(handle, { publicOnly: false, authoritative, selection }),
+      limitMiss,
       onStale: metrics.countStale,
     }),
     site: makeSite(config, resolver),

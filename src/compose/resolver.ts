@@ -3,6 +3,7 @@ import type { Cache } from '../cache/cache.js';
 import { recordKey } from '../handle/handle.js';
 import { Resolver } from '../resolver/resolver.js';
 import { SharedUpstream } from '../resolver/shared-upstream.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { type FindServers, createPrefixRouting } from '../upstream/prefix-routing.js';
@@ -38,7 +39,7 @@ const MAX_FAILURES = 100_000;
 
 export function makeResolver(
   shared: SharedDeps,
-  { cache, upstream }: { cache: Cache; upstream: SharedUpstream },
+  { cache, upstream, limitMiss }: { cache: Cache; upstream: SharedUpstream; limitMiss: LimitMiss },
 ): Resolver<unknown> {
   const { config, now } = shared;
   return new Resolver({
@@ -58,6 +59,7 @@ export function makeResolver(
     },
     staleAfterMs: config.upstream.staleAfter,
     caseSensitive: config.upstream.caseSensitive,
+    limitMiss,
     now,
   });
 }

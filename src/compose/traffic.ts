@@ -1,11 +1,16 @@
-// Creates the traffic policy from the configuration: rules, their buckets, and what is counted of them.
+// Creates the traffic policy from the configuration: rules, their buckets, the limit of misses, and what is counted of them.
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import { isLoopback } from '../config/addresses.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { clientAddress, createProxyTrust, plainAddress } from '../server/client-address.js';
+import { clientAddress, createProxyTrust, networkOf, plainAddress } from '../server/client-address.js';
+import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
+import type { Upstreams } from './upstreams.js';
 
 interface TrafficBackends {
   coordination: Pick<Coordination, 'takeTokens'>;
@@ -17,14 +22,18 @@ export function makeTrafficPolicy(
   { coordination, resolver }: TrafficBackends,
 ): TrafficPolicy {
   const { config, metrics } = shared;
-  const { rules } = config.traffic;
+  const { rules, unknown } = config.traffic;
   for (const { name } of rules) metrics.addTrafficRule(name);
   const isTrusted = createProxyTrust(config.http.trustedProxies);
   const addressOf = (req: IncomingMessage): string => plainAddress(clientAddress(req, isTrusted));
+  // A trusted proxy is no client, and programs of this machine are the operator's.
+  const isJudged = (address: string): boolean =>
+    unknown.perMinute > 0 && isIP(address) !== 0 && !isTrusted(address, 0) && !isLoopback(address);
   const isFresh = (handle: string): boolean => resolver.fromMemory(handle) !== undefined;
   return createTrafficPolicy({
     rules,
     addressOf,
+    judgedNetworkOf: (address) => (isJudged(address) ? networkOf(address) : undefined),
     takeTokens: coordination.takeTokens,
     readFacts: createReadFacts({ addressOf, isFresh }),
     onUse: reportUse(shared),
@@ -39,3 +48,23 @@ function reportUse({ metrics, logger }: SharedDeps): (use: RuleUse) => void {
     logger.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');
   };
 }
+
+interface MissBackends {
+  coordination: Pick<Coordination, 'limitedNetworks'>;
+  upstreams: Pick<Upstreams, 'servers'>;
+}
+
+export function makeMissLimit(shared: SharedDeps, { coordination, upstreams }: MissBackends): LimitMiss {
+  const { limitedNetworks: networks } = coordination;
+  shared.metrics.registerLimitedNetworks(() => networks.list().length);
+  return createMissLimit({
+    settings: () => shared.config.traffic.unknown,
+    networks,
+    // As many wait as may be asked.
+    isUnderPressure: () => upstreams.servers.some(({ usage }) => isQueueLong(usage().read)),
+    onRefused: shared.metrics.countLimitedMiss,
+    now: shared.now,
+  });
+}
+
+const isQueueLong = ({ waiting, limit }: { waiting: number; limit: number }): boolean => waiting >= limit;

@@ -64,6 +64,16 @@ export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
   return integer(min, max).prefault(byDefault);
 }
 
+/** A part of a whole, also as a string. */
+export function share({ min, max, byDefault }: AllowedRange<number>) {
+  const error = `give a number from ${min} to ${max}`;
+  const fromText = (given: unknown) =>
+    typeof given === 'string' && /^\d*\.?\d+$/.test(given) ? Number(given) : given;
+  return z
+    .preprocess(fromText, z.number({ error }).min(min, { error }).max(max, { error }))
+    .prefault(byDefault);
+}
+
 function integer(min: number, max: number) {
   const error = `give a whole number from ${min} to ${max}`;
   const fromText = (given: unknown) =>

@@ -1,7 +1,7 @@
 // Keys of the traffic policy: rules for requests, and guessers of names.
 import { z } from 'zod';
 import { readNetwork } from './addresses.js';
-import { flag, items, mappings, reloadable, section, text, wholeNumber } from './fields.js';
+import { duration, flag, items, mappings, reloadable, section, share, text, wholeNumber } from './fields.js';
 
 /** Who gets the scarce places at a Handle server first. */
 const CLASSES = ['preferred', 'normal', 'background'] as const;
@@ -68,6 +68,16 @@ const rule = z
     error: 'match.credentials is false: such requests have no identity for limit.by',
   });
 
+const unknown = section({
+  notFoundShare: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
+    'Share of handles that do not exist among these reads from which on their network is limited.',
+  ),
+  perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
+    'Maximum reads a minute that memory does not answer, of one network (IPv4 /24, IPv6 /56) that asks for handles that do not exist; above it such reads of the network are 429. `0`: no network is limited. See "Guessers of names".',
+  ),
+  for: duration({ min: '1s', max: '24h', byDefault: '10m' }).describe('How long a network is limited.'),
+});
+
 export type TrafficRule = z.output<typeof rule>;
 export type InterfaceName = (typeof INTERFACES)[number];
 
@@ -82,5 +92,6 @@ export const traffic = reloadable(
     }).describe(
       'Rules for requests; the first that matches decides. Each has a `name`, what to `match` (`network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and what to do (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
     ),
+    unknown,
   }),
 );

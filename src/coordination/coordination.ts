@@ -1,6 +1,7 @@
-// Coordination of workers and instances beside the cache: a lock for each key, token buckets, unclaimed names.
+// Coordination of workers and instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { type AcquireLocal, type KeyLock, createKeyLock } from './key-lock.js';
+import { type LimitedNetwork, LimitedNetworks } from './limited-networks.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import {
   type BroadcastToWorkers,
@@ -22,6 +23,11 @@ interface CoordinationDeps {
   /** Maximum time in the queue of a key (ms). */
   lockWaitMs: number;
   now: () => number;
+  /** Whether networks are limited for their misses now. */
+  limitsNetworks: () => boolean;
+  /** Called for the networks that this process has limited. */
+  onLimited: (limited: LimitedNetwork) => void;
+  onLimitEnded: (limited: LimitedNetwork) => void;
 }
 
 export interface Coordination {
@@ -29,20 +35,38 @@ export interface Coordination {
   takeTokens: TakeTokens;
   /** Locks a key, over all instances. */
   lock: KeyLock;
+  limitedNetworks: LimitedNetworks;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
-  /** Applies a change of the unclaimed names by another worker. */
+  /** Applies a change of the unclaimed names or the limited networks by another worker. */
   receive: (line: string) => void;
+  close: () => void;
 }
 
-export function createCoordination({ shared, worker, lockWaitMs, now }: CoordinationDeps): Coordination {
+const REFRESH_MS = 1000;
+
+export function createCoordination(deps: CoordinationDeps): Coordination {
+  const { shared, worker, lockWaitMs, now, limitsNetworks } = deps;
   const local = new LocalUnclaimedNames(now);
   const withRedis = shared && { shared };
   const ofWorker = worker && { acquireLocal: worker.acquireLocal };
+  const { onLimited, onLimitEnded: onEnded } = deps;
+  const limitedNetworks = new LimitedNetworks({
+    now,
+    shared,
+    broadcast: worker?.broadcast,
+    onLimited,
+    onEnded,
+  });
+  const timer = setInterval(() => {
+    if (limitsNetworks()) void limitedNetworks.refresh();
+    else limitedNetworks.clear();
+  }, REFRESH_MS).unref();
   const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...withRedis });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),
     lock,
+    limitedNetworks,
     unclaimed: createUnclaimedNames({
       local,
       lock,
@@ -51,6 +75,10 @@ export function createCoordination({ shared, worker, lockWaitMs, now }: Coordina
     }),
     receive(line) {
       local.receive(line);
+      limitedNetworks.receive(line);
+    },
+    close() {
+      clearInterval(timer);
     },
   };
 }

@@ -41,6 +41,12 @@ export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
 
+/** The caller for reads that are not to be judged as misses: of a login, or that the client has not asked for. */
+export const unjudgedCaller = (res: ServerResponse): Caller | undefined => {
+  const { caller } = contextOf(res);
+  return caller && { ...caller, network: undefined };
+};
+
 /** Made when it is first needed: a hit needs none. */
 export const requestIdOf = (res: ServerResponse): string => (contextOf(res).requestId ??= randomUUID());
 

@@ -2,6 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type ReportUnexpected, asServiceError } from '../http/error-reply.js';
+import type { Caller } from '../upstream/caller.js';
 import type { Envelope } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG } from './codec/message.js';
 import { type Request, decodeRequest } from './codec/request.js';
@@ -16,6 +17,8 @@ export interface Incoming {
   envelope: Envelope;
   message: Buffer;
   transport: Transport;
+  /** Known on the tunnel. */
+  caller?: Caller | undefined;
 }
 
 interface AnswerDeps {
@@ -59,10 +62,10 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
     return { reply, opCode: undefined, handle: undefined, outcome };
   }
 
-  function read({ envelope, message, transport }: Incoming): Exchange | Problem {
+  function read({ envelope, message, transport, caller }: Incoming): Exchange | Problem {
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    return request.ok ? { envelope, request: request.value } : malformed(request.problem, transport);
+    return request.ok ? { envelope, request: request.value, caller } : malformed(request.problem, transport);
   }
 
   return {
@@ -86,6 +89,7 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
 interface Exchange {
   envelope: Envelope;
   request: Request;
+  caller: Caller | undefined;
 }
 
 /** Makes the reply of an outcome. */
@@ -114,10 +118,10 @@ const isAdministration = (opCode: number): boolean =>
 function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
   const asOutcome = (error: unknown): Outcome => failed(asServiceError(error, onUnexpected));
 
-  function resolveSafely(request: Request): Outcome | Promise<Outcome> {
+  function resolveSafely({ request, caller }: Exchange): Outcome | Promise<Outcome> {
     if (request.resolution === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
     try {
-      const outcome = resolve(request.resolution, request.header.flags);
+      const outcome = resolve(request.resolution, { flags: request.header.flags, caller });
       return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
     } catch (error) {
       return asOutcome(error);
@@ -130,13 +134,14 @@ function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
     return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
   }
 
-  return function operate({ envelope, request }: Exchange): Outcome | Promise<Outcome> {
+  return function operate(exchange: Exchange): Outcome | Promise<Outcome> {
+    const { envelope, request } = exchange;
     const { opCode, flags } = request.header;
     if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);
     if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
     // There is no key to sign with. Response code 2 makes the client ask another site.
     if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
-    if (opCode === OP_CODE.resolution) return resolveSafely(request);
+    if (opCode === OP_CODE.resolution) return resolveSafely(exchange);
     if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);
     return refusal(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
   };

@@ -9,6 +9,8 @@ import type { HandleValue, Selection } from '../handle/value.js';
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution, StaleReason } from '../resolver/resolution.js';
+import type { ResolveOptions } from '../resolver/resolver.js';
+import type { Caller, LimitMiss } from '../upstream/caller.js';
 import type { RecordRead } from '../upstream/record-client.js';
 import { OP_FLAG } from './codec/message.js';
 import type { Resolution as Question } from './codec/request.js';
@@ -17,9 +19,10 @@ import { selectValues } from './select-values.js';
 
 export interface ResolveDeps {
   /** Synchronous for a fresh entry in memory. */
-  lookUp: (handle: string, options: { authoritative: boolean }) => FromEntry | Promise<Resolution>;
+  lookUp: (handle: string, options: ResolveOptions) => FromEntry | Promise<Resolution>;
   /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
   readAll: (handle: string, options: Selection & { authoritative: boolean }) => Promise<RecordRead>;
+  limitMiss: LimitMiss;
   onStale: (reason: StaleReason) => void;
 }
 
@@ -28,14 +31,18 @@ interface Asked extends Question {
   name: string;
   authoritative: boolean;
   doNotRefer: boolean;
+  caller: Caller | undefined;
 }
 
 /** Rejects with the failure of the upstream. */
-export type Resolve = (question: Question, flags: number) => Outcome | Promise<Outcome>;
+export type Resolve = (
+  question: Question,
+  asked: { flags: number; caller?: Caller | undefined },
+) => Outcome | Promise<Outcome>;
 
 export function createResolve(deps: ResolveDeps): Resolve {
   const { lookUp } = deps;
-  return function resolve(question, flags) {
+  return function resolve(question, { flags, caller }) {
     const { handle } = question;
     if (!canExist(handle)) return notFound('local');
     const asked: Asked = {
@@ -43,6 +50,7 @@ export function createResolve(deps: ResolveDeps): Resolve {
       name: handle.toString('utf8'),
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
+      caller,
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
     const found = lookUp(asked.name, asked);
@@ -90,14 +98,16 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
       return outcomeOf(resolution, asked, deps);
     }
   }
-  const read = await deps.readAll(asked.name, asked);
+  const read = await deps.limitMiss(asked.caller, () => deps.readAll(asked.name, asked), isUnknown);
   const { values, responseCode, members } = read;
   if (values !== undefined) return record(values, asked, 'bypass');
-  if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
+  if (isUnknown(read)) return notFound('bypass');
   // Over https the login filter answers before the server does.
   if (responseCode === RESPONSE_CODE.authenticationNeeded || read.status === 401) return challenge();
   return refused(members, asked);
 }
+
+const isUnknown = ({ responseCode }: RecordRead): boolean => responseCode === RESPONSE_CODE.handleNotFound;
 
 /** An index stands for at most one value: when all are public, no private value matches. */
 function hasAll(values: readonly HandleValue[], indexes: readonly number[]): boolean {

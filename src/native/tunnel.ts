@@ -1,6 +1,6 @@
 // The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
 import type { Request, RequestHandler, Response } from 'express';
-import { contextOf } from '../http/context.js';
+import { type RequestContext, contextOf } from '../http/context.js';
 import type { WithBody } from '../http/request-body.js';
 import type { Answered, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
@@ -28,7 +28,7 @@ export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
     const context = contextOf(res);
     context.family = 'native-tunnel';
     await deps.withBody(req, async (body) => {
-      const { reply, handle, outcome } = await receive(body, deps);
+      const { reply, handle, outcome } = await receive(body, deps, context.caller);
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
       sendMessage(res, frame(reply.envelope, reply.message));
@@ -36,7 +36,11 @@ export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
   };
 }
 
-function receive(body: Buffer, { answer, refuse }: NativeAnswer): Answered | Promise<Answered> {
+function receive(
+  body: Buffer,
+  { answer, refuse }: NativeAnswer,
+  caller: RequestContext['caller'],
+): Answered | Promise<Answered> {
   const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
   const isShort = bytes.length < ENVELOPE_BYTES;
   const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : bytes);
@@ -44,7 +48,7 @@ function receive(body: Buffer, { answer, refuse }: NativeAnswer): Answered | Pro
   if (problem !== undefined) return refuse(problem);
   const rest = bytes.subarray(ENVELOPE_BYTES);
   if (rest.length < envelope.length) return refuse(cutOff(envelope.length, rest.length));
-  return answer({ envelope, message: rest.subarray(0, envelope.length), transport: 'tunnel' });
+  return answer({ envelope, message: rest.subarray(0, envelope.length), transport: 'tunnel', caller });
 }
 
 /** Clients look at neither status nor headers, and take all after the first empty line for the message. */

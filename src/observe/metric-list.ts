@@ -23,8 +23,9 @@ const VALUES = {
   source: ['snapshot', 'seed', 'import'],
   kind: ['read', 'passed'],
   udpReason: ['rate', 'size', 'busy'],
+  limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],
-  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'leave', 'claim'],
+  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'limit', 'leave', 'claim'],
 } as const;
 
 export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
@@ -192,6 +193,19 @@ export const METRICS = {
     labelNames: ['rule', 'result'],
     help: 'Requests that matched a rule of `traffic.rules`, by rule and result (matched: passed; limited: refused; shadowed: only counted, would have been refused).',
     fromStart: each('ruleResult').map(({ ruleResult = '' }) => ({ result: ruleResult })),
+  },
+  limitedNetworks: {
+    name: 'handle_proxy_limited_networks',
+    type: 'gauge',
+    labelNames: [],
+    help: 'Networks that are limited now because of `traffic.unknown`.',
+  },
+  limitedMisses: {
+    name: 'handle_proxy_limited_misses_total',
+    type: 'counter',
+    labelNames: ['reason'],
+    help: 'Reads of limited networks that memory does not answer, refused with 429, by reason (unknown-names: the network asks for handles that do not exist; most-misses: it made most of the misses while reads waited for the Handle server).',
+    fromStart: VALUES.limitReason.map((reason) => ({ reason })),
   },
   udpLimited: {
     name: 'handle_proxy_native_udp_limited_total',

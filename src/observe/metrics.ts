@@ -53,10 +53,12 @@ export interface Metrics {
   /** A traffic rule that will be counted: its series are 0 from now on. */
   addTrafficRule(rule: string): void;
   countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void;
+  countLimitedMiss: (reason: LabelValue<'limitReason'>) => void;
   /** These read their values at each scrape. */
   registerStoreUsage(read: () => readonly StoreUsage[]): void;
   registerLimitUsage(read: () => readonly LimitUsage[]): void;
   registerEventLoopDelay(readMs: () => number): void;
+  registerLimitedNetworks(read: () => number): void;
   /** The text that Prometheus scrapes. */
   exposition(): Promise<string>;
   readonly contentType: string;
@@ -80,6 +82,7 @@ export function createMetrics(): Metrics {
     ...createUpstreamMetrics(registry),
     ...createCacheMetrics(registry),
     ...createServerMetrics(registry),
+    ...createTrafficMetrics(registry),
     exposition: () => registry.metrics(),
     registry,
     contentType: registry.contentType,
@@ -186,7 +189,6 @@ function createCacheMetrics(registry: Registry) {
 
 function createServerMetrics(registry: Registry) {
   const registers = [registry];
-  const ruleRequests = addCounter(registry, METRICS.trafficRules);
   const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
   const udpLimited = addCounter(registry, METRICS.udpLimited);
   let readDelayMs = (): number => 0;
@@ -199,12 +201,6 @@ function createServerMetrics(registry: Registry) {
     },
   });
   return {
-    addTrafficRule: (rule: string): void => {
-      zeroCounter(ruleRequests, METRICS.trafficRules, { rule });
-    },
-    countTrafficRule: (rule: string, result: LabelValue<'ruleResult'>): void => {
-      ruleRequests.inc({ rule, result });
-    },
     countUdpLimited: (reason: LabelValue<'udpReason'>): void => {
       udpLimited.inc({ reason });
     },
@@ -213,6 +209,35 @@ function createServerMetrics(registry: Registry) {
     },
     registerEventLoopDelay: (readMs: () => number): void => {
       readDelayMs = readMs;
+    },
+  };
+}
+
+function createTrafficMetrics(registry: Registry) {
+  const ruleRequests = addCounter(registry, METRICS.trafficRules);
+  const limitedMisses = addCounter(registry, METRICS.limitedMisses);
+  let readLimited = (): number => 0;
+  new Gauge({
+    ...METRICS.limitedNetworks,
+    registers: [registry],
+    // Every worker knows all of them.
+    aggregator: 'max',
+    collect() {
+      this.set(readLimited());
+    },
+  });
+  return {
+    addTrafficRule: (rule: string): void => {
+      zeroCounter(ruleRequests, METRICS.trafficRules, { rule });
+    },
+    countTrafficRule: (rule: string, result: LabelValue<'ruleResult'>): void => {
+      ruleRequests.inc({ rule, result });
+    },
+    countLimitedMiss: (reason: LabelValue<'limitReason'>): void => {
+      limitedMisses.inc({ reason });
+    },
+    registerLimitedNetworks: (read: () => number): void => {
+      readLimited = read;
     },
   };
 }

@@ -4,6 +4,7 @@ import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Resolution } from '../resolver/resolution.js';
+import type { ResolveOptions } from '../resolver/resolver.js';
 import { bodyOfMembers } from '../http/body.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
@@ -22,7 +23,7 @@ interface DeletionRules {
 
 interface DeletionDeps {
   rules: DeletionRules;
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
 }
 
 export function allowsDeletion(
@@ -45,8 +46,10 @@ export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHa
       return;
     }
     context.handle = handle;
-    if (!(await isNotFound(resolve, handle)))
-      throw new ServiceError('NO_DELETE', { message: MESSAGE[scope] });
+    const resolution = await resolve(handle, { authoritative: false, caller: context.caller }).catch(
+      () => undefined,
+    );
+    if (!isNotFound(resolution)) throw new ServiceError('NO_DELETE', { message: MESSAGE[scope] });
     context.result = 'refused';
     await sendReply(req, res, {
       status: 404,
@@ -63,10 +66,8 @@ const MESSAGE = {
 };
 
 /** False when the upstream fails: then the reply is that for a handle that exists. */
-async function isNotFound(resolve: DeletionDeps['resolve'], handle: string): Promise<boolean> {
-  const resolution = await resolve(handle, { authoritative: false }).catch(() => undefined);
-  return resolution?.kind === 'entry' && resolution.entry.kind === 'not-found';
-}
+const isNotFound = (resolution: Resolution | undefined): boolean =>
+  resolution?.kind === 'entry' && resolution.entry.kind === 'not-found';
 
 function matches(pattern: string, handle: string): boolean {
   const parts = pattern.split('*').map((part) => upperAscii(part).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));

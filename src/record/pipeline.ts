@@ -15,7 +15,7 @@ import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { originForm, rawHandleOf, readHandle, readTarget } from '../http/target.js';
-import type { Admit } from '../upstream/caller.js';
+import type { Admit, LimitMiss } from '../upstream/caller.js';
 import type { BatchRoutes } from './batch/routes.js';
 import { isList } from './record-request.js';
 import {
@@ -31,6 +31,7 @@ export interface PipelineDeps {
   scanHeaders: ScanHeaders;
   /** Judges a request by the traffic rules. */
   admit: Admit;
+  limitMiss: LimitMiss;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
   onUnexpected: ReportUnexpected;
@@ -86,11 +87,12 @@ export function createPipeline(deps: PipelineDeps): Express {
     app.post(BATCH, deps.batch.byBody);
     app.all(BATCH, refuseMethod);
   }
-  app.get(HANDLES, parseHandle, deps.passThrough); // GET and HEAD that read.ts leaves: never cached
+  const limitRead = createReadLimit(deps.limitMiss);
+  app.get(HANDLES, parseHandle, limitRead, deps.passThrough); // GET and HEAD that read.ts leaves: never cached
   app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without the upstream
   app.put(NAMED_HANDLE, deps.writeRoute);
   app.delete(NAMED_HANDLE, deps.writeRoute);
-  app.post(NAMED_HANDLE, parseHandle, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
+  app.post(NAMED_HANDLE, parseHandle, limitRead, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: never cached
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
   if (deps.tunnel) app.post(TUNNEL, deps.tunnel); // before the redirects, which take any other POST
@@ -128,6 +130,22 @@ function createAdmission(admit: Admit): RequestHandler {
     const admitting = admit(req, res);
     contextOf(res).caller = admitting instanceof Promise ? await admitting : admitting;
     next();
+  };
+}
+
+/** An anonymous read that is forwarded is a miss like others. Of a login the Handle server judges. */
+function createReadLimit(limitMiss: LimitMiss): RequestHandler {
+  return async function limitRead(req: Request, res: Response, next: NextFunction): Promise<void> {
+    const { handle, caller } = contextOf(res);
+    if (handle === undefined || req.headers.authorization !== undefined) {
+      next();
+      return;
+    }
+    const forward = (): Promise<unknown> => {
+      next();
+      return new Promise((resolve) => res.once('close', resolve));
+    };
+    await limitMiss(caller, forward, () => res.statusCode === 404);
   };
 }
 

@@ -5,7 +5,7 @@ import { type HandleValue, createValueFilter } from '../handle/value.js';
 import { type PageSender, sendRedirect } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
-import { contextOf } from '../http/context.js';
+import { contextOf, unjudgedCaller } from '../http/context.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
@@ -59,7 +59,7 @@ export async function respondToHandle(
   const context = contextOf(res);
   context.handle = handle;
   const resolve: RespondDeps['resolve'] = (name, options) =>
-    shared.resolve(name, { ...options, caller: context.caller });
+    shared.resolve(name, { caller: context.caller, ...options });
   const deps = { ...shared, resolve };
   const query = readRedirectQuery(parameters);
   if (query.show === 'api') {
@@ -102,6 +102,7 @@ type FoundRecord = Omit<ResolvedRequest, 'gathered' | 'isOfRecordAlone'>;
 
 /** Reads what other handles add to the record. */
 async function gather({
+  res,
   handle,
   values,
   query,
@@ -110,7 +111,10 @@ async function gather({
 }: FoundRecord): Promise<Pick<ResolvedRequest, 'gathered' | 'earliest' | 'isOfRecordAlone'>> {
   const selected = selectedValues({ values, query });
   if (!mayRedirect(selected)) return { gathered: undefined, earliest, isOfRecordAlone: true };
-  const reader = createListReader(deps, query);
+  // A limited network gets all locations of a cached record.
+  const resolve: RespondDeps['resolve'] = (name, options) =>
+    deps.resolve(name, { ...options, caller: unjudgedCaller(res) });
+  const reader = createListReader({ ...deps, resolve }, query);
   const gathered = await gatherLists(listsIn(selected, deps.parseList), { handle, reader });
   const { included, prefix } = gathered;
   return {

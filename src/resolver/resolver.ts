@@ -4,7 +4,7 @@ import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
-import { type Caller, OWN_WORK } from '../upstream/caller.js';
+import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
 import { type EntryLoad, type KeptEntry, Loader, type LoaderDeps, type LoadTask } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
@@ -17,6 +17,8 @@ interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** How long a reader waits for the upstream when there is a stale entry (ms). */
   staleAfterMs: number;
   caseSensitive: boolean;
+  /** For reads that memory does not answer; by default none is refused. */
+  limitMiss?: LimitMiss;
   clock?: Pick<Clock, 'after'>;
 }
 
@@ -54,9 +56,12 @@ export class Resolver<Ticket> {
   /** The same, synchronous for a fresh entry in memory. */
   lookUp(handle: string, { authoritative, caller }: ResolveOptions): FromEntry | Promise<Resolution> {
     const key = this.keyOf(handle);
-    if (authoritative) return this.#readAuthoritatively({ key, handle, authoritative, newerThan: 0, caller });
+    const task = { key, handle, caller };
+    if (authoritative) {
+      return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
+    }
     const entry = this.#deps.memory.peek(key);
-    return this.#answerIfFresh(entry, { key, handle }) ?? this.#load({ key, handle, caller }, entry);
+    return this.#answerIfFresh(entry, task) ?? this.#miss(caller, () => this.#load(task, entry));
   }
 
   /** A fresh entry in memory; undefined when it would have to be loaded. */
@@ -73,6 +78,11 @@ export class Resolver<Ticket> {
     const newerThan = entry.requestedAt;
     this.#refreshAhead(entry, { key, handle, authoritative: false, newerThan, caller: OWN_WORK });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
+  }
+
+  #miss(caller: Caller | undefined, read: () => Promise<Resolution>): Promise<Resolution> {
+    const { limitMiss } = this.#deps;
+    return limitMiss === undefined ? read() : limitMiss(caller, read, isUnknown);
   }
 
   #load(named: Pick<LoadTask, 'key' | 'handle' | 'caller'>, entry: Entry | undefined): Promise<Resolution> {
@@ -170,6 +180,9 @@ export class Resolver<Ticket> {
     if (!failures.has(task.key)) this.#join(task);
   }
 }
+
+const isUnknown = (resolution: Resolution): boolean =>
+  resolution.kind === 'entry' && resolution.entry.kind === 'not-found';
 
 const asCollapsed = (resolution: Resolution): Resolution =>
   resolution.kind === 'entry' ? { ...resolution, collapsed: true } : resolution;

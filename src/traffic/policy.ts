@@ -26,6 +26,8 @@ interface PolicyDeps {
   readFacts: ReadFacts;
   /** The address of the client. */
   addressOf: (req: IncomingMessage) => string;
+  /** The network of an address, where its misses are judged. */
+  judgedNetworkOf: (address: string) => string | undefined;
   onUse: (use: RuleUse) => void;
 }
 
@@ -59,7 +61,9 @@ interface Judgement {
 }
 
 export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
-  const { rules, takeTokens, readFacts, addressOf, onUse } = deps;
+  const { rules, takeTokens, readFacts, addressOf } = deps;
+  const callerOf = createCallerOf(deps);
+  const report = createReport(deps);
   const compiled = rules.map(compileRule);
   const judged = new WeakMap<IncomingMessage, Judgement>();
 
@@ -70,11 +74,6 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
     return taken instanceof Promise
       ? taken.then((state) => appliedLimit(rule, state, tokens))
       : appliedLimit(rule, taken, tokens);
-  }
-
-  function report({ rule, refusal }: Applied, facts: RequestFacts): void {
-    const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
-    onUse({ rule, facts, result });
   }
 
   function judge(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
@@ -148,12 +147,19 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
-function callerOf({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller {
-  const via = proxiesIn(headers.via);
-  return {
-    class: rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal'),
-    client: clientOf(address),
-    ...(via !== undefined && { via }),
+function createReport({ onUse }: Pick<PolicyDeps, 'onUse'>) {
+  return function report({ rule, refusal }: Applied, facts: RequestFacts): void {
+    const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
+    onUse({ rule, facts, result });
+  };
+}
+
+function createCallerOf({ judgedNetworkOf }: Pick<PolicyDeps, 'judgedNetworkOf'>) {
+  return function callerOf({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller {
+    const given = rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal');
+    const network = given === 'preferred' ? undefined : judgedNetworkOf(address);
+    const via = proxiesIn(headers.via);
+    return { class: given, client: clientOf(address), network, ...(via !== undefined && { via }) };
   };
 }
 

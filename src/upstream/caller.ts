@@ -11,6 +11,8 @@ export interface Caller {
   client: string | undefined;
   /** The proxies of our kind that the request has passed, as in `Via`; undefined for none. */
   via?: string;
+  /** Whose misses are judged (`traffic.unknown`). Undefined for callers that are never limited by them. */
+  network?: string | undefined;
 }
 
 /** A proxy's name in `Via` (RFC 9110 §7.6.3). It differs by proxy, so that a chain of proxies is not taken for a loop. */
@@ -34,3 +36,11 @@ export const OWN_WORK: Caller = { class: 'background', client: undefined };
 
 /** Judges a request before the Handle server is asked for it. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
 export type Admit = (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
+
+/** Makes a read that memory does not answer, unless its network is limited. @throws ServiceError RATE_LIMITED */
+export type LimitMiss = <T>(
+  caller: Caller | undefined,
+  read: () => Promise<T>,
+  /** Whether the handle does not exist. */
+  isUnknown: (answer: T) => boolean,
+) => Promise<T>;

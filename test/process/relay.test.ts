@@ -26,8 +26,8 @@ function startWorkers(
 describe('a minted name', () => {
   test('is delivered when every other worker has acknowledged it', async () => {
     const { relay, sent } = startWorkers(3);
-    relay.receive(1, { kind: 'unclaimed-name', id: 7, line: 'left ask name' });
-    expect(sent(2)).toEqual([{ kind: 'unclaimed-name', id: RELAYED, line: 'left ask name' }]);
+    relay.receive(1, { kind: 'coordination', id: 7, line: 'left ask name' });
+    expect(sent(2)).toEqual([{ kind: 'coordination', id: RELAYED, line: 'left ask name' }]);
     relay.receive(2, { kind: 'applied', id: RELAYED });
     await settled();
     expect(sent(1)).toEqual([]);
@@ -38,14 +38,14 @@ describe('a minted name', () => {
 
   test('is delivered at once without other workers', async () => {
     const { relay, sent } = startWorkers(1);
-    relay.receive(1, { kind: 'unclaimed-name', id: 7, line: 'x' });
+    relay.receive(1, { kind: 'coordination', id: 7, line: 'x' });
     await settled();
     expect(sent(1)).toEqual([{ kind: 'delivered', id: 7 }]);
   });
 
   test('does not wait for an exited worker', async () => {
     const { relay, sent } = startWorkers(2);
-    relay.receive(1, { kind: 'unclaimed-name', id: 7, line: 'x' });
+    relay.receive(1, { kind: 'coordination', id: 7, line: 'x' });
     relay.leave(2);
     await settled();
     expect(sent(1)).toContainEqual({ kind: 'delivered', id: 7 });
@@ -112,8 +112,8 @@ describe('a message', () => {
 describe('a worker with an expired lease', () => {
   test('receives messages but needs no acknowledgement', async () => {
     const { relay, sent } = startWorkers(2, new Set([2]));
-    relay.receive(1, { kind: 'unclaimed-name', id: 7, line: 'x' });
-    expect(sent(2)).toEqual([{ kind: 'unclaimed-name', id: RELAYED, line: 'x' }]);
+    relay.receive(1, { kind: 'coordination', id: 7, line: 'x' });
+    expect(sent(2)).toEqual([{ kind: 'coordination', id: RELAYED, line: 'x' }]);
     await settled();
     expect(sent(1)).toEqual([{ kind: 'delivered', id: 7 }]);
   });
@@ -128,7 +128,7 @@ describe('a worker with an expired lease', () => {
   test('stops delaying deliveries and loads', async () => {
     const late = new Set<number>();
     const { relay, sent } = startWorkers(3, late);
-    relay.receive(1, { kind: 'unclaimed-name', id: 7, line: 'x' });
+    relay.receive(1, { kind: 'coordination', id: 7, line: 'x' });
     relay.receive(3, { kind: 'applied', id: RELAYED });
     relay.receive(1, { kind: 'load', id: 3, owner: 2, key: 'A', handle: 'a' });
     relay.receive(1, { kind: 'load', id: 4, owner: 3, key: 'B', handle: 'b' });

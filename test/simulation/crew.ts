@@ -104,7 +104,7 @@ function handlersOf({ cache, sharedUpstream }: Server): PeerHandlers {
   return {
     clearCache: cache.clear,
     apply: cache.apply,
-    applyUnclaimedName: nothing,
+    applyCoordination: nothing,
     receivePacket: () => undefined,
     load: (key, read) => sharedUpstream.load(key, read),
   };

@@ -36,6 +36,7 @@ const { wrap } = createTrafficPolicy({
   rules: [{ name: 'all', match: {}, limit: { perMinute: 1, by: 'rule' }, log: false, shadow: false }],
   takeTokens: () => Promise.reject(boom),
   readFacts: createReadFacts({ addressOf: () => '192.0.2.1', isFresh: () => false }),
+  judgedNetworkOf: () => undefined,
   addressOf: () => '192.0.2.1',
   onUse: () => undefined,
 });

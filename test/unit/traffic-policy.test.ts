@@ -12,6 +12,7 @@ const wrapped = (rules: TrafficRule[]): unknown =>
     takeTokens: vi.fn(),
     readFacts: vi.fn(),
     addressOf: () => '192.0.2.1',
+    judgedNetworkOf: () => undefined,
     onUse: vi.fn(),
   }).wrap(listener);
 

@@ -11,7 +11,7 @@ import { ServerRuns } from './server-runs.js';
 
 /** A command as it is counted, with what else can fail at Redis. */
 export type CommandName =
-  'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'leave' | 'claim';
+  'connect' | 'heartbeat' | 'get' | 'set' | 'open' | 'lock' | 'count' | 'limit' | 'leave' | 'claim';
 
 export interface RedisCommandsOptions extends RedisAddress, NamespaceOptions {
   commandTimeoutMs: number;

@@ -22,8 +22,8 @@ export type WorkerMessage =
   /** Publish a change to every process that caches. */
   | { kind: 'publish'; id: number; change: Change }
   /** Send the line to all other workers. */
-  | { kind: 'unclaimed-name'; id: number; line: string }
-  /** Acknowledges `apply` and `unclaimed-name`. */
+  | { kind: 'coordination'; id: number; line: string }
+  /** Acknowledges `apply` and `coordination`. */
   | { kind: 'applied'; id: number }
   /** Let the worker `owner` load the handle from the upstream. */
   | { kind: 'load'; id: number; owner: number; key: string; handle: string; caller?: Caller | undefined }
@@ -67,8 +67,8 @@ export type PeerMessage =
   /** Every message from before `requestedAt` has been sent. `instanceLeaseMs`: the rest of the instance's lease. */
   | { kind: 'lease'; requestedAt: Moment; instanceLeaseMs: number }
   | { kind: 'apply'; id: number; message: Message }
-  | { kind: 'unclaimed-name'; id: number; line: string }
-  /** Answers `publish` and `unclaimed-name`. */
+  | { kind: 'coordination'; id: number; line: string }
+  /** Answers `publish` and `coordination`. */
   | { kind: 'delivered'; id: number; failure?: PeerFailure }
   /** `freeMs`: the time since another client held the lock. */
   | { kind: 'lock-granted'; id: number; freeMs: number }

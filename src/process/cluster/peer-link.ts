@@ -30,7 +30,7 @@ export interface PeerHandlers {
   /** Deletes all entries: those from before the first message may have missed a write. */
   clearCache: () => void;
   apply: (message: Message) => void;
-  applyUnclaimedName: (line: string) => void;
+  applyCoordination: (line: string) => void;
   /** Loads from the upstream, once for all workers that wait for the same key. */
   load: (key: string, read: LoadRead) => Promise<Outcome>;
   /** A packet of a request that this worker puts together. */
@@ -96,7 +96,7 @@ export class PeerLink implements Peers {
 
   readonly broadcast = async (line: string): Promise<void> => {
     await this.#deliveries.request(PUBLISH_TIMEOUT_MS, (id) => {
-      this.#options.send({ kind: 'unclaimed-name', id, line });
+      this.#options.send({ kind: 'coordination', id, line });
     });
   };
 
@@ -164,8 +164,8 @@ export class PeerLink implements Peers {
         handlers.apply(message.message);
         send({ kind: 'applied', id: message.id });
         break;
-      case 'unclaimed-name':
-        handlers.applyUnclaimedName(message.line);
+      case 'coordination':
+        handlers.applyCoordination(message.line);
         send({ kind: 'applied', id: message.id });
         break;
       case 'lease':

@@ -95,8 +95,8 @@ export class Relay {
   /** Handles a message that concerns other workers. */
   receive(from: number, message: WorkerMessage): void {
     switch (message.kind) {
-      case 'unclaimed-name':
-        void this.#send((id) => ({ kind: 'unclaimed-name', id, line: message.line }), from).then(() => {
+      case 'coordination':
+        void this.#send((id) => ({ kind: 'coordination', id, line: message.line }), from).then(() => {
           this.#workers.get(from)?.send({ kind: 'delivered', id: message.id });
         });
         break;

@@ -1,0 +1,147 @@
+// Networks whose misses are refused for a while: the same in all workers and, with Redis, in all instances.
+import type { RedisCommands } from '../cache/redis/commands.js';
+import type { BroadcastToWorkers } from './unclaimed-names.js';
+
+export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
+export type LimitReason = (typeof LIMIT_REASONS)[number];
+
+export interface LimitedNetwork {
+  /** As `networkOf` writes it. */
+  network: string;
+  /** End of the limit (ms since 1970). */
+  until: number;
+  reason: LimitReason;
+}
+
+interface LimitedDeps {
+  now: () => number;
+  /** To the other workers of this machine, when there are any. */
+  broadcast?: BroadcastToWorkers | undefined;
+  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
+  /** Called for the networks that this process has limited. */
+  onLimited: (limited: LimitedNetwork) => void;
+  onEnded: (limited: LimitedNetwork) => void;
+}
+
+interface Entry extends LimitedNetwork {
+  /** Whether this process has limited it. */
+  isOwn: boolean;
+  /** Whether it was seen in Redis: then it ends when it is removed there. */
+  isShared: boolean;
+}
+
+/** When there are more, the oldest are no longer limited. */
+const MAX_NETWORKS = 10_000;
+
+/**
+ * Key: a sorted set, by the end of the limit. ARGV: now, the end, the member, the time until the end (ms). The first
+ * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
+ */
+export const LIMIT_NETWORK = `
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
+return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[1])))`;
+
+/** Call `refresh` about once a second: other instances learn of a limit, and of its end, by reading Redis. */
+export class LimitedNetworks {
+  readonly #deps: LimitedDeps;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(deps: LimitedDeps) {
+    this.#deps = deps;
+  }
+
+  find(network: string): LimitedNetwork | undefined {
+    const entry = this.#entries.get(network);
+    return entry !== undefined && entry.until > this.#deps.now() ? entry : undefined;
+  }
+
+  list(): LimitedNetwork[] {
+    const now = this.#deps.now();
+    return [...this.#entries.values()]
+      .filter(({ until }) => until > now)
+      .map(({ network, until, reason }) => ({ network, until, reason }));
+  }
+
+  limit(limited: LimitedNetwork): void {
+    const { now, broadcast, shared, onLimited } = this.#deps;
+    const { network, until, reason } = limited;
+    this.#put({ ...limited, isOwn: true, isShared: false });
+    onLimited(limited);
+    void broadcast?.(`limited ${until} ${reason} ${network}`);
+    const at = now();
+    void shared?.run('limit', (redis) =>
+      redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
+    );
+  }
+
+  /** Ends a limit here and in Redis. @returns whether there was one */
+  async lift(network: string): Promise<boolean> {
+    const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
+    const removed = await this.#deps.shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
+    const isKnown = this.find(network) !== undefined;
+    this.#drop(network);
+    return isKnown || (removed ?? 0) > 0;
+  }
+
+  /** Applies the limit of another worker; ignores lines of another kind. */
+  receive(line: string): void {
+    const [, until, member = ''] = /^limited (\d+) (.+)$/.exec(line) ?? [];
+    this.#receive(member, { until: Number(until), isShared: false });
+  }
+
+  /** Ends what is over, and reads what other instances have limited. */
+  async refresh(): Promise<void> {
+    const { now, shared } = this.#deps;
+    for (const { network, until } of [...this.#entries.values()]) if (until <= now()) this.#drop(network);
+    const listed = await shared?.run('limit', (redis) =>
+      redis.zrangebyscore(this.#key(), `(${now()}`, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_NETWORKS),
+    );
+    if (listed !== undefined) this.#follow(listed);
+  }
+
+  /** Forgets all of them, in this process. */
+  clear(): void {
+    for (const network of [...this.#entries.keys()]) this.#drop(network);
+  }
+
+  /** `listed`: members and scores in turn. */
+  #follow(listed: readonly string[]): void {
+    const inRedis = new Set<string | undefined>();
+    for (let at = 0; at < listed.length; at += 2) {
+      inRedis.add(this.#receive(listed[at] ?? '', { until: Number(listed[at + 1]), isShared: true }));
+    }
+    for (const { network, isShared } of [...this.#entries.values()]) {
+      if (isShared && !inRedis.has(network)) this.#drop(network);
+    }
+  }
+
+  #receive(member: string, { until, isShared }: Pick<Entry, 'until' | 'isShared'>): string | undefined {
+    const [given, network] = member.split(' ');
+    const reason = LIMIT_REASONS.find((known) => known === given);
+    if (reason === undefined || network === undefined) return undefined;
+    this.#put({ network, until, reason, isOwn: false, isShared });
+    return network;
+  }
+
+  #put(entry: Entry): void {
+    const known = this.#entries.get(entry.network);
+    const isOwn = entry.isOwn || known?.isOwn === true;
+    const isShared = entry.isShared || known?.isShared === true;
+    const until = Math.max(entry.until, known?.until ?? 0);
+    this.#entries.set(entry.network, { ...entry, until, isOwn, isShared });
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > MAX_NETWORKS && oldest !== undefined) this.#drop(oldest);
+  }
+
+  #drop(network: string): void {
+    const entry = this.#entries.get(network);
+    if (entry === undefined || !this.#entries.delete(network) || !entry.isOwn) return;
+    const { until, reason } = entry;
+    this.#deps.onEnded({ network, until, reason });
+  }
+
+  #key(): string {
+    return `${this.#deps.shared?.keyPrefix ?? ''}limited`;
+  }
+}

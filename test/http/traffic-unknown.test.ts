@@ -1,0 +1,233 @@
+// traffic.unknown: networks that guess names get 429 for what memory does not answer, and nobody else does.
+import '../support/real-sockets.js';
+import { Writable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { type Asked, type Question } from '../support/ask.js';
+import { startDemoServer } from '../support/demo.js';
+import { configFrom } from '../support/load-config.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { metric } from '../support/sharing-proxies.js';
+import { textValue } from '../handle-server/seed.js';
+
+const PAGE = '/api/handles/21.T11998/page';
+const demo = await startDemoServer();
+
+const ENV = {
+  UPSTREAM_URL: demo.url,
+  LOG_LEVEL: 'silent',
+  HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.0/8',
+  V2_ANONYMOUS_READ: 'true',
+  TRAFFIC_UNKNOWN_PER_MINUTE: '5',
+  TRAFFIC_UNKNOWN_FOR: '10m',
+};
+const GUESSER = '198.51.100.7';
+const OTHER = '192.0.2.1';
+
+const start = (env: Record<string, string> = {}): Promise<Proxy> => startProxy({ ...ENV, ...env });
+
+const from = (address: string, question: Question = {}): Question => ({
+  ...question,
+  headers: { ...question.headers, 'X-Forwarded-For': address },
+});
+
+let guesses = 0;
+const guess = (): string => `21.T11998/guess-${++guesses}`;
+
+/** Asks for this many names that do not exist. */
+async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Asked[]> {
+  const answers = [];
+  for (let count = 0; count < times; count++) {
+    answers.push(await proxy.ask(`/api/handles/${guess()}`, from(address)));
+  }
+  return answers;
+}
+
+const statusesOf = (answers: readonly Asked[]): number[] => answers.map(({ status }) => status);
+
+/** Whether a miss of this address is refused. Nothing is asked upstream then. */
+async function isLimited(proxy: Proxy, address: string): Promise<boolean> {
+  demo.reset();
+  const { status } = await proxy.ask(`/api/handles/${guess()}`, from(address));
+  expect(demo.asked).toBe(status === 429 ? 0 : 1);
+  return status === 429;
+}
+
+test('a guesser of names gets 429 with Retry-After, and the Handle server is not asked', async () => {
+  const proxy = await start();
+  await proxy.ask(PAGE, from(OTHER));
+  demo.reset();
+  const answers = await guessNames(proxy, GUESSER, 9);
+  expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429, 429, 429]);
+  expect(demo.asked).toBe(6);
+  expect(answers.at(-1)?.headers).toMatchObject({ 'retry-after': '600', 'cache-control': 'no-store' });
+  expect(JSON.parse(answers.at(-1)?.text ?? '')).toMatchObject({ responseCode: 3 });
+
+  // Hits stay answered, by every interface; others are not concerned.
+  for (const path of [PAGE, `${PAGE}?pretty`, '/21.T11998/page', '/api/v2/handles/21.T11998/page']) {
+    expect((await proxy.ask(path, from(GUESSER))).status).toBeLessThan(400);
+  }
+  expect(await isLimited(proxy, OTHER)).toBe(false);
+  expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(1);
+  expect(await metric(proxy, 'handle_proxy_limited_misses_total')).toBe(3);
+
+  proxy.pass(599_000);
+  expect(await isLimited(proxy, GUESSER)).toBe(true);
+  proxy.pass(1000);
+  expect(await isLimited(proxy, GUESSER)).toBe(false);
+});
+
+const body = (...handles: string[]): Question => ({ method: 'POST', body: JSON.stringify({ handles }) });
+
+test.each<[string, () => [string, Question?]]>([
+  ['the record interface', () => [`/api/handles/${guess()}`]],
+  ['authoritative reads', () => [`/api/handles/${guess()}?auth=true`]],
+  ['forwarded reads', () => [`/api/handles/${guess()}?publicOnly=false`]],
+  ['redirects', () => [`/${guess()}`]],
+  ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
+  ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
+  ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
+])('guesses by %s count, and are refused', async (_interface, guessed) => {
+  const proxy = await start();
+  for (let times = 0; times < 6; times++) {
+    const [path, question] = guessed();
+    await proxy.ask(path, from(GUESSER, question));
+  }
+  demo.reset();
+  const [path, question] = guessed();
+  expect((await proxy.ask(path, from(GUESSER, question))).status).toBe(429);
+  expect(demo.asked).toBe(0);
+  expect(await isLimited(proxy, GUESSER)).toBe(true);
+});
+
+const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
+
+test('guesses in a batch count each; later its hits are answered, its misses are 429', async () => {
+  const proxy = await start();
+  await proxy.ask(PAGE, from(OTHER));
+  await proxy.ask('/api/resolve', from(GUESSER, body(guess(), guess(), guess(), guess(), guess(), guess())));
+  demo.reset();
+  const { text } = await proxy.ask('/api/resolve', from(GUESSER, body('21.T11998/page', guess())));
+  const elements = JSON.parse(text) as { status: number }[];
+  expect([elements.map(({ status }) => status), demo.asked]).toEqual([[200, 429], 0]);
+});
+
+test('deletion says nothing to a guesser, and asks nobody', async () => {
+  const proxy = await start();
+  for (let times = 0; times < 6; times++) {
+    const { status } = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
+    expect(status).toBe(404);
+  }
+  demo.reset();
+  const refused = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
+  expect([refused.status, demo.asked]).toEqual([403, 0]);
+});
+
+test('a cached record with locations elsewhere redirects a limited network as it does others', async () => {
+  const include = '<locations include="21.T11998/included"></locations>';
+  demo.put('21.T11998/including', [textValue(1, '10320/loc', include)]);
+  const list = '<locations><location href="https://example.org/included" weight="1"/></locations>';
+  demo.put('21.T11998/included', [textValue(1, '10320/loc', list)]);
+  const proxy = await start();
+  await proxy.ask('/api/handles/21.T11998/including', from(OTHER));
+  await guessNames(proxy, GUESSER);
+  const { status, headers } = await proxy.ask('/21.T11998/including', from(GUESSER));
+  expect([status, headers['location']]).toEqual([302, 'https://example.org/included']);
+});
+
+describe('is not limited', () => {
+  test('a harvester that finds what it asks for', async () => {
+    for (let at = 0; at < 30; at++) demo.put(`21.T11998/h-${at}`, [textValue(1, 'URL', 'https://e.org/')]);
+    const proxy = await start();
+    for (let at = 0; at < 30; at++) await proxy.ask(`/api/handles/21.T11998/h-${at}`, from(OTHER));
+    expect(await isLimited(proxy, OTHER)).toBe(false);
+  });
+
+  test('who asks for the same unknown name again and again: memory answers', async () => {
+    const proxy = await start();
+    const path = `/api/handles/${guess()}`;
+    for (let times = 0; times < 30; times++) await proxy.ask(path, from(OTHER));
+    expect(await isLimited(proxy, OTHER)).toBe(false);
+  });
+
+  test('a preferred network, a trusted proxy itself, or a login that the Handle server checks', async () => {
+    const own = [{ name: 'own', match: { network: '203.0.113.0/24' }, class: 'preferred' }];
+    const proxy = await start({ TRAFFIC_RULES: JSON.stringify(own) });
+    for (const address of ['203.0.113.9', '10.1.2.3']) {
+      await guessNames(proxy, address, 20);
+      expect(await isLimited(proxy, address)).toBe(false);
+    }
+    for (let times = 0; times < 20; times++) {
+      await proxy.ask(`/api/handles/${guess()}`, from(OTHER, withLogin));
+      await proxy.ask(`/api/v2/handles/${guess()}`, from(OTHER, withLogin));
+    }
+    expect(await isLimited(proxy, OTHER)).toBe(false);
+  });
+
+  test('a program of this machine, or anybody where the key is not set', async () => {
+    const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
+    for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
+    expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);
+    const off = await start({ TRAFFIC_UNKNOWN_PER_MINUTE: '0' });
+    await guessNames(off, GUESSER, 20);
+    expect(await isLimited(off, GUESSER)).toBe(false);
+  });
+});
+
+test.each([
+  ['an IPv4 network', '198.51.100.7', '198.51.100.200', '198.51.101.7'],
+  ['an IPv6 network', '2001:db8:0:12ab::1', '2001:db8:0:1200::2', '2001:db8:0:1300::1'],
+])('%s is limited as a whole, the next one is not', async (_family, guesser, neighbour, next) => {
+  const proxy = await start();
+  await guessNames(proxy, guesser);
+  expect([await isLimited(proxy, neighbour), await isLimited(proxy, next)]).toEqual([true, false]);
+});
+
+describe('an attacker', () => {
+  test('who claims the address of a victim limits nobody but itself', async () => {
+    const proxy = await start();
+    await guessNames(proxy, `${OTHER}, ${GUESSER}`);
+    expect([await isLimited(proxy, OTHER), await isLimited(proxy, GUESSER)]).toEqual([false, true]);
+  });
+
+  test('who sends no address at all limits nobody', async () => {
+    const proxy = await start();
+    for (const claimed of ['unknown', '', '::1', 'x'.repeat(4000)]) await guessNames(proxy, claimed, 10);
+    expect(await isLimited(proxy, OTHER)).toBe(false);
+    expect(await metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
+  });
+});
+
+test('a reload keeps who is limited, and lets all go where the key is turned off', async () => {
+  const proxy = await start();
+  await guessNames(proxy, GUESSER);
+  const reload = (env: Record<string, string>): void => {
+    proxy.app.reload(configFrom({ env: { ...ENV, ...env } }));
+  };
+  reload({ TRAFFIC_UNKNOWN_PER_MINUTE: '1000', TRAFFIC_UNKNOWN_FOR: '1m' });
+  expect(await isLimited(proxy, GUESSER)).toBe(true);
+  reload({ TRAFFIC_UNKNOWN_PER_MINUTE: '0' });
+  expect(await isLimited(proxy, GUESSER)).toBe(false);
+  await expect.poll(() => metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
+  reload({});
+  expect(await isLimited(proxy, GUESSER)).toBe(false);
+});
+
+test('a limit is one line in the log when it begins, and one when it is over', async () => {
+  const lines: { msg: string }[] = [];
+  const to = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      for (const line of chunk.toString().trim().split('\n')) lines.push(JSON.parse(line) as { msg: string });
+      done();
+    },
+  });
+  const logger = createLogger({ level: 'info', destination: to });
+  const proxy = await startProxy({ ...ENV, LOG_LEVEL: 'info' }, { logger });
+  await guessNames(proxy, GUESSER, 10);
+  const limits = (): object[] => lines.filter(({ msg }) => msg.startsWith('network '));
+  const network = { network: '198.51.100.0/24', reason: 'unknown-names', until: '2026-11-21T10:10:00.000Z' };
+  expect(limits()).toMatchObject([{ level: 'warn', msg: 'network limited for its misses', ...network }]);
+  proxy.pass(600_000);
+  await expect.poll(limits).toHaveLength(2);
+  expect(limits()[1]).toMatchObject({ level: 'info', msg: 'network no longer limited', ...network });
+});

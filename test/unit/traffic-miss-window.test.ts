@@ -1,0 +1,189 @@
+// When a network is limited for its misses, on a clock of its own.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LIMIT_REASONS, LimitedNetworks } from '../../src/coordination/limited-networks.js';
+import { createMissLimit } from '../../src/traffic/miss-limit.js';
+import { MissWindow, judgeMisses } from '../../src/traffic/miss-window.js';
+import type { CallerClass } from '../../src/upstream/caller.js';
+
+const LIMITS = { perMinute: 300, notFoundShare: 0.9 };
+const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
+
+describe('the decision', () => {
+  test.each([
+    ['one read above the bound, none of them found', counted(301, 301), 0, 'unknown-names'],
+    ['just the share', counted(1000, 900), 0, 'unknown-names'],
+    ['as many reads as are allowed', counted(300, 300), 0, undefined],
+    ['fewer unknown names than the share', counted(1000, 899), 0, undefined],
+    ['a harvester that finds everything', counted(100_000, 0), 0, undefined],
+    ['most of the misses under pressure', counted(0, 0, 301), 600, 'most-misses'],
+    ['half of them', counted(0, 0, 301), 602, undefined],
+    ['all of them: nobody else waits', counted(0, 0, 5000), 5000, undefined],
+    ['most of a few', counted(0, 0, 300), 301, undefined],
+  ])('%s', (_what, counts, pressedOfAll, expected) => {
+    expect(judgeMisses(counts, pressedOfAll, LIMITS)).toBe(expected);
+  });
+});
+
+/** Reads of one network, each some milliseconds after the one before. */
+const reads = fc.array(fc.record({ afterMs: fc.integer({ min: 0, max: 30_000 }), isUnknown: fc.boolean() }), {
+  minLength: 1,
+  maxLength: 200,
+});
+
+/** The moments of the reads, and those at which the network would be limited. */
+function judgeAll(given: readonly { afterMs: number; isUnknown: boolean }[], limits: typeof LIMITS) {
+  const window = new MissWindow();
+  let now = 1_000_000;
+  const at: number[] = [];
+  const limitedAt: number[] = [];
+  for (const { afterMs, isUnknown } of given) {
+    now += afterMs;
+    at.push(now);
+    const { counts, pressedOfAll } = window.count('n', { answered: 1, unknown: isUnknown ? 1 : 0 }, now);
+    if (judgeMisses(counts, pressedOfAll, limits) !== undefined) limitedAt.push(now);
+  }
+  return { at, limitedAt };
+}
+
+const mostInAMinute = (at: readonly number[]): number =>
+  Math.max(...at.map((end) => at.filter((time) => time <= end && time > end - 60_000).length));
+
+test('a network with at most so many reads in each minute is never limited', () => {
+  fc.assert(
+    fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
+      const { at, limitedAt } = judgeAll(given, { perMinute, notFoundShare: 0.9 });
+      expect(mostInAMinute(at) <= perMinute && limitedAt.length > 0).toBe(false);
+    }),
+  );
+});
+
+test('a guesser with twice as many in some minute is limited', () => {
+  fc.assert(
+    fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
+      const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
+      const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundShare: 0.9 });
+      expect(mostInAMinute(at) > 2 * perMinute && limitedAt.length === 0).toBe(false);
+    }),
+  );
+});
+
+test('what one network asks for changes nothing for another', () => {
+  const networks = fc.constantFrom('a', 'b', 'c');
+  const asked = fc.array(fc.record({ network: networks, isUnknown: fc.boolean() }), { maxLength: 100 });
+  fc.assert(
+    fc.property(asked, (all) => {
+      const [together, alone] = [new MissWindow(), new MissWindow()];
+      for (const { network, isUnknown } of all) {
+        const added = { answered: 1, unknown: isUnknown ? 1 : 0 };
+        const { counts } = together.count(network, added, 0);
+        if (network === 'a') expect(alone.count('a', added, 0).counts).toEqual(counts);
+      }
+    }),
+  );
+});
+
+test('a million networks take no more memory than twenty thousand', () => {
+  const window = new MissWindow();
+  for (let at = 0; at < 1_000_000; at++) window.count(`2001:db8:${at}::/56`, { answered: 1 }, at % 1000);
+  expect(window.size).toBeLessThanOrEqual(20_000);
+  window.count('later', { answered: 1 }, 70_000);
+  expect(window.size).toBe(1);
+});
+
+describe('the limit', () => {
+  /** Reads as a caller; `clock.now` is the time. */
+  function start({ isUnderPressure }: { isUnderPressure: () => boolean } = { isUnderPressure: () => false }) {
+    const clock = { now: 0 };
+    const refused: string[] = [];
+    const quiet = (): void => undefined;
+    const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
+    let asked = 0;
+    const limitMiss = createMissLimit({
+      settings: () => ({ perMinute: 3, notFoundShare: 0.9, for: 10_000 }),
+      networks,
+      isUnderPressure,
+      onRefused: (reason) => refused.push(reason),
+      now: () => clock.now,
+    });
+    const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
+      const caller = { class: given, client: network, network };
+      const count = (): Promise<void> => {
+        asked++;
+        return Promise.resolve();
+      };
+      await limitMiss(caller, count, () => isUnknown);
+    };
+    return { clock, read, networks, refused, asked: () => asked };
+  }
+
+  test('refuses after the read that exceeds it, tells for how long, and ends by itself', async () => {
+    const { clock, read, refused, asked } = start();
+    for (let times = 0; times < 4; times++) await read('a');
+    clock.now = 2500;
+    await expect(read('a')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 8 });
+    expect([asked(), refused]).toEqual([4, ['unknown-names']]);
+    await read('b');
+    clock.now = 10_000;
+    await read('a');
+    expect(asked()).toBe(6);
+  });
+
+  test('concerns nobody who is not judged', async () => {
+    const { read, asked } = start({ isUnderPressure: () => true });
+    for (let times = 0; times < 50; times++) await read(undefined);
+    expect(asked()).toBe(50);
+  });
+
+  test('under pressure refuses who makes most of the misses, once another one waits', async () => {
+    const { read, networks } = start({ isUnderPressure: () => true });
+    for (let times = 0; times < 20; times++) await read('greedy', 'normal', false);
+    expect(networks.list()).toEqual([]);
+    await read('polite', 'normal', false);
+    await expect(read('greedy', 'normal', false)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    expect(networks.list()).toEqual([{ network: 'greedy', until: 10_000, reason: 'most-misses' }]);
+    await read('polite', 'normal', false);
+  });
+
+  test('under pressure leaves the background alone, which yields to others by itself', async () => {
+    const { read, networks } = start({ isUnderPressure: () => true });
+    await read('polite', 'normal', false);
+    for (let times = 0; times < 20; times++) await read('warm', 'background', false);
+    expect(networks.list()).toEqual([]);
+  });
+
+  test('a failed read counts neither as found nor as unknown', async () => {
+    const quiet = (): void => undefined;
+    const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
+    const settings = () => ({ perMinute: 1, notFoundShare: 0.1, for: 1000 });
+    const limitMiss = createMissLimit({
+      settings,
+      networks,
+      isUnderPressure: () => false,
+      onRefused: quiet,
+      now: () => 0,
+    });
+    const caller = { class: 'normal', client: 'a', network: 'a' } as const;
+    for (let times = 0; times < 5; times++) {
+      const failing = limitMiss(
+        caller,
+        () => Promise.reject(new Error('down')),
+        () => true,
+      );
+      await expect(failing).rejects.toThrow('down');
+    }
+    expect(networks.list()).toEqual([]);
+  });
+});
+
+test('limited networks are bounded too: the oldest are forgotten', () => {
+  const ended: string[] = [];
+  const networks = new LimitedNetworks({
+    now: () => 0,
+    onLimited: () => undefined,
+    onEnded: ({ network }) => ended.push(network),
+  });
+  for (let at = 0; at < 10_002; at++)
+    networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
+  expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
+});
