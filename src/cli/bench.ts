@@ -6,7 +6,7 @@ import { EXIT, Failure } from './failure.js';
 import { readHandles } from './handle-list.js';
 import { readHandleName } from './handle-name.js';
 import { sendPaced } from './paced-requests.js';
-import { nameTable } from './terminal.js';
+import { countOf, nameTable } from './terminal.js';
 
 export interface BenchOptions {
   proxy: string;
@@ -42,7 +42,7 @@ export async function bench(given: string[], options: BenchOptions): Promise<voi
   const report = createReport(measured);
   process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
   const failures = countFailures(measured);
-  if (failures > 0) throw new Failure(`${failures} requests failed`);
+  if (failures > 0) throw new Failure(`${countOf(failures, 'request')} failed`);
 }
 
 /** Protects a public service from a PROXY_URL that was left set. */

@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { type AdminOptions, callAdmin } from './client.js';
 import { EXIT, Failure } from './failure.js';
-import { startCounter } from './terminal.js';
+import { countOf, startCounter } from './terminal.js';
 
 export interface ExportOptions extends AdminOptions {
   prefix: string;
@@ -51,7 +51,7 @@ const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 /** Each handle once: with several workers more than one may have it. */
 async function writeLines(lines: AsyncIterable<string>, sink: Writable): Promise<void> {
   const seen = new Set<string>();
-  const counter = startCounter('records');
+  const counter = startCounter('record');
   for await (const line of lines) {
     const handle = HANDLE.exec(line)?.[1];
     if (handle === undefined || seen.has(handle)) continue;
@@ -60,5 +60,5 @@ async function writeLines(lines: AsyncIterable<string>, sink: Writable): Promise
     if (!sink.write(`${line}\n`)) await new Promise((resolve) => sink.once('drain', resolve));
   }
   counter.stop();
-  process.stderr.write(`${seen.size} records exported\n`);
+  process.stderr.write(`${countOf(seen.size, 'record')} exported\n`);
 }

@@ -3,7 +3,7 @@ import { readFileLines } from '../handle/file-lines.js';
 import { type AdminOptions, callAdmin, reasonOf } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { listenForInterrupt } from './paced-requests.js';
-import { startCounter } from './terminal.js';
+import { countOf, startCounter } from './terminal.js';
 
 export interface ImportOptions extends AdminOptions {
   skip: number;
@@ -20,7 +20,7 @@ const BATCH_BYTES = 1024 ** 2;
 
 export async function importRecords(file: string, { skip, admin }: ImportOptions): Promise<void> {
   const counts: ImportCounts = { restored: 0, kept: 0, refused: 0 };
-  const counter = startCounter('records');
+  const counter = startCounter('record');
   const { signal, release } = listenForInterrupt();
   let done = 0;
   for await (const lines of batches(linesOf(file))) {
@@ -35,7 +35,7 @@ export async function importRecords(file: string, { skip, admin }: ImportOptions
   const { restored, kept, refused } = counts;
   process.stdout.write(`${restored} imported, ${kept} not needed, ${refused} refused\n`);
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
-  if (refused > 0) throw new Failure(`${refused} lines are no records`);
+  if (refused > 0) throw new Failure(`${countOf(refused, 'line')} refused: not a record of an export`);
   if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
 }
 

@@ -2,7 +2,7 @@
 import { type AdminOptions, askAdmin } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { readHandleName } from './handle-name.js';
-import { printable } from './terminal.js';
+import { countOf, printable } from './terminal.js';
 
 export interface PurgeOptions extends AdminOptions {
   prefix?: string;
@@ -22,7 +22,7 @@ export async function purge(given: string[], options: PurgeOptions): Promise<voi
   const { prefix, all = false, soft = false, json = false } = options;
   const handles = given.map(readHandleName);
   const selections = [
-    ...(handles.length > 0 ? [{ selected: { handles }, text: countOf(handles) }] : []),
+    ...(handles.length > 0 ? [{ selected: { handles }, text: nameOf(handles) }] : []),
     ...(prefix === undefined ? [] : [{ selected: { prefix }, text: `all handles under ${prefix}` }]),
     ...(all ? [{ selected: { all }, text: 'all handles' }] : []),
   ];
@@ -34,8 +34,8 @@ export async function purge(given: string[], options: PurgeOptions): Promise<voi
   process.stdout.write(`${text}\n`);
 }
 
-const countOf = (handles: readonly string[]): string =>
-  handles.length === 1 ? String(handles[0]) : `${handles.length} handles`;
+const nameOf = (handles: readonly string[]): string =>
+  handles.length === 1 ? String(handles[0]) : countOf(handles.length, 'handle');
 
 function describePurge({ soft, shared }: PurgeReport, selected: string): string {
   const done = soft ? 'Marked as stale' : 'Purged';

@@ -3,7 +3,7 @@ import { fetchOrFail } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { readLines } from './handle-list.js';
 import { type RecordResponse, readRecord, recordTable, valueLine } from './record-table.js';
-import { printable } from './terminal.js';
+import { countOf, printable } from './terminal.js';
 
 export interface ListOptions {
   proxy: string;
@@ -33,7 +33,7 @@ export async function resolveList(options: ListOptions): Promise<void> {
     }
   }
   process.stderr.write(`${counts.resolved} resolved, ${counts.failed} failed\n`);
-  if (counts.failed > 0) throw new Failure(`${counts.failed} handles failed`);
+  if (counts.failed > 0) throw new Failure(`${countOf(counts.failed, 'handle')} failed`);
 }
 
 async function* slices<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[]> {

@@ -1,5 +1,5 @@
 // The statistics as text: each figure with its unit, under a heading.
-import { type Rows, printable, section } from './terminal.js';
+import { type Rows, countOf, printable, section } from './terminal.js';
 
 interface LatencyMs {
   p50: number | null;
@@ -49,9 +49,6 @@ export function statsText(report: StatsReport): string {
   return sections.join('\n\n');
 }
 
-const countOf = (count: number, one = 'request', many = 'requests'): string =>
-  `${count} ${count === 1 ? one : many}`;
-
 const proxyRows = ({ version, uptimeSeconds, redis }: StatsReport): Rows => [
   ['Version', version],
   ['Uptime', `${uptimeSeconds} s`],
@@ -61,12 +58,12 @@ const proxyRows = ({ version, uptimeSeconds, redis }: StatsReport): Rows => [
 function requestRows({ total, perSecond, byResult }: StatsReport['requests']): Rows {
   const { hit = 0, miss = 0, stale = 0, error = 0 } = byResult;
   return [
-    ['Total', countOf(total)],
+    ['Total', countOf(total, 'request')],
     ['Rate', `${perSecond} requests/s (last 10 s)`],
     ['Hit share', shareOf(hit + stale, hit + stale + miss)],
-    ['Misses', countOf(miss)],
-    ['Stale hits', countOf(stale)],
-    ['Errors', countOf(error)],
+    ['Misses', countOf(miss, 'request')],
+    ['Stale hits', countOf(stale, 'request')],
+    ['Errors', countOf(error, 'request')],
   ];
 }
 
@@ -74,8 +71,8 @@ const shareOf = (part: number, whole: number): string =>
   whole === 0 ? '– (no cacheable requests)' : `${Math.round((part / whole) * 100)} % (${part} of ${whole})`;
 
 const upstreamRows = ({ requests, failures, servers }: StatsReport['upstream']): Rows => [
-  ['Requests', countOf(requests)],
-  ['Failures', countOf(failures)],
+  ['Requests', countOf(requests, 'request')],
+  ['Failures', countOf(failures, 'request')],
   ...servers.flatMap((report) => [
     ['Server', serverState(report)] as const,
     ['Circuit breaker', `${report.breaker} (${report.server})`] as const,
@@ -102,4 +99,4 @@ const memoryRows = (memory: StatsReport['memory']): Rows =>
   ]);
 
 const handleRows = (topHandles: StatsReport['topHandles']): Rows =>
-  topHandles.slice(0, MAX_HANDLES).map(({ name, count }) => [printable(name), countOf(count)]);
+  topHandles.slice(0, MAX_HANDLES).map(({ name, count }) => [printable(name), countOf(count, 'request')]);

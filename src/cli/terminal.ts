@@ -13,6 +13,10 @@ export const printableLines = (text: string): string => text.split('\n').map(pri
 
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
+/** `1 record`, `2 records`. */
+export const countOf = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`;
+
 export type Rows = readonly (readonly [name: string, value: string])[];
 
 /** A heading with a table below. */
@@ -63,7 +67,7 @@ export function startCounter(noun: string): Counter {
   let count = 0;
   const timer = setInterval(() => {
     const rate = Math.round((count * 1000) / Math.max(1, Date.now() - startedAt));
-    process.stderr.write(`${count} ${noun}, ${rate}/s\n`);
+    process.stderr.write(`${countOf(count, noun)}, ${rate}/s\n`);
   }, 2000).unref();
   return {
     add(more) {

@@ -5,7 +5,7 @@ import { Failure } from './failure.js';
 import { type ListSource, listHandles } from './handle-list.js';
 import { sendPaced } from './paced-requests.js';
 import { openState } from './warm-state.js';
-import { printable, startProgress } from './terminal.js';
+import { countOf, printable, startProgress } from './terminal.js';
 
 export interface WarmOptions extends ListSource {
   concurrency: number;
@@ -47,7 +47,7 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
   state.save();
   printSummary(summary, todo.length);
   if (isInterrupted) throw new Failure('interrupted; run the same command to resume if --state was given');
-  if (summary.failures.length > 0) throw new Failure(`${summary.failures.length} handles failed`);
+  if (summary.failures.length > 0) throw new Failure(`${countOf(summary.failures.length, 'handle')} failed`);
 }
 
 /** True when the proxy responded with something it caches. */

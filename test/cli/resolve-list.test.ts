@@ -36,7 +36,7 @@ test('exits with 1 when a handle does not exist, and prints the others', async (
     ['resolve', '-'],
     await place(),
   );
-  expect([code, stderr]).toEqual([1, '1 resolved, 1 failed\n1 handles failed\n']);
+  expect([code, stderr]).toEqual([1, '1 resolved, 1 failed\n1 handle failed\n']);
   expect(elementsIn(stdout).map(({ status }) => status)).toEqual([404, 200]);
 });
 
