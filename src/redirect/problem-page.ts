@@ -16,9 +16,11 @@ interface ProblemView {
   /** URL of the same request; relative to the page. */
   retryUrl: string;
   branding: PageBranding;
+  /** Of the operator of the prefix, in the words of its record. */
+  contact?: string | undefined;
 }
 
-export function problemPage({ problem, requestId, retryUrl, branding }: ProblemView): SitePage {
+export function problemPage({ problem, requestId, retryUrl, branding, contact }: ProblemView): SitePage {
   const { status, title, detail, code, handle } = problem;
   const reference = html`. Reference: <code>${requestId}</code>, by which the operator finds this request in
     the log`;
@@ -26,7 +28,11 @@ export function problemPage({ problem, requestId, retryUrl, branding }: ProblemV
     title,
     main: html`<h1><span class="kind">${status}</span>${title}</h1>
       ${detail === undefined ? undefined : html`<p class="note bad"><bdi>${detail}</bdi></p>`}
-      ${renderSteps([...stepsAfter(problem, retryUrl), ...contactSteps(branding)])}
+      ${renderSteps([
+        ...stepsAfter(problem, retryUrl),
+        ...prefixContactSteps(contact),
+        ...contactSteps(branding),
+      ])}
       <section>${lookUpForm({ handle, prefix: branding.examplePrefix })}</section>
       <p class="quiet">Error: <code>${code}</code>${requestId === undefined ? undefined : reference}.</p>`,
   };
@@ -53,6 +59,16 @@ function elsewhere(handle: string | undefined): Html[] {
   return [
     html`Ask the global resolver, which knows every prefix:
       <a href="${url}" rel="noreferrer nofollow"><bdi>${url}</bdi></a>`,
+  ];
+}
+
+/** A text of strangers: a link only where it is one address. */
+function prefixContactSteps(contact = ''): Html[] {
+  if (contact === '') return [];
+  const shown = html`<bdi>${contact}</bdi>`;
+  const isAddress = /^[\w.+-]+@[\w.-]+$/.test(contact);
+  return [
+    html`Ask the operator of the prefix: ${isAddress ? html`<a href="mailto:${contact}">${shown}</a>` : shown}`,
   ];
 }
 

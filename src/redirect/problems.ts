@@ -15,12 +15,15 @@ import {
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
 import { prefersJson } from './accept.js';
+import type { Namespace } from './locations/namespace.js';
 import { problemPage } from './problem-page.js';
 import { readShow } from './request.js';
 
 interface ProblemResponse {
   failure: ServiceError;
   handle?: string | undefined;
+  /** Of the operator of the prefix. */
+  contact?: string | undefined;
   /** Those of a cache entry; without them the response is of this request alone: not stored, and with its id. */
   headers?: Record<string, string>;
   sender: PageSender;
@@ -29,7 +32,7 @@ interface ProblemResponse {
 export async function sendProblem(
   req: Request,
   res: Response,
-  { failure, handle, headers, sender }: ProblemResponse,
+  { failure, handle, contact, headers, sender }: ProblemResponse,
 ): Promise<void> {
   contextOf(res).failure = failure;
   const problem = problemOf(failure, handle);
@@ -42,7 +45,7 @@ export async function sendProblem(
   if (!prefersJson(req.headers.accept)) {
     // The look-up form of HDLProxy posts to `/`.
     const retryUrl = req.method === 'POST' && handle !== undefined ? `/${handleToPath(handle)}` : '';
-    const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding });
+    const page = problemPage({ problem, requestId, retryUrl, branding: sender.branding, contact });
     await sender.sendPage(req, res, { ...response, page });
     return;
   }
@@ -54,8 +57,22 @@ export async function sendProblem(
   });
 }
 
-/** `handle` is the requested handle, `end` the last of its aliases. */
-export function notFoundError(handle: string, end: string): ServiceError {
+interface EndOfChain {
+  /** As requested. */
+  handle: string;
+  /** The last of its aliases. */
+  end: string;
+  isFound: boolean;
+  namespace: Namespace | undefined;
+}
+
+/** A prefix that is inactive has no pages and no redirects, found or not; its JSON stays (recordings "prefix: inactive, …"). */
+export function missingError({ handle, end, isFound, namespace }: EndOfChain): ServiceError | undefined {
+  if (namespace?.isInactive === true) return inactiveError(end, namespace.statusMessage);
+  return isFound ? undefined : notFoundError(handle, end);
+}
+
+function notFoundError(handle: string, end: string): ServiceError {
   const detail =
     end === handle
       ? `The Handle server has no handle ${handle}.`
@@ -66,15 +83,19 @@ export function notFoundError(handle: string, end: string): ServiceError {
 }
 
 /** The operator of the prefix has set it inactive. */
-export const inactiveError = (handle: string): ServiceError =>
-  new ServiceError('REDIRECT_INACTIVE', { detail: handle.split('/', 1)[0] ?? '' });
+function inactiveError(handle: string, statusMessage: string): ServiceError {
+  const [prefix = ''] = handle.split('/', 1);
+  return new ServiceError('REDIRECT_INACTIVE', {
+    detail: statusMessage === '' ? prefix : `${prefix}: ${statusMessage}`,
+  });
+}
 
 /**
  * Whether the text can be a handle: a prefix begins with a digit (`10.5072`, `2014`, `0.NA`) or has a dot
  * (`loc.music`). Everything else is a wrong API path, such as `/foo/21.T11998/x`: a client that read code 100
  * there would take the handle for missing.
  */
-const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
+export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
 const REFERRALS: readonly number[] = [RESPONSE_CODE.notResponsible, 302, 303];
 

@@ -16,7 +16,7 @@ import { listsIn, mayRedirect } from './locations/handle-lists.js';
 import { type ListReaderDeps, createListReader } from './locations/list-reader.js';
 import { prefixHandleOf } from './locations/namespace.js';
 import { writeLocations } from './locations/write-list.js';
-import { inactiveError, notFoundError, refusedError, sendProblem } from './problems.js';
+import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
@@ -77,26 +77,35 @@ export async function respondToHandle(
   }
   if (resolution.stale !== undefined) deps.onStale(resolution.stale);
   const { aliases, earliest = resolution } = chain;
-  if (resolution.entry.kind === 'not-found') {
-    const headers = headersOf({ query, earliest, deps }, deps.redirectFreshness);
-    const failure = notFoundError(handle, end);
-    await sendProblem(req, res, { failure, handle, headers, sender: deps.sender });
-    return;
-  }
-  if (await isInactive(end, deps)) {
-    const headers = headersOf({ query, earliest, deps }, deps.redirectFreshness);
-    await sendProblem(req, res, { failure: inactiveError(end), handle, headers, sender: deps.sender });
-    return;
-  }
+  if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest })) return;
   const values = valuesOf(resolution.entry);
   const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest };
   if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') redirectToAlias(found);
   else await respond({ ...found, ...(await gather(found)) });
 }
 
-/** The operator of the prefix has closed it: pages and redirects, not JSON (recordings "prefix: inactive, …"). */
-const isInactive = async (handle: string, { prefixRecords }: RespondDeps): Promise<boolean> =>
-  (await prefixRecords?.read(prefixHandleOf(handle)))?.namespace.isInactive ?? false;
+interface EndOfChain extends Pick<
+  ResolvedRequest,
+  'req' | 'res' | 'deps' | 'query' | 'resolution' | 'earliest'
+> {
+  handle: string;
+  /** The last of its aliases. */
+  end: string;
+}
+
+/** False when there is a record to respond with. */
+async function sendMissing({ req, res, deps, query, ...chain }: EndOfChain): Promise<boolean> {
+  const { handle, end, earliest } = chain;
+  const prefix = hasPrefix(end) ? await deps.prefixRecords?.read(prefixHandleOf(end)) : undefined;
+  const isFound = chain.resolution.entry.kind !== 'not-found';
+  const failure = missingError({ handle, end, isFound, namespace: prefix?.namespace });
+  if (failure === undefined) return false;
+  const first = prefix?.resolution ? earlierOf(earliest, prefix.resolution) : earliest;
+  const headers = headersOf({ query, earliest: first, deps }, deps.redirectFreshness);
+  const contact = prefix?.namespace.contact;
+  await sendProblem(req, res, { failure, handle, contact, headers, sender: deps.sender });
+  return true;
+}
 
 type FoundRecord = Omit<ResolvedRequest, 'gathered' | 'isOfRecordAlone'>;
 

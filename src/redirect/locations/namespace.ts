@@ -10,9 +10,22 @@ export interface Namespace {
   /** False when those of the global namespace, 0.NA/0.NA, are refused. */
   usesGlobal: boolean;
   isInactive: boolean;
+  /** Why it is inactive, in the words of its operator; empty for none. */
+  statusMessage: string;
+  /** Whom to write to about handles of the prefix; empty for none. */
+  contact: string;
 }
 
-export const NO_NAMESPACE: Namespace = { listHandles: [], usesGlobal: true, isInactive: false };
+export const NO_NAMESPACE: Namespace = {
+  listHandles: [],
+  usesGlobal: true,
+  isInactive: false,
+  statusMessage: '',
+  contact: '',
+};
+
+/** Of what is shown on a page. */
+const MAX_SHOWN_CHARS = 500;
 
 export const GLOBAL_NAMESPACE = '0.NA/0.NA';
 
@@ -23,10 +36,14 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
     .sort((one, other) => one.index - other.index);
   const children = scanDocument((first && textOf(first)) ?? '')?.children ?? [];
   const locs = children.filter(({ name }) => name === 'locs');
+  const shown = (wanted: string): string =>
+    (children.find(({ name }) => name === wanted)?.text ?? '').trim().slice(0, MAX_SHOWN_CHARS);
   return {
     listHandles: locs.map(({ text }) => text.trim()).filter((handle) => handle !== ''),
     usesGlobal: !locs.some(({ attributes }) => isYes(attributes.get('no_nslocs'))),
     isInactive: children.some(({ name, text }) => name === 'status' && text === 'inactive'),
+    statusMessage: shown('statusmsg'),
+    contact: shown('contact'),
   };
 }
 

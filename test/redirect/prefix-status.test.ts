@@ -1,0 +1,60 @@
+// What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
+import { expect, test } from 'vitest';
+import { value } from '../support/leads.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
+
+useNock();
+
+const HANDLE = '21.T11998/page';
+
+/** A prefix with this HS_NAMESPACE, and one handle. */
+async function startWith(namespace: string): Promise<Proxy & { targets: string[] }> {
+  const upstream = mockUpstream((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+    if (handle === HANDLE) return recordOf([value(1, 'URL', 'https://example.org/')], handle);
+    const isPrefix = handle === '0.NA/21.T11998';
+    return isPrefix ? recordOf([value(3, 'HS_NAMESPACE', namespace)], handle) : notFound(handle);
+  });
+  return { ...(await startProxy()), targets: upstream.targets };
+}
+
+test('a closed prefix is 404 for every handle, found or not, with the reason and the contact', async () => {
+  const proxy = await startWith(
+    '<namespace><status>inactive</status><statusmsg>Closed &amp; gone</statusmsg><contact>c@example.org</contact></namespace>',
+  );
+  for (const handle of [HANDLE, '21.T11998/none']) {
+    const { status, text } = await proxy.ask(`/${handle}`);
+    expect(status).toBe(404);
+    expect(text).toContain('This prefix is inactive');
+    expect(text).toContain('21.T11998: Closed &#38; gone');
+    expect(text).toContain('Ask the operator of the prefix: <a href="mailto:c@example.org">');
+    const json = await proxy.ask(`/${handle}`, { headers: { Accept: 'application/json' } });
+    expect(JSON.parse(json.text)).toMatchObject({ detail: '21.T11998: Closed & gone' });
+  }
+  expect((await proxy.ask(`/api/handles/${HANDLE}`)).status).toBe(200);
+});
+
+test('the page of a missing handle names the contact of its prefix', async () => {
+  const proxy = await startWith('<namespace><contact>ns@example.org</contact></namespace>');
+  const { status, text } = await proxy.ask('/21.T11998/none');
+  expect(status).toBe(404);
+  expect(text).toContain('Ask the operator of the prefix: <a href="mailto:ns@example.org">');
+  expect((await proxy.ask(`/${HANDLE}`)).status).toBe(302);
+});
+
+test('a contact that is no address of one mailbox is shown as text, and cannot be a script', async () => {
+  const contact = 'a@example.org?bcc=b@example.org &lt;script&gt;';
+  const proxy = await startWith(`<namespace><contact>${contact}</contact></namespace>`);
+  const { text } = await proxy.ask('/21.T11998/none');
+  expect(text).toContain('<bdi>a@example.org?bcc=b@example.org &#60;script&#62;</bdi>');
+  expect(text).not.toContain('mailto:');
+});
+
+test('the record of a prefix is read once for all its missing handles, and for no path without a prefix', async () => {
+  const proxy = await startWith('<namespace/>');
+  for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
+    expect((await proxy.ask(path)).status).toBe(404);
+  expect(proxy.targets.filter((target) => target.includes('0.NA'))).toEqual(['/api/handles/0.NA/21.T11998']);
+});
