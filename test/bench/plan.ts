@@ -13,6 +13,7 @@ export const WORKLOADS = [
   'write',
   'native',
   'workers',
+  'connections',
   'memory',
 ] as const;
 

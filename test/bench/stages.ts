@@ -1,6 +1,7 @@
 // The workloads in the order in which they run; those of one stage share their servers.
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
+import { connections } from './workloads/connections.js';
 import { herd } from './workloads/herd.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
@@ -45,5 +46,6 @@ export const STAGES: readonly Stage[] = [
   alone('write', write),
   alone('native', native),
   alone('workers', workers),
+  alone('connections', connections),
   alone('memory', memory),
 ];

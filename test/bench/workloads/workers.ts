@@ -3,7 +3,6 @@ import { writeTargets } from '../drive/drive.js';
 import { startProxy } from '../peers/proxy.js';
 import type { Peer } from '../peers/peer.js';
 import { startUpstream } from '../peers/upstream.js';
-import { cpuSecondsOfEach } from '../proc.js';
 import { nameOf, targetOf } from '../records.js';
 import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
@@ -30,13 +29,6 @@ export const workers: Workload = async (bench) => {
   const rows = await takeTurns(bench, {
     peers,
     targetsOf: () => targets,
-    more: (peer) => ({ busiestShare: busiestShare(peer) }),
   });
   return { about: 'the hot load; with two cores the driver needs a part of one of them', rows };
 };
-
-/** Since the start: how evenly connections are spread. */
-function busiestShare({ pid }: Peer): number {
-  const seconds = cpuSecondsOfEach(pid);
-  return Math.max(...seconds) / seconds.reduce((sum, each) => sum + each, 0);
-}
