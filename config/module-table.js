@@ -27,10 +27,9 @@ function folderText(name) {
 }
 
 const firstComment = (path) =>
-  (/^\/\/ (.*(?:\n\/\/ .*)*)/.exec(readFileSync(new URL(path, src), 'utf8'))?.[1] ?? '').replaceAll(
-    '\n// ',
-    ' ',
-  );
+  (
+    /^(?:#!.*\n)?\/\/ (.*(?:\n\/\/ .*)*)/.exec(readFileSync(new URL(path, src), 'utf8'))?.[1] ?? ''
+  ).replaceAll('\n// ', ' ');
 
 /** Up to the first full stop before a space or the end. */
 const firstSentence = (text) => /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;

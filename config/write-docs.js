@@ -1,10 +1,14 @@
 // `npm run docs`: writes config/default.yaml and the generated tables of keys, metrics, errors and modules. The tests in
 // test/docs fail when the files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { configKeys, configRows } from '../dist/config/keys.js';
-import { errorRows } from '../dist/errors.js';
-import { metricRows } from '../dist/observe/metric-list.js';
+import { createViteServer } from 'vitest/node';
 import { moduleRows } from './module-table.js';
+
+const sources = await createViteServer({ configFile: false, server: { middlewareMode: true, watch: null } });
+const { configKeys, configRows } = await sources.ssrLoadModule('/src/config/keys.ts');
+const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
+const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
+await sources.close();
 
 const LINE_LENGTH = 110;
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // The command `handle-resolver-proxy`: runs a subcommand and sets the exit code.
 import { CommanderError } from 'commander';
 import { EXIT, Failure } from './failure.js';

@@ -1,7 +1,6 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
-import { readFileSync } from 'node:fs';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { VERSION } from '../config/version.js';
+import { VERSION, readPackageFile } from '../config/package-files.js';
 import { type BenchOptions, bench } from './bench.js';
 import { type CheckConfigOptions, checkConfig } from './check-config.js';
 import { type ExportOptions, exportRecords } from './export.js';
@@ -18,10 +17,6 @@ const CONFIG_OPTION = [
   '--config <file>',
   'configuration file (YAML), instead of the one named by CONFIG',
 ] as const;
-
-/** Reads a file of the installed package. */
-const readPackageFile = (path: string): string =>
-  readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 export function createProgram(): Command {
   const program = new Command('handle-resolver-proxy')

@@ -1,6 +1,6 @@
 // Creates the description of each listener, and of no other.
-import { readFileSync } from 'node:fs';
 import type { AdminDeps } from '../admin/app.js';
+import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { adminDocument, publicDocument } from '../openapi/document.js';
@@ -30,10 +30,4 @@ export function makeAdminOpenApi(config: Config): AdminDeps['openApi'] {
   return createOpenApiRoute({ document, branding: config.page, gzipMinBytes, cacheControl: 'no-store' });
 }
 
-const infoOf = ({ page }: Config) => ({ version: packageVersion(), title: page.title });
-
-/** The path is the same from src and from dist. */
-function packageVersion(): string {
-  const file = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-}
+const infoOf = ({ page }: Config) => ({ version: VERSION, title: page.title });

@@ -1,5 +1,5 @@
 // Controls this process for the admin API: purge, inspection, report, log level.
-import { VERSION } from '../config/version.js';
+import { VERSION } from '../config/package-files.js';
 import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operations.js';
 import type { Cache } from '../cache/cache.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';

@@ -6,7 +6,7 @@ import type { StartChecks } from '../compose/start-checks.js';
 import { startProbes } from '../compose/start-probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { VERSION } from '../config/version.js';
+import { VERSION } from '../config/package-files.js';
 import { type DrainOptions, createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';

@@ -146,7 +146,7 @@ test('stats prints each figure with its unit, under a heading', async () => {
 test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {
   expect((await cli(['serve'])).code).toBe(2);
   const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1', SERVER_WORKERS: '1' };
-  const { child, exited, stdout } = startProgram(['dist/cli/main.js', 'serve'], env);
+  const { child, exited, stdout } = startProgram(['dist/main.js', 'serve'], env);
   await expect.poll(stdout).toContain('listening');
   child.kill('SIGTERM');
   expect((await exited).code).toBe(0);

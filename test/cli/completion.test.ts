@@ -9,7 +9,7 @@ import { ROOT } from '../support/built-proxy.js';
 import { itWithProgram, runProgram } from '../support/programs.js';
 
 const [bash = '', zsh = '', fish = ''] = ['bash', 'zsh', 'fish'].map((shell) => {
-  const args = ['dist/cli/main.js', 'completion', shell];
+  const args = ['dist/main.js', 'completion', shell];
   return spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' }).stdout;
 });
 

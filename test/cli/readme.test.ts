@@ -44,7 +44,7 @@ function folder(): string {
   );
   writeFileSync(join(path, 'password'), DEMO_PASSWORD);
   writeFileSync(join(path, 'proxy.yaml'), 'native: { site: { address: 192.0.2.7 } }\n');
-  const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/cli/main.js')}' "$@"\n`;
+  const shim = `#!/bin/sh\nexec '${process.execPath}' '${join(ROOT, 'dist/main.js')}' "$@"\n`;
   writeFileSync(join(path, 'handle-resolver-proxy'), shim, { mode: 0o755 });
   return path;
 }

@@ -64,7 +64,7 @@ test('a certificate without an RSA key is refused: clients read no other', async
 });
 
 test('--binary prints the same as the bytes of a resolver_site file', async () => {
-  const args = ['dist/cli/main.js', 'site-record', '--binary'];
+  const args = ['dist/main.js', 'site-record', '--binary'];
   const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
   const { data } = await valueOf([], ENV);
   expect(decodeSite(stdout)).toMatchObject({ ...data.value, servers: [{ address: '192.0.2.7' }] });

@@ -78,7 +78,7 @@ test('in a pipe it prints progress as lines with rate and time left', async () =
 test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles', async () => {
   const { place } = await start();
   const list = listOf(600, 'signalled');
-  const args = ['dist/cli/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
+  const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
   const { child, exited, stdout, stderr } = startProgram(args, place);
   await expect.poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8')).toContain('\n');
   child.kill('SIGTERM');

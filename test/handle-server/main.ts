@@ -1,18 +1,10 @@
-// `npm run demo`: a Handle server in memory and the built proxy before it, to try the product.
-import type * as load from '../../src/config/load.js';
-import type * as run from '../../src/process/run.js';
-import type * as serving from '../../src/process/serve.js';
+// `npm run demo`: a Handle server in memory and the proxy before it, to try the product.
+import { loadConfig } from '../../src/config/load.js';
+import { exitOnFailure, stopOnSignal } from '../../src/process/run.js';
+import { serve } from '../../src/process/serve.js';
 import { nativePort } from './native-port.js';
 import { DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';
-
-/** A module of the program as it is built: this folder is in no package. */
-const built = (path: string): Promise<unknown> =>
-  import(new URL(`../../../dist/${path}`, import.meta.url).href);
-
-const { loadConfig } = (await built('config/load.js')) as typeof load;
-const { serve } = (await built('process/serve.js')) as typeof serving;
-const { exitOnFailure, stopOnSignal } = (await built('process/run.js')) as typeof run;
 
 await exitOnFailure(async () => {
   const demo = createDemoServer({});

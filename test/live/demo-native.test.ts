@@ -9,7 +9,7 @@ import { askTcp, exchangeUdp, openUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
 
 const HANDLE = '21.T11998/DEMO';
-const MAIN = 'dist-demo/test/handle-server/main.js';
+const MAIN = 'dist-demo/main.js';
 const PORTS = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
 
 async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {

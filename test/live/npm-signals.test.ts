@@ -22,7 +22,7 @@ function installedPackage(): string {
   symlinkSync(join(ROOT, 'dist'), join(folder, 'dist'));
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true });
   const bin = join(folder, 'node_modules/.bin/handle-resolver-proxy');
-  writeFileSync(bin, `#!/usr/bin/env node\nawait import('${join(ROOT, 'dist/cli/main.js')}');\n`, {
+  writeFileSync(bin, `#!/usr/bin/env node\nawait import('${join(ROOT, 'dist/main.js')}');\n`, {
     mode: 0o755,
   });
   return folder;

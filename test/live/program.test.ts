@@ -75,7 +75,7 @@ describe('a configuration that cannot be used', () => {
     const CA = await configFile('not a certificate');
     for (const env of [{}, { CONFIG }, { UPSTREAM_URL: demo.url, UPSTREAM_CA_FILE: CA }]) {
       const started = startMain(env);
-      const checked = startProgram(['dist/cli/main.js', 'check-config'], env);
+      const checked = startProgram(['dist/main.js', 'check-config'], env);
       expect(await started.exited).toEqual({ code: 2, signal: null });
       expect(await checked.exited).toEqual({ code: 2, signal: null });
       expect(checked.stderr()).toBe(started.stderr());

@@ -41,6 +41,7 @@ function run(command: string, args: string[], cwd: string): string {
 
 const packed = ((): Packed => {
   // What is built was built just now; the script that builds it anew would take it from other tests.
+  run(process.execPath, ['config/write-types.js'], ROOT);
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   const [first] = JSON.parse(run('npm', args, ROOT)) as [Packed];
   return first;

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { ROOT, follow, startProgram } from './built-proxy.js';
 
-const PROGRAM = 'dist/cli/main.js';
+const PROGRAM = 'dist/main.js';
 
 /** Runs `handle-resolver-proxy` with these arguments, these variables and no others. */
 export async function cli(args: string[], env: Record<string, string> = {}) {

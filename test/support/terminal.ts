@@ -17,7 +17,7 @@ const SIZE = 'stty cols 200 rows 50';
 
 /** Runs `handle-resolver-proxy` with these arguments, these variables and no others. */
 export function startOnTerminal(args: string[], env: Record<string, string> = {}): OnTerminal {
-  const command = [process.execPath, 'dist/cli/main.js', ...args].map(quoted).join(' ');
+  const command = [process.execPath, 'dist/main.js', ...args].map(quoted).join(' ');
   const child = spawn('script', ['-qefc', `${SIZE}; exec ${command}`, '/dev/null'], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', SHELL: '/bin/sh', TERM: 'xterm', ...env },

@@ -128,7 +128,7 @@ export function createStatusFiles(): RequestHandler {
   };
 }
 
-/** The path is the same from src and from dist, where the compiler adds a source map comment. */
+/** `browser` lies beside the bundle too; a compiler adds a source map comment. */
 function readScript(name: string): string {
   const text = readFileSync(new URL(`./browser/${name}`, import.meta.url), 'utf8');
   return text.replace(/^\/\/# sourceMappingURL=.*$/m, '');

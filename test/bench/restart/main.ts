@@ -97,7 +97,7 @@ async function stop({ child }: Running): Promise<void> {
 
 async function command(...args: string[]): Promise<number> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, ['dist/cli/main.js', ...args], {
+  const child = spawn(process.execPath, ['dist/main.js', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const [code] = (await once(child, 'close')) as [number];

@@ -1,0 +1,33 @@
+// `npm pack`: writes the types of what package.json exports to dist/types, and those that they name.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import ts from 'typescript';
+
+const FOLDER = resolve('dist/types');
+const { exports } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile);
+const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, '.');
+const emitted = new Map();
+ts.createProgram(fileNames, {
+  ...options,
+  noEmit: false,
+  noCheck: true,
+  declaration: true,
+  emitDeclarationOnly: true,
+  rootDir: resolve('src'),
+  outDir: FOLDER,
+}).emit(undefined, (name, text) => emitted.set(name, text));
+
+function write(name) {
+  const text = emitted.get(name);
+  if (text === undefined) return;
+  emitted.delete(name);
+  mkdirSync(dirname(name), { recursive: true });
+  writeFileSync(name, text);
+  for (const { fileName } of ts.preProcessFile(text).importedFiles) {
+    write(join(dirname(name), fileName.replace(/\.js$/, '.d.ts')));
+  }
+}
+
+for (const { types } of Object.values(exports)) if (types !== undefined) write(resolve(types));

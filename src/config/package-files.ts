@@ -1,0 +1,16 @@
+// Files of this package, found from the sources, from the bundle and from programs that compile `src` with their own.
+import { existsSync, readFileSync } from 'node:fs';
+
+const ROOT = findRoot(new URL('.', import.meta.url));
+
+/** The closest folder above with a package.json. */
+function findRoot(folder: URL): URL {
+  if (existsSync(new URL('package.json', folder))) return folder;
+  const above = new URL('..', folder);
+  if (above.href === folder.href) throw new Error('package.json is missing');
+  return findRoot(above);
+}
+
+export const readPackageFile = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
+
+export const { version: VERSION } = JSON.parse(readPackageFile('package.json')) as { version: string };

@@ -1,0 +1,58 @@
+// What the built program loads before it listens: each file and each package makes every start longer.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { ROOT, startListeningProxy, startProgram } from '../support/built-proxy.js';
+
+const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  dependencies: Record<string, string>;
+};
+
+/** The files that a run of the proxy loaded, by V8's own account. */
+async function loadedFiles(): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'proxy-start-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const proxy = await startListeningProxy({ UPSTREAM_URL: 'http://127.0.0.1:9', NODE_V8_COVERAGE: folder });
+  await proxy.stop();
+  const [name = ''] = readdirSync(folder);
+  const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { result: { url: string }[] };
+  return result.filter(({ url }) => url.startsWith('file:')).map(({ url }) => fileURLToPath(url));
+}
+
+/** The packages that are bundled into a file, by its source map. */
+function packagesIn(file: string): string[] {
+  if (!existsSync(`${file}.map`)) return [];
+  const { sources } = JSON.parse(readFileSync(`${file}.map`, 'utf8')) as { sources: string[] };
+  return sources.flatMap((source) => /.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1] ?? []);
+}
+
+test('serving loads few files, none of node_modules, and the libraries that it needs', async () => {
+  const files = await loadedFiles();
+  expect(files.filter((file) => !file.startsWith(join(ROOT, 'dist')))).toEqual([]);
+  expect(files.length).toBeLessThan(30);
+  const packages = new Set(files.flatMap(packagesIn));
+  expect(Object.keys(dependencies).filter((name) => packages.has(name))).toEqual([
+    'cli-progress',
+    'close-with-grace',
+    'cluster-key-slot',
+    'commander',
+    'express',
+    'http-proxy-middleware',
+    'lru-cache',
+    'pino',
+    'prom-client',
+    'undici',
+    'zod',
+  ]);
+});
+
+test('a stack trace names the sources', async () => {
+  const program = `import('${join(ROOT, 'dist/config.js')}').then(({ loadConfig }) => loadConfig())`;
+  const { exited, stderr } = startProgram(['--enable-source-maps', '--eval', program], {});
+  expect((await exited).code).toBe(1);
+  expect(stderr()).toMatch(/src\/config\/load\.ts:\d+/);
+});
