@@ -1,10 +1,13 @@
 // The proxy before the demo server chooses locations as HDLProxy did before a real Handle server.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { DEMO_PREFIXES } from '../handle-server/seed.js';
 import { writeCountryDatabase } from '../support/country-database.js';
 import { locationWaivers } from '../support/location-waivers.js';
+import { readDocument } from '../support/markdown.js';
+import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
@@ -19,8 +22,21 @@ const ENV = {
 const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/24': 'US' };
 const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
 
-/** Recorded at a Handle server itself, or with one method that node's client cannot send as it was. */
-const isReplayed = ({ name }: Recording): boolean => !/^path: server: .*\/api|HTTP\/1\.0/.test(name);
+/** Not those of the endpoints of a Handle server itself: test/http/endpoints.test.ts has them. */
+const isReplayed = ({ name }: Recording): boolean => !/^path: server: .*\/api/.test(name);
+
+/** HTTP/1.0, which node's client does not send: without a header, to the end of the connection. */
+async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
+  const socket = await openSocket(baseUrl);
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));
+  socket.write(`${request.method} ${request.path} HTTP/1.0\r\n\r\n`);
+  await once(socket, 'close');
+  const [head = '', body = ''] = text.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = lines.map((line) => line.replace(/^[^:]+/, (name) => name.toLowerCase()));
+  return { status: Number(statusLine.split(' ')[1]), headers, body };
+}
 
 interface Chosen {
   /** Status and Location. */
@@ -78,7 +94,8 @@ async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {
   const { led } = chosenIn(recordedAnswer(recording), recording);
   const draws = recording.name in locationWaivers ? 1 : MAX_DRAWS;
   for (let draw = 1; ; draw++) {
-    const chosen = chosenIn(await replay(recording, { baseUrl: proxy.url }), recording);
+    const send = recording.name.includes('HTTP/1.0') ? replayOld : replay;
+    const chosen = chosenIn(await send(recording, { baseUrl: proxy.url }), recording);
     if (chosen.led === led || draw >= draws) return chosen;
   }
 }
@@ -125,4 +142,12 @@ test('the proxy chooses locations as HDLProxy did, except for the waivers', asyn
 
 test('every waiver names a recording', () => {
   expect([...recorded.keys()]).toEqual(expect.arrayContaining(Object.keys(locationWaivers)));
+});
+
+test('the README lists every waiver', () => {
+  const readme = readDocument('src/redirect/locations/README.md');
+  const shown = Object.keys(locationWaivers).map((name) =>
+    name.replace(/^configured \([^)]*\)/, 'configured'),
+  );
+  expect(shown.filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
 });
