@@ -51,7 +51,9 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
         ask: ({ reads }) => reads.resolve(read),
         // A server that has the prefix 0.NA knows the records of few prefixes; the root knows all.
         isElsewhere: (answer) =>
-          isElsewhere(answer) || (answer.kind === 'not-found' && found.includes(root as Server)),
+          isElsewhere(answer) ||
+          referralIn(answer) !== undefined ||
+          (answer.kind === 'not-found' && found.includes(root as Server)),
         otherwise: NO_SERVER,
       });
       if (readReferred === undefined || !isReferable(read.handle)) return outcome;
@@ -66,6 +68,10 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
     usage: () => sumUsages(servers.map(({ reads }) => reads.usage())),
   };
 }
+
+const { notResponsible, serviceReferral, prefixReferral } = RESPONSE_CODE;
+/** Codes of an answer that another server may know better. */
+const ELSEWHERE: readonly number[] = [notResponsible, serviceReferral, prefixReferral];
 
 const isElsewhere = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
@@ -83,7 +89,7 @@ export function routeRecords(findServers: FindServers<RecordServer>): RecordClie
     get: (handle, options) =>
       askInTurn(findServers(handle), {
         ask: ({ records }) => records.get(handle, options),
-        isElsewhere: ({ responseCode }) => responseCode === RESPONSE_CODE.notResponsible,
+        isElsewhere: ({ responseCode = 0 }) => ELSEWHERE.includes(responseCode),
         otherwise: NO_RECORD,
       }),
     put: (handle, options) => at(handle, (records) => records.put(handle, options)),

@@ -1,6 +1,9 @@
 // Several Handle servers, each with its prefixes.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import request from 'supertest';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { RecordInput } from '../handle-server/store.js';
 import { textValue } from '../handle-server/seed.js';
 import { basic, startDemoServer } from '../support/demo.js';
@@ -143,6 +146,26 @@ test('a list goes to the server of its prefix, everything else to the first that
   expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
   await ask('/api/site');
   expect(asked()).toEqual([2, 1, 0]);
+});
+
+test('a prefix record that its server refers elsewhere for is at the one for all others', async () => {
+  const referring = createServer((_req, res) => {
+    res.writeHead(300, { 'Content-Type': 'application/json' });
+    res.end(JSON.stringify({ responseCode: 303, handle: '0.NA/21.T1', referralHandle: '0.NA/21.T1' }));
+  }).listen(0, '127.0.0.1');
+  await once(referring, 'listening');
+  onTestFinished(() => {
+    referring.closeAllConnections();
+    referring.close();
+  });
+  const { port } = referring.address() as AddressInfo;
+  const { ask } = await start({
+    UPSTREAMS: JSON.stringify([
+      { prefixes: ['21.T1'], url: `http://127.0.0.1:${port}` },
+      { prefixes: ['*'], url: others.url, readOnly: true },
+    ]),
+  });
+  expect((await ask('/api/handles/0.NA/21.T1')).body.toString()).toContain('known at the root only');
 });
 
 test('a signature is verified at the server of the handle that has the key', async () => {
