@@ -20,6 +20,7 @@ import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeCoordination } from './compose/coordination.js';
 import { makeNative } from './compose/native.js';
+import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
@@ -52,6 +53,8 @@ export interface AppDeps {
 export interface App {
   /** Answers the public listener. */
   handler: RequestListener;
+  /** For the bounds of the public listener. */
+  connectionReports: ConnectionReports;
   /** Answers native messages. */
   native: NativeAnswer;
   /** The native listeners that are on; none is open. */
@@ -110,6 +113,7 @@ export function createApp(deps: AppDeps): App {
   const { handler, rebuild, close } = makeHandler(shared, made);
   return {
     handler,
+    connectionReports: makeConnectionReports(shared, 'http'),
     native,
     nativeListeners,
     receivePacket: (packet) => nativeListeners.udp?.receivePassed(packet),

@@ -4,6 +4,7 @@ import type { Answered, NativeAnswer, ReportMessage } from '../native/answer.js'
 import { OP_CODE } from '../native/codec/message.js';
 import { createTcpServer } from '../native/tcp.js';
 import { type UdpListener, createUdpListener } from '../native/udp.js';
+import { makeConnectionReports } from './client-connections.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export interface NativeListeners {
@@ -17,19 +18,15 @@ export function makeNativeListeners(shared: SharedDeps, native: NativeAnswer): N
   return { tcp: makeTcp(shared, native, report), udp: makeUdp(shared, native, report) };
 }
 
-function makeTcp(
-  { config, bodies, metrics }: SharedDeps,
-  native: NativeAnswer,
-  report: ReportMessage,
-): Server | undefined {
+function makeTcp(shared: SharedDeps, native: NativeAnswer, report: ReportMessage): Server | undefined {
+  const { config, bodies } = shared;
   const { tcp } = config.native;
   if (tcp.port === undefined) return undefined;
   return createTcpServer({
     ...native,
-    limits: tcp,
+    limits: { ...tcp, ...makeConnectionReports(shared, 'native-tcp') },
     bodies,
     report,
-    onDropped: metrics.countDroppedConnection,
   });
 }
 

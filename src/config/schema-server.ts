@@ -32,7 +32,10 @@ export const server = section({
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections, divided among the workers; further ones are closed at once. `0` is unlimited.',
+    'Maximum open client connections, divided among the workers. A further one takes the place of the least recently used that is idle for a second; where none is, it is closed at once. `0` is unlimited.',
+  ),
+  maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
+    'Maximum open client connections of one network (IPv4 /24, IPv6 /56), divided among the workers; further ones are closed at once. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
     'Timeout for receiving the headers of a request; then 408.',

@@ -3,13 +3,13 @@ import { type Server, type Socket, createServer } from 'node:net';
 import type { ServiceError } from '../errors.js';
 import { type MemoryBudget, appendChunk } from '../http/request-body.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type ConnectionBounds, type Use, boundConnections } from '../server/connection-bounds.js';
 import type { Answered, NativeAnswer, ReportMessage } from './answer.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
-export interface TcpLimits {
-  maxConnections: number;
+export interface TcpLimits extends ConnectionBounds {
   /** Without traffic (ms). */
   idleTimeout: number;
   /** For the whole message, and again for the client to take the answer (ms). */
@@ -21,7 +21,6 @@ export interface TcpDeps extends NativeAnswer {
   /** Of messages that did not come in one piece. */
   bodies: MemoryBudget;
   report: ReportMessage;
-  onDropped: () => void;
 }
 
 export function createTcpServer(deps: TcpDeps): Server {
@@ -29,9 +28,14 @@ export function createTcpServer(deps: TcpDeps): Server {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     serveConnection(socket, deps);
   });
-  server.maxConnections = deps.limits.maxConnections;
-  server.on('drop', deps.onDropped);
+  boundConnections(server, deps.limits, useOf);
   return server;
+}
+
+/** Answered connections wait for their clients to close them. */
+function useOf(socket: Socket): Use {
+  if (socket.bytesRead === 0) return 'unused';
+  return socket.writableFinished ? 'idle' : 'busy';
 }
 
 function serveConnection(socket: Socket, { limits, bodies, report, answer, refuse }: TcpDeps): void {

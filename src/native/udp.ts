@@ -1,7 +1,7 @@
 // The UDP listener: a question in one packet or several, its answer in packets, and no more of them than fit the question.
 import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
-import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { networkOf } from '../server/client-address.js';
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
@@ -61,7 +61,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
     const { envelope, isPart, problem } = readPacket(packet);
-    const verdict = limit.judge(limitedNetwork(peer.address), now());
+    const verdict = limit.judge(networkOf(peer.address), now());
     if (verdict !== 'answer') onLimited('rate');
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
@@ -129,12 +129,6 @@ const openSocket = (host: string): Socket =>
       else found(null, name, isIP(name));
     },
   });
-
-/** Of the questions of IPv4 a /24, as DNS servers limit them. */
-function limitedNetwork(address: string): string {
-  const network = networkOf(address);
-  return isIPv4(network) ? network.slice(0, network.lastIndexOf('.')) : network;
-}
 
 type Respond = (peer: Peer, work: () => Answered | Promise<Answered>) => void;
 

@@ -1,7 +1,6 @@
 // All metrics of the proxy: name, type, labels and help text.
 import { CATALOGUE } from '../errors.js';
-
-type Labels = Readonly<Record<string, string>>;
+import { type Labels, USUAL_REQUESTS, VALUES } from './label-values.js';
 
 export interface MetricEntry {
   readonly name: string;
@@ -15,21 +14,6 @@ export interface MetricEntry {
   readonly fromStart?: readonly Labels[];
 }
 
-/** The values of the labels that have the same ones in every deployment. */
-const VALUES = {
-  family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
-  store: ['found', 'notFound'],
-  reason: ['error', 'late', 'resting'],
-  source: ['snapshot', 'seed', 'import'],
-  kind: ['read', 'passed'],
-  udpReason: ['rate', 'size', 'busy'],
-  limitReason: ['unknown-names', 'most-misses'],
-  ruleResult: ['matched', 'limited', 'shadowed'],
-  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'limit', 'leave', 'claim'],
-} as const;
-
-export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
-
 const each = (label: keyof typeof VALUES): Labels[] => VALUES[label].map((value) => ({ [label]: value }));
 
 /** Kinds of responses, and the codes of failures. */
@@ -37,43 +21,6 @@ const OUTCOMES = [
   ...['found', 'empty', 'not-found', 'refused'],
   ...Object.keys(CATALOGUE).filter((code) => code.startsWith('UPSTREAM_')),
 ];
-
-type Statuses = Readonly<Record<string, readonly number[]>>;
-
-const HTTP_FAILURES: Statuses = {
-  refused: [401, 403],
-  invalid: [400, 404, 405, 429],
-  error: [500, 502, 503, 504],
-};
-
-/** Response codes: these interfaces have no HTTP status. */
-const NATIVE: Statuses = {
-  ...{ hit: [1, 100, 200], miss: [1, 100, 200], stale: [1], authoritative: [1, 100] },
-  ...{ bypass: [1, 402], local: [1, 100], refused: [2, 301, 302, 303], invalid: [2, 4, 5], error: [2] },
-};
-
-/** The usual statuses of each result. Further ones appear with their first response. */
-const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
-  record: {
-    ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
-    ...{ bypass: [200], write: [200, 201] },
-    ...HTTP_FAILURES,
-  },
-  v2: { hit: [200], miss: [200], stale: [200], bypass: [200], write: [201, 204], ...HTTP_FAILURES },
-  redirect: {
-    ...{ hit: [301, 302, 404], miss: [301, 302, 404], stale: [302], authoritative: [302, 404] },
-    ...HTTP_FAILURES,
-  },
-  'native-tunnel': { hit: [200], miss: [200], stale: [200], authoritative: [200], ...HTTP_FAILURES },
-  'native-tcp': NATIVE,
-  'native-udp': NATIVE,
-};
-
-const USUAL_REQUESTS: Labels[] = VALUES.family.flatMap((family) =>
-  Object.entries(USUAL[family]).flatMap(([result, statuses]) =>
-    statuses.map((status) => ({ family, result, status: String(status) })),
-  ),
-);
 
 export const METRICS = {
   requests: {
@@ -217,8 +164,15 @@ export const METRICS = {
   connectionsDropped: {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
+    labelNames: ['reason'],
+    help: 'New client connections closed at once, by reason (total: `server.maxConnections` or `native.tcp.maxConnections`; network: `maxConnectionsPerNetwork` beside these).',
+    fromStart: VALUES.dropReason.map((reason) => ({ reason })),
+  },
+  idleConnectionsClosed: {
+    name: 'handle_proxy_idle_connections_closed_total',
+    type: 'counter',
     labelNames: [],
-    help: 'Client connections closed at once because of `server.maxConnections` or `native.tcp.maxConnections`.',
+    help: 'Idle client connections closed to make room for new ones.',
   },
   eventLoopDelay: {
     name: 'handle_proxy_event_loop_delay_seconds',

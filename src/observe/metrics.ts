@@ -1,6 +1,7 @@
 // The metrics of one process. compose connects the callbacks of other modules to these functions.
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { type LabelValue, METRICS, type MetricEntry } from './metric-list.js';
+import type { LabelValue } from './label-values.js';
+import { METRICS, type MetricEntry } from './metric-list.js';
 import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
 export interface RequestSample {
@@ -48,7 +49,8 @@ export interface Metrics {
   countRedisError(command: LabelValue<'command'>): void;
   setRedisState(state: 'up' | 'lost'): void;
   countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void;
-  countDroppedConnection: () => void;
+  countDroppedConnection: (reason: LabelValue<'dropReason'>) => void;
+  countIdleClosed: () => void;
   countUdpLimited: (reason: LabelValue<'udpReason'>) => void;
   /** A traffic rule that will be counted: its series are 0 from now on. */
   addTrafficRule(rule: string): void;
@@ -190,6 +192,7 @@ function createCacheMetrics(registry: Registry) {
 function createServerMetrics(registry: Registry) {
   const registers = [registry];
   const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
+  const idleClosed = addCounter(registry, METRICS.idleConnectionsClosed);
   const udpLimited = addCounter(registry, METRICS.udpLimited);
   let readDelayMs = (): number => 0;
   new Gauge({
@@ -204,8 +207,11 @@ function createServerMetrics(registry: Registry) {
     countUdpLimited: (reason: LabelValue<'udpReason'>): void => {
       udpLimited.inc({ reason });
     },
-    countDroppedConnection: (): void => {
-      connectionsDropped.inc();
+    countDroppedConnection: (reason: LabelValue<'dropReason'>): void => {
+      connectionsDropped.inc({ reason });
+    },
+    countIdleClosed: (): void => {
+      idleClosed.inc();
     },
     registerEventLoopDelay: (readMs: () => number): void => {
       readDelayMs = readMs;

@@ -80,10 +80,8 @@ export async function servePublic(
   const checks = app.addStartChecks();
   const server = createHttpServer(app.handler, {
     ...config.server,
+    ...app.connectionReports,
     maxRequestLineBytes: config.http.maxRequestLine,
-    onDropped: () => {
-      deps.metrics.countDroppedConnection();
-    },
   });
   const { tcp } = app.nativeListeners;
   const closing = { closedByAll: joinListeners(tcp === undefined ? 1 : 2, drainOptions) };

@@ -45,8 +45,10 @@ export const plainAddress = (address: string): string =>
 export const clientOf = (address: string): string => (isIPv6(address) ? v6Network(address) : address);
 
 /** The neighbourhood of an address: /24, of IPv6 /56. */
-export const networkOf = (address: string): string =>
-  isIPv4(address) ? address.replace(/\d+$/, '0/24') : clientOf(address);
+export function networkOf(address: string): string {
+  const plain = plainAddress(address);
+  return isIPv4(plain) ? plain.replace(/\d+$/, '0/24') : clientOf(plain);
+}
 
 function v6Network(address: string): string {
   const [head = '', tail = ''] = address.split('::', 2);

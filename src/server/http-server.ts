@@ -6,23 +6,24 @@ import {
   type ServerResponse,
   createServer,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
 import {
   allowHalfClosed,
   closeAfterUpgrade,
+  currentResponse,
   limitResponseTime,
   prependToRequests,
   trackConnections,
 } from './connections.js';
+import { type ConnectionBounds, type Use, boundConnections } from './connection-bounds.js';
 import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
 
 /** Times in ms. */
-export interface ServerLimits {
+export interface ServerLimits extends ConnectionBounds {
   maxRequestLineBytes: number;
-  /** 0: no limit. */
-  maxConnections: number;
   headersTimeout: number;
   requestTimeout: number;
   keepAliveTimeout: number;
@@ -30,8 +31,6 @@ export interface ServerLimits {
   idleTimeout: number;
   /** For a client to read one response; 0: no limit. */
   answerTimeout: number;
-  /** A connection above `maxConnections` was closed. */
-  onDropped?: () => void;
 }
 
 /** The interval at which Node checks for slow requests (ms); 30 s by default. */
@@ -57,8 +56,7 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
   if (limits.answerTimeout > 0) {
     limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeout });
   }
-  if (limits.maxConnections > 0) server.maxConnections = limits.maxConnections;
-  server.on('drop', () => limits.onDropped?.());
+  boundConnections(server, limits, useOf);
   handleInOrder(server, listener);
   server.on('clientError', answerParseError);
   return repair(server);
@@ -70,6 +68,12 @@ export function createAdminServer(listener: RequestListener): Server {
     if (!rejectTooManyHeaders(req, res)) listener(req, res);
   });
   return repair(server);
+}
+
+/** A response is there as soon as the headers of its request are. */
+function useOf(socket: Socket): Use {
+  if (currentResponse(socket) !== undefined) return 'busy';
+  return socket.bytesRead === 0 ? 'unused' : 'idle';
 }
 
 function handleInOrder(server: Server, listener: RequestListener): void {

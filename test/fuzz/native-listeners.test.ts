@@ -96,10 +96,9 @@ test(`${STREAMS} mutated streams`, async () => {
   const random = randomFrom(SEED);
   const server = createTcpServer({
     ...native,
-    limits: { maxConnections: 100, idleTimeout: 60_000, requestTimeout: 60_000 },
+    limits: { maxConnections: 100, maxConnectionsPerNetwork: 0, idleTimeout: 60_000, requestTimeout: 60_000 },
     bodies: createMemoryBudget(1_000_000),
     report,
-    onDropped: () => undefined,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -82,6 +82,7 @@ export async function startProxy(
   });
   const server = createHttpServer(app.handler, {
     ...config.server,
+    ...app.connectionReports,
     maxRequestLineBytes: config.http.maxRequestLine,
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -17,10 +17,10 @@ export interface Exchange {
   closed: boolean;
 }
 
-/** An open connection that is closed when the test ends. */
-export async function openSocket(url: string): Promise<Socket> {
+/** An open connection that is closed when the test ends; `localAddress`: another one of loopback. */
+export async function openSocket(url: string, localAddress?: string): Promise<Socket> {
   const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
   socket.on('error', () => undefined);
   onTestFinished(() => {
     socket.destroy();

@@ -2,11 +2,13 @@
 import type { Config } from '../../config/schema.js';
 import { mapServers } from '../../config/upstream-servers.js';
 
+type Part = (whole: number) => number;
+type ConnectionLimit = 'maxConnections' | 'maxConnectionsPerNetwork';
+
 /** The configured limits hold for the whole machine. */
 export function divideLimits(config: Config, workers: number): Config {
-  const part = (whole: number): number => Math.max(1, Math.ceil(whole / workers));
+  const part: Part = (whole) => Math.max(1, Math.ceil(whole / workers));
   const { server, cache, http, native } = config;
-  const { maxConnections } = server;
   const { hotPath } = http;
   return {
     ...mapServers(config, ({ connections, concurrency, minConcurrency, queue }) => ({
@@ -15,8 +17,7 @@ export function divideLimits(config: Config, workers: number): Config {
       minConcurrency: part(minConcurrency),
       queue: part(queue),
     })),
-    // 0 means no limit.
-    server: { ...server, maxConnections: maxConnections === 0 ? 0 : part(maxConnections) },
+    server: { ...server, ...divideConnections(server, part) },
     native: divideNative(native, part),
     cache: { ...cache, maxBytes: part(cache.maxBytes) },
     http: {
@@ -28,15 +29,25 @@ export function divideLimits(config: Config, workers: number): Config {
 }
 
 /** A worker of several receives its share of the datagrams. */
-function divideNative(native: Config['native'], part: (whole: number) => number): Config['native'] {
+function divideNative(native: Config['native'], part: Part): Config['native'] {
   const { tcp, udp } = native;
-  const { answersPerSecond } = udp;
   return {
     ...native,
-    tcp: { ...tcp, maxConnections: part(tcp.maxConnections) },
-    udp: { ...udp, answersPerSecond: answersPerSecond === 0 ? 0 : part(answersPerSecond) },
+    tcp: { ...tcp, ...divideConnections(tcp, part) },
+    udp: { ...udp, answersPerSecond: partOfLimit(udp.answersPerSecond, part) },
   };
 }
+
+const divideConnections = (
+  { maxConnections, maxConnectionsPerNetwork }: Pick<Config['server'], ConnectionLimit>,
+  part: Part,
+): Pick<Config['server'], ConnectionLimit> => ({
+  maxConnections: partOfLimit(maxConnections, part),
+  maxConnectionsPerNetwork: partOfLimit(maxConnectionsPerNetwork, part),
+});
+
+/** 0 means no limit. */
+const partOfLimit = (limit: number, part: Part): number => (limit === 0 ? 0 : part(limit));
 
 /** For code, sockets and garbage between two collections (MiB). */
 const BASE_HEAP_MIB = 512;

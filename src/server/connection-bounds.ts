@@ -1,0 +1,188 @@
+// Bounds the open connections of a listener, in all and by network. When all are taken, idle ones make room.
+import type { Server, Socket } from 'node:net';
+import { networkOf } from './client-address.js';
+
+export interface ConnectionBounds {
+  /** 0: no limit. */
+  maxConnections: number;
+  /** Of one IPv4 /24 or IPv6 /56; 0: no limit. */
+  maxConnectionsPerNetwork: number;
+  /** All clients come from the address of such a proxy: it has no bound of its own. */
+  isTrustedProxy?: (address: string) => boolean;
+  /** A new connection was closed at once. */
+  onDropped?: (reason: 'total' | 'network', network: string) => void;
+  /** An idle connection was closed for a new one. */
+  onIdleClosed?: () => void;
+}
+
+/** Unused: nothing came over it. Idle: all that came is answered. Busy: a request is under way. */
+export type Use = 'unused' | 'idle' | 'busy';
+
+/**
+ * A connection that was in use a moment ago is not closed: its next request may be on its way, which the client could
+ * not tell from a request that was carried out (RFC 9112 §9.5).
+ */
+const IDLE_GRACE_MS = 1000;
+
+/** How exactly idle times are known: nothing is noted at a request. */
+const SAMPLE_INTERVAL_MS = 500;
+
+interface Connection {
+  network: string;
+  bytesRead: number;
+  bytesWritten: number;
+  /** At most when it was last in use (ms); when it was opened, if it never was. */
+  since: number;
+  /** A part of a request has come behind the last answer. */
+  isReceiving: boolean;
+}
+
+/** `useOf`: what a connection shows at this moment. */
+export function boundConnections(
+  server: Server,
+  bounds: ConnectionBounds,
+  useOf: (socket: Socket) => Use,
+): void {
+  const { maxConnections, onDropped, onIdleClosed } = bounds;
+  const open = new Map<Socket, Connection>();
+  const networks = createNetworkCount(bounds);
+  const idle = createIdleOrder(open, useOf);
+  /** Above the bound, not yet decided. */
+  const surplus: Socket[] = [];
+
+  const forget = (socket: Socket): void => {
+    const connection = open.get(socket);
+    if (connection === undefined) return;
+    open.delete(socket);
+    networks.remove(connection.network);
+  };
+  const close = (socket: Socket): void => {
+    forget(socket);
+    socket.destroy();
+  };
+  const makeRoom = (_error: unknown, count: number): void => {
+    let over = count - maxConnections;
+    for (const arrived of surplus.splice(0)) {
+      if (over <= 0) return;
+      if (arrived.destroyed) continue;
+      over--;
+      const leastUseful = idle.next();
+      if (leastUseful === undefined) onDropped?.('total', open.get(arrived)?.network ?? '');
+      else onIdleClosed?.();
+      close(leastUseful ?? arrived);
+    }
+  };
+  server.on('connection', (socket: Socket) => {
+    const network = networks.add(socket.remoteAddress);
+    if (network === undefined) {
+      socket.destroy();
+      onDropped?.('network', networkOf(socket.remoteAddress ?? ''));
+      return;
+    }
+    open.set(socket, {
+      network,
+      bytesRead: 0,
+      bytesWritten: 0,
+      since: performance.now(),
+      isReceiving: false,
+    });
+    socket.once('close', () => {
+      forget(socket);
+    });
+    if (maxConnections === 0 || open.size <= maxConnections) return;
+    // After the data of this turn has been read: an unread request would look like an idle connection. Connections that
+    // have ended are in `open` for a while yet, but not in the server's count.
+    if (surplus.push(socket) === 1) setImmediate(() => server.getConnections(makeRoom));
+  });
+  // The rest of the time nobody asks.
+  if (maxConnections > 0) sampleWhile(() => 2 * open.size > maxConnections, { server, idle });
+}
+
+function sampleWhile(
+  isTight: () => boolean,
+  { server, idle }: { server: Server; idle: ReturnType<typeof createIdleOrder> },
+): void {
+  const timer = setInterval(() => {
+    if (isTight()) idle.sample(performance.now());
+  }, SAMPLE_INTERVAL_MS).unref();
+  server.once('close', () => {
+    clearInterval(timer);
+  });
+}
+
+function createNetworkCount({ maxConnectionsPerNetwork, isTrustedProxy }: ConnectionBounds) {
+  const counts = new Map<string, number>();
+  return {
+    /** The network of the address, empty for one that is not counted; undefined when it has no place left. */
+    add(address: string | undefined): string | undefined {
+      // A client that has left has no address any more.
+      if (maxConnectionsPerNetwork === 0 || address === undefined || isTrustedProxy?.(address)) return '';
+      const network = networkOf(address);
+      const count = counts.get(network) ?? 0;
+      if (count >= maxConnectionsPerNetwork) return undefined;
+      counts.set(network, count + 1);
+      return network;
+    },
+    remove(network: string): void {
+      const count = counts.get(network) ?? 0;
+      if (count > 1) counts.set(network, count - 1);
+      else counts.delete(network);
+    },
+  };
+}
+
+/** Finds the least useful connection: unused ones, then those whose last answer is longest ago. */
+function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: (socket: Socket) => Use) {
+  let sampledAt = 0;
+  /** By use, the least useful last; undefined until somebody asks. */
+  let sorted: Socket[] | undefined;
+
+  function isClosable(socket: Socket, connection: Connection, use: Use): boolean {
+    if (use === 'busy' || connection.isReceiving) return false;
+    return isUnchanged(socket, connection) && sampledAt - connection.since >= IDLE_GRACE_MS;
+  }
+
+  function sort(): Socket[] {
+    const unused: [Socket, Connection][] = [];
+    const idle: [Socket, Connection][] = [];
+    for (const [socket, connection] of open) {
+      const use = useOf(socket);
+      if (isClosable(socket, connection, use)) (use === 'unused' ? unused : idle).push([socket, connection]);
+    }
+    const byTime = (list: typeof idle): Socket[] =>
+      list.sort(([, one], [, other]) => one.since - other.since).map(([socket]) => socket);
+    return [...byTime(unused), ...byTime(idle)].reverse();
+  }
+
+  return {
+    sample(now: number): void {
+      sampledAt = now;
+      sorted = undefined;
+      for (const [socket, connection] of open)
+        note(socket, connection, { isBusy: useOf(socket) === 'busy', now });
+    },
+    next(): Socket | undefined {
+      sorted ??= sort();
+      for (let socket = sorted.pop(); socket !== undefined; socket = sorted.pop()) {
+        const connection = open.get(socket);
+        if (connection !== undefined && isClosable(socket, connection, useOf(socket))) return socket;
+      }
+      return undefined;
+    },
+  };
+}
+
+const isUnchanged = ({ bytesRead, bytesWritten }: Socket, connection: Connection): boolean =>
+  bytesRead === connection.bytesRead && bytesWritten === connection.bytesWritten;
+
+function note(
+  socket: Socket,
+  connection: Connection,
+  { isBusy, now }: { isBusy: boolean; now: number },
+): void {
+  if (!isBusy && isUnchanged(socket, connection)) return;
+  const { bytesRead, bytesWritten } = socket;
+  // Every whole request is being answered or has been.
+  connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;
+  Object.assign(connection, { bytesRead, bytesWritten, since: now });
+}

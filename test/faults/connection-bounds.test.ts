@@ -1,0 +1,243 @@
+// Connections in all and by network: the least useful idle one makes room, and a request under way is never cut.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
+import { Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
+import { startDemoServer } from '../support/demo.js';
+import { WRITE_HEADERS } from '../support/demo-writes.js';
+import { configFrom } from '../support/load-config.js';
+import { askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { exchangeOn, openSocket } from '../support/raw-socket.js';
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/page';
+const GET = `GET ${PATH} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+/** The clock and the sampling of idle connections; sockets are real. */
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+const SAMPLE_MS = 500;
+const pass = (ms = SAMPLE_MS): void => void vi.advanceTimersByTime(ms);
+
+const start = (env: Record<string, string>, deps: Parameters<typeof startProxy>[1] = {}): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: demo.url, ...env }, deps);
+
+async function statusOn(socket: Socket): Promise<number> {
+  const { status } = await exchangeOn(socket, GET);
+  return status;
+}
+
+/** Waits until the other side has closed it. */
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket.resume(), 'close');
+}
+
+async function valuesOf({ app }: Proxy, name: string): Promise<[reason: unknown, value: number][]> {
+  const metric = (await app.control.metrics()).find((one) => one.name === name);
+  return metric!.values.map(({ labels, value }) => [labels['reason'], value]);
+}
+const dropped = async (proxy: Proxy) =>
+  Object.fromEntries(await valuesOf(proxy, 'handle_proxy_connections_dropped_total')) as object;
+const idleClosed = async (proxy: Proxy): Promise<number> =>
+  (await valuesOf(proxy, 'handle_proxy_idle_connections_closed_total'))[0]![1];
+
+describe('with server.maxConnections taken', () => {
+  test('the idle connection whose last answer is longest ago makes room, then the next one', async () => {
+    const proxy = await start({ SERVER_MAX_CONNECTIONS: '3' });
+    const [a, b, c] = [await openSocket(proxy.url), await openSocket(proxy.url), await openSocket(proxy.url)];
+    // a was used first and last.
+    for (const socket of [a, c, b, a]) {
+      expect(await statusOn(socket)).toBe(200);
+      pass();
+    }
+    pass(1500);
+    expect(await statusOn(await openSocket(proxy.url))).toBe(200);
+    await closed(c);
+    expect(await statusOn(await openSocket(proxy.url))).toBe(200);
+    await closed(b);
+    expect(await statusOn(a)).toBe(200);
+    expect(await idleClosed(proxy)).toBe(2);
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 0 });
+  });
+
+  test('one that never sent anything goes before those, however long they are idle', async () => {
+    const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
+    const used = await openSocket(proxy.url);
+    await statusOn(used);
+    pass(60_000);
+    const silent = await openSocket(proxy.url);
+    pass(2000);
+    expect(await statusOn(await openSocket(proxy.url))).toBe(200);
+    await closed(silent);
+    expect(await statusOn(used)).toBe(200);
+  });
+
+  test('none that was in use within the last second is closed: the new one is', async () => {
+    const proxy = await start({ SERVER_MAX_CONNECTIONS: '1' });
+    const used = await openSocket(proxy.url);
+    await statusOn(used);
+    pass();
+    pass();
+    await closed(await openSocket(proxy.url));
+    expect(await dropped(proxy)).toEqual({ total: 1, network: 0 });
+    pass();
+    expect(await statusOn(await openSocket(proxy.url))).toBe(200);
+    await closed(used);
+  });
+
+  test('no request under way is cut: waiting for the Handle server, in its body, in its first or a later head', async () => {
+    const proxy = await start({ SERVER_MAX_CONNECTIONS: '5' });
+    const sockets = [];
+    for (let at = 0; at < 5; at++) sockets.push(await openSocket(proxy.url));
+    const [waiting, body, first, later, idle] = sockets as [Socket, Socket, Socket, Socket, Socket];
+    expect(await statusOn(later)).toBe(200);
+    pass();
+    pass();
+    demo.hold.begin('GET');
+    const answer = exchangeOn(waiting, `GET /api/handles/21.T11998/slow HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const head = Object.entries(WRITE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
+    body.write(`PUT ${PATH} HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: 500\r\n\r\n[`);
+    first.write('GET / HTTP');
+    later.write(GET.slice(0, 20));
+    await expect.poll(() => demo.askedFor('21.T11998/slow')).toBe(1);
+    // By the time a request is answered the pieces before it have been read.
+    expect(await statusOn(idle)).toBe(200);
+    pass(5000);
+
+    const next = await openSocket(proxy.url);
+    await closed(idle);
+    expect(await statusOn(next)).toBe(200);
+    pass();
+    await closed(await openSocket(proxy.url));
+    demo.hold.end('GET');
+    expect((await answer).status).toBe(404);
+    expect((await exchangeOn(later, GET.slice(20))).status).toBe(200);
+    expect((await exchangeOn(first, '/1.1\r\nHost: x\r\n\r\n')).status).toBe(200);
+    expect((await exchangeOn(body, ' '.repeat(499))).status).toBe(400);
+    expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0 }]);
+  });
+
+  test('a client that keeps its connections alive does not notice', async () => {
+    const proxy = await start({ SERVER_MAX_CONNECTIONS: '2' });
+    const agents = Array.from({ length: 5 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
+    for (let round = 0; round < 3; round++) {
+      for (const agent of agents) {
+        const [response] = (await once(request(proxy.url + PATH, { agent }).end(), 'response')) as [
+          IncomingMessage,
+        ];
+        await once(response.resume(), 'end');
+        expect(response.statusCode).toBe(200);
+        pass(2000);
+      }
+    }
+    expect(await idleClosed(proxy)).toBeGreaterThanOrEqual(10);
+    for (const agent of agents) agent.destroy();
+  });
+});
+
+describe('with a bound by network', () => {
+  const PER_NETWORK = { SERVER_MAX_CONNECTIONS_PER_NETWORK: '2' };
+  const NEAR = '127.0.0.77';
+  const FAR = '127.0.1.1';
+
+  test('one at its bound gets no more, and takes nothing from another', async () => {
+    const proxy = await start(PER_NETWORK);
+    const first = await openSocket(proxy.url);
+    await openSocket(proxy.url, NEAR);
+    await closed(await openSocket(proxy.url, NEAR));
+    await closed(await openSocket(proxy.url));
+    expect(await statusOn(await openSocket(proxy.url, FAR))).toBe(200);
+    expect(await statusOn(first)).toBe(200);
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 2 });
+  });
+
+  test('a connection that has ended leaves its place', async () => {
+    const proxy = await start(PER_NETWORK);
+    const first = await openSocket(proxy.url);
+    await openSocket(proxy.url);
+    first.destroy();
+    await expect.poll(proxy.connections).toBe(1);
+    expect(await statusOn(await openSocket(proxy.url))).toBe(200);
+  });
+
+  test('a trusted proxy has none, also one that a reload names', async () => {
+    const proxy = await start({ ...PER_NETWORK, HTTP_TRUSTED_PROXIES: NEAR });
+    const openMany = async (): Promise<Socket> => {
+      for (let at = 0; at < 5; at++) await openSocket(proxy.url, NEAR);
+      return openSocket(proxy.url, NEAR);
+    };
+    expect(await statusOn(await openMany())).toBe(200);
+    const reloaded = { UPSTREAM_URL: demo.url, ...PER_NETWORK, HTTP_TRUSTED_PROXIES: FAR };
+    proxy.app.reload(configFrom({ env: reloaded }));
+    await closed(await openMany());
+    expect(await dropped(proxy)).toMatchObject({ network: 4 });
+  });
+
+  test('dropped connections are one line a minute in the log', async () => {
+    const lines: string[] = [];
+    const to = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        lines.push(...chunk.toString().trim().split('\n'));
+        done();
+      },
+    });
+    const proxy = await start(
+      { SERVER_MAX_CONNECTIONS_PER_NETWORK: '1' },
+      { logger: createLogger({ level: 'warn', destination: to }) },
+    );
+    await openSocket(proxy.url);
+    for (let at = 0; at < 3; at++) await closed(await openSocket(proxy.url));
+    proxy.pass(60_000);
+    await closed(await openSocket(proxy.url));
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const line = { msg: 'too many connections, closing new ones', listener: 'http', reason: 'network' };
+    expect(logged).toMatchObject([
+      { ...line, network: '127.0.0.0/24', dropped: 1 },
+      { ...line, dropped: 3 },
+    ]);
+  });
+});
+
+describe('the native listener', () => {
+  const HANDLE = '21.T11998/page';
+  const ON = { NATIVE_TCP_PORT: '0' };
+  const urlOf = ({ tcpPort }: Proxy): string => `http://127.0.0.1:${tcpPort}`;
+
+  test('closes a silent connection for a new one, not one with a question under way', async () => {
+    const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS: '3' });
+    const silent = await openSocket(urlOf(proxy));
+    const slow = await openNativeSocket(proxy.tcpPort);
+    const waiting = await openNativeSocket(proxy.tcpPort);
+    demo.hold.begin('GET');
+    waiting.write(nativeRequest('21.T11998/held'));
+    slow.write(nativeRequest(HANDLE).subarray(0, 30));
+    await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
+    pass(5000);
+    const next = await openNativeSocket(proxy.tcpPort);
+    await closed(silent);
+    demo.hold.end('GET');
+    const answers = [waiting, slow, next].map(readToEnd);
+    slow.write(nativeRequest(HANDLE).subarray(30));
+    next.write(nativeRequest(HANDLE));
+    expect((await Promise.all(answers)).map((answer) => codeOf(readResponse(answer)))).toEqual([100, 1, 1]);
+    expect(await idleClosed(proxy)).toBe(1);
+  });
+
+  test('has a bound by network of its own', async () => {
+    const proxy = await start({ ...ON, NATIVE_TCP_MAX_CONNECTIONS_PER_NETWORK: '1' });
+    await openSocket(urlOf(proxy), '127.0.1.1');
+    await closed(await openSocket(urlOf(proxy), '127.0.1.2'));
+    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
+    expect(await statusOn(await openSocket(proxy.url, '127.0.1.1'))).toBe(200);
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 1 });
+  });
+});

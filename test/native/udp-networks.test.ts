@@ -1,0 +1,35 @@
+// Whose questions are counted together: those of a network, whatever addresses the socket is bound to.
+import { expect, test, vi } from 'vitest';
+import { createAnswer } from '../../src/native/answer.js';
+import { NO_SITE } from '../../src/native/site-info.js';
+import { createUdpListener } from '../../src/native/udp.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { HANDLE } from '../support/upstream.js';
+
+test.each([
+  ['0.0.0.0', ['192.0.2.1', '192.0.2.9', '198.51.100.1']],
+  ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
+  ['::', ['2001:db8:0:1200::1', '2001:db8:0:12ff::9', '2001:db8:0:1300::1']],
+])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
+  const { socket } = createUdpListener({
+    ...createAnswer({
+      resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
+      site: NO_SITE,
+      now: () => 0,
+      onUnexpected: vi.fn(),
+    }),
+    host,
+    answersPerSecond: 1,
+    report: (_family, work) => work(),
+    onLimited: vi.fn(),
+    now: () => 0,
+    passOn: () => false,
+  });
+  const replies: Buffer[] = [];
+  vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
+  for (const address of addresses) {
+    socket.emit('message', nativeRequest(HANDLE), { address, port: 2641, family: 'IPv4', size: 0 });
+  }
+  expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([100, 2, 100]);
+  socket.close();
+});
