@@ -33,7 +33,7 @@ const modules = {
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
-  admin: ['http', 'html', 'resolver', 'cache', 'observe', ...KERNEL],
+  admin: ['http', 'html', 'resolver', 'cache', 'coordination', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],

@@ -7,6 +7,7 @@ import type { Config } from './config/schema.js';
 import { isUpstreamGiven } from './config/upstream-servers.js';
 import type { Outcome } from './handle/outcome.js';
 import { createActivity } from './observe/activity.js';
+import { createTrafficActivity } from './observe/traffic-activity.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
@@ -91,7 +92,8 @@ export function createApp(deps: AppDeps): App {
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
   const bodies = makeBodyBudget(deps.config);
-  const shared: SharedDeps = { ...deps, now, activity, pseudonym, bodies, ...traced };
+  const observed = { activity, trafficActivity: createTrafficActivity(now), ...traced };
+  const shared: SharedDeps = { ...deps, now, pseudonym, bodies, ...observed };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),
@@ -105,7 +107,8 @@ export function createApp(deps: AppDeps): App {
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
-  const control = createProcessControl(shared, { cache, resolver, eventLoop, upstreams, restoring });
+  const controlled = { cache, resolver, eventLoop, upstreams, restoring, coordination };
+  const control = createProcessControl(shared, controlled);
   const operations = createOperations(() => [control], now);
   const native = makeNative(shared, { resolver, upstreams, limitMiss });
   const nativeListeners = makeNativeListeners(shared, native);

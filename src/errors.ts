@@ -48,6 +48,7 @@ export const CATALOGUE = {
     responseCode: 100,
     title: 'Too many aliases or an alias loop',
   },
+  ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
   METHOD_REFUSED: { status: 405, responseCode: 4, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },

@@ -63,6 +63,25 @@ function addTransfer(api: Router, operations: Operations, withBody: WithBody): v
   api.all('/import', refuseOtherMethods('POST'));
 }
 
+/** Who is limited, and an end to it. */
+function addTraffic(api: Router, operations: Operations): void {
+  api.get('/traffic', async (_req, res) => {
+    res.json(await operations.traffic());
+  });
+  api.all('/traffic', refuseOtherMethods('GET', 'HEAD'));
+  // With its slash percent-encoded or not.
+  api.delete('/traffic/blocked/*network', async (req, res) => {
+    const network = req.params.network.join('/');
+    if (!(await operations.unblock(network))) {
+      throw new ServiceError('ADMIN_NOT_BLOCKED', {
+        detail: 'GET /traffic lists those that are, as blocked',
+      });
+    }
+    res.status(204).end();
+  });
+  api.all('/traffic/blocked/*network', refuseOtherMethods('DELETE'));
+}
+
 export function createApi(operations: Operations): Router {
   const api = Router();
   const withBody = createWithBody({
@@ -108,6 +127,7 @@ export function createApi(operations: Operations): Router {
   api.all('/purge', refuseOtherMethods('POST'));
   api.all('/log-level', refuseOtherMethods('PUT'));
   addTransfer(api, operations, withBody);
+  addTraffic(api, operations);
   return api;
 }
 

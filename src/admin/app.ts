@@ -60,7 +60,7 @@ export function createAdminApp(deps: AdminDeps): Express {
   });
   app.get('/', statusPage);
   app.get('/status/:file', createStatusFiles());
-  app.get('/events', createEventStream({ stats: () => operations.stats(), onUnexpected }));
+  app.get('/events', createEventStream({ stats: () => statusOf(operations), onUnexpected }));
   app.get(['/openapi', '/openapi.json'], openApi);
   app.use(createApi(operations));
 
@@ -82,6 +82,12 @@ export function createAdminApp(deps: AdminDeps): Express {
   return app;
 }
 
+/** What the status page shows of the traffic beside the statistics. */
+async function statusOf(operations: Operations): Promise<object> {
+  const [stats, { blocked }] = await Promise.all([operations.stats(), operations.traffic()]);
+  return { ...stats, blocked: blocked.slice(0, MAX_SHOWN), blockedCount: blocked.length };
+}
+
 /** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
 function failureOf(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
@@ -94,6 +100,8 @@ function disableCaching(_req: Request, res: Response, next: NextFunction): void 
   res.set('Cache-Control', 'no-store');
   next();
 }
+
+const MAX_SHOWN = 20;
 
 /** Calls that monitoring and the status page repeat. */
 const ROUTINE = /^\/(?:healthz|readyz|metrics|stats|events|status\/[\w.]+)?$/;

@@ -1,5 +1,6 @@
 // Operations of the admin API on all processes of this instance.
 import type { MetricSnapshot } from '../observe/cluster-metrics.js';
+import { type ProcessTraffic, type Traffic, trafficOf } from './traffic.js';
 import { type ProcessReport, type Statistics, statisticsOf } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
@@ -49,6 +50,9 @@ export interface ProcessControl {
   purge: (request: PurgeRequest) => Promise<PurgeResult>;
   inspect: (handle: string) => Promise<CacheCopy[]>;
   report: () => Promise<ProcessReport>;
+  traffic: () => Promise<ProcessTraffic>;
+  /** Ends the limit of a network here and in Redis. @returns whether there was one */
+  unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => Promise<void>;
   importLines: (text: string) => Promise<ImportCounts>;
   exportPage: (page: { prefix: string; from: number }) => Promise<ExportPage>;
@@ -57,6 +61,9 @@ export interface ProcessControl {
 
 export interface Operations extends Pick<ProcessControl, 'purge' | 'inspect' | 'setLogLevel'> {
   stats: () => Promise<Statistics>;
+  traffic: () => Promise<Traffic>;
+  /** In all processes, and with Redis in all instances. @returns whether the network was limited */
+  unblock: (network: string) => Promise<boolean>;
   /** Into the memory of each process. */
   importLines: (text: string) => Promise<ImportCounts>;
   /** The records of each process; one that several have is there as often. */
@@ -86,6 +93,12 @@ export function createOperations(processes: () => ProcessControl[], now: () => n
     },
     async stats() {
       return statisticsOf(await fulfilled(processes().map((process) => process.report())), now());
+    },
+    async traffic() {
+      return trafficOf(await fulfilled(processes().map((process) => process.traffic())));
+    },
+    async unblock(network) {
+      return (await Promise.all(processes().map((process) => process.unblock(network)))).includes(true);
     },
     async importLines(text) {
       const [counts] = await Promise.all(processes().map((process) => process.importLines(text)));

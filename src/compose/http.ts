@@ -22,7 +22,7 @@ import type { TrafficPolicy } from '../traffic/policy.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { makeTrafficPolicy } from './traffic.js';
+import { makeClientCounter, makeTrafficPolicy } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
@@ -132,10 +132,13 @@ function makeResponseCache({ config }: SharedDeps, { resolver, cache }: Backends
   });
 }
 
-function makeRequestLog({ metrics, activity, logger, tracer }: SharedDeps): RequestLog {
+function makeRequestLog(shared: SharedDeps): RequestLog {
+  const { metrics, activity, logger, tracer } = shared;
+  const countClient = makeClientCounter(shared);
   return createRequestLog({
     currentTrace: tracer?.current,
-    onAnswered(request) {
+    onAnswered(request, req) {
+      countClient(request, req);
       metrics.countRequest(request);
       activity.countRequest(request);
       if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);

@@ -2,11 +2,13 @@
 import { VERSION } from '../config/package-files.js';
 import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operations.js';
 import type { Cache } from '../cache/cache.js';
+import type { Coordination } from '../coordination/coordination.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { sumUsages } from '../upstream/concurrency-limiter.js';
+import { networkNamed } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import type { Restoring } from './restoring.js';
 import type { SharedDeps } from './shared-deps.js';
@@ -17,13 +19,14 @@ interface Controlled {
   eventLoop: EventLoop;
   restoring: Pick<Restoring, 'importLines' | 'exportPage'>;
   upstreams: Pick<Upstreams, 'servers'>;
+  coordination: Pick<Coordination, 'limitedNetworks'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
 export function createProcessControl(shared: SharedDeps, controlled: Controlled): ProcessControl {
   const { logger, metrics, activity } = shared;
-  const { cache, resolver, eventLoop, upstreams, restoring } = controlled;
+  const { cache, resolver, eventLoop, upstreams, restoring, coordination } = controlled;
   return {
     async purge(request) {
       await purge(resolver, request);
@@ -46,6 +49,15 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
         logLevel: logger.level,
         activity: activity.report(),
       });
+    },
+    traffic() {
+      const { rules } = shared.config.traffic;
+      const limited = coordination.limitedNetworks.list();
+      return Promise.resolve({ ...shared.trafficActivity.report(rules), limited });
+    },
+    async unblock(given) {
+      const network = networkNamed(given);
+      return network !== undefined && coordination.limitedNetworks.lift(network);
     },
     setLogLevel(level) {
       logger.level = level;

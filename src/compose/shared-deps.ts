@@ -9,6 +9,7 @@ import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { PassedPacket } from '../native/udp.js';
 import type { Activity } from '../observe/activity.js';
+import type { TrafficActivity } from '../observe/traffic-activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
@@ -33,6 +34,7 @@ export interface SharedDeps {
   logger: Logger;
   metrics: Metrics;
   activity: Activity;
+  trafficActivity: TrafficActivity;
   /** Our name in `Via`. */
   pseudonym: string;
   now: () => number;

@@ -4,7 +4,13 @@ import { isIP } from 'node:net';
 import { isLoopback } from '../config/addresses.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { clientAddress, createProxyTrust, networkOf, plainAddress } from '../server/client-address.js';
+import {
+  type IsTrustedProxy,
+  clientAddress,
+  createProxyTrust,
+  networkOf,
+  plainAddress,
+} from '../server/client-address.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
@@ -25,7 +31,7 @@ export function makeTrafficPolicy(
   const { rules, unknown } = config.traffic;
   for (const { name } of rules) metrics.addTrafficRule(name);
   const isTrusted = createProxyTrust(config.http.trustedProxies);
-  const addressOf = (req: IncomingMessage): string => plainAddress(clientAddress(req, isTrusted));
+  const addressOf = createAddressOf(isTrusted);
   // A trusted proxy is no client, and programs of this machine are the operator's.
   const isJudged = (address: string): boolean =>
     unknown.perMinute > 0 && isIP(address) !== 0 && !isTrusted(address, 0) && !isLoopback(address);
@@ -40,9 +46,39 @@ export function makeTrafficPolicy(
   });
 }
 
-function reportUse({ metrics, logger }: SharedDeps): (use: RuleUse) => void {
+const createAddressOf =
+  (isTrusted: IsTrustedProxy) =>
+  (req: IncomingMessage): string =>
+    plainAddress(clientAddress(req, isTrusted));
+
+/** Counts the requests that are logged by network and agent. */
+export function makeClientCounter({
+  config,
+  trafficActivity,
+}: SharedDeps): (request: { status: number; result: string; code?: string }, req: IncomingMessage) => void {
+  const addressOf = createAddressOf(createProxyTrust(config.http.trustedProxies));
+  return function countClient({ status, result, code }, req) {
+    const address = addressOf(req);
+    // A client that has left may have no address any more.
+    const network = isIP(address) === 0 ? undefined : networkOf(address);
+    const agent = req.headers['user-agent'] ?? '';
+    trafficActivity.countRequest({ network, agent, status, result, code });
+  };
+}
+
+/** The network of an address, or one that is written as its address and bits; undefined for another text. */
+export function networkNamed(text: string): string | undefined {
+  const [given = '', bits, ...more] = text.split('/');
+  const address = plainAddress(given);
+  if (isIP(address) === 0 || more.length > 0) return undefined;
+  const network = networkOf(address);
+  return bits === undefined || network.endsWith(`/${bits}`) ? network : undefined;
+}
+
+function reportUse({ metrics, logger, trafficActivity }: SharedDeps): (use: RuleUse) => void {
   return ({ rule, facts, result }) => {
     metrics.countTrafficRule(rule.name, result);
+    trafficActivity.countRule(rule.name, result);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
     logger.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');

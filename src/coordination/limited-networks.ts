@@ -70,9 +70,14 @@ export class LimitedNetworks {
     onLimited(limited);
     void broadcast?.(`limited ${until} ${reason} ${network}`);
     const at = now();
-    void shared?.run('limit', (redis) =>
+    const sharing = shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
     );
+    // Another instance may end it at once.
+    void sharing?.then((reply) => {
+      const entry = this.#entries.get(network);
+      if (entry && reply !== undefined) entry.isShared = true;
+    });
   }
 
   /** Ends a limit here and in Redis. @returns whether there was one */

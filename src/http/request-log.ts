@@ -27,7 +27,7 @@ interface RequestSpan {
 
 interface RequestLogDeps {
   /** Gets neither headers nor query, so no credentials. */
-  onAnswered: (request: AnsweredRequest) => void;
+  onAnswered: (request: AnsweredRequest, req: IncomingMessage) => void;
   currentTrace?: (() => RequestSpan | undefined) | undefined;
 }
 
@@ -35,7 +35,8 @@ interface RequestLogDeps {
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
 export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): RequestLog {
-  return function requestLog({ method = '' }, res) {
+  return function requestLog(req, res) {
+    const { method = '' } = req;
     const startedAt = performance.now();
     const trace = currentTrace?.();
     res.once('close', () => {
@@ -47,7 +48,7 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
-      onAnswered({
+      const request = {
         family,
         method,
         handle,
@@ -58,7 +59,8 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
         requestId: requestIdOf(res),
         ...(failure && { code: failure.code, ...failure.diagnosis }),
         ...(trace && { traceId: trace.traceId }),
-      });
+      };
+      onAnswered(request, req);
     });
   };
 }

@@ -36,6 +36,8 @@ const readiness = object({ status: { enum: ['ready', 'not ready'] }, notReady: l
 
 const ofBodies = failures(['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'], PROBLEM);
 
+const integer: Schema = { type: 'integer' };
+
 const body = (
   name: string,
   description: string,
@@ -111,6 +113,43 @@ const importRecords: Operation = {
   security,
 };
 
+const counts = { requests: integer, misses: integer, notFound: integer, limited: integer };
+
+const traffic = object({
+  rules: list(object({ name: text, matched: integer, limited: integer, shadowed: integer })),
+  networks: list(object({ name: text, ...counts })),
+  agents: list(object({ name: text, ...counts })),
+  blocked: list(
+    object({
+      network: text,
+      until: { type: 'string', format: 'date-time' },
+      reason: { enum: ['unknown-names', 'most-misses'] },
+    }),
+  ),
+});
+
+const unblock: Operation = {
+  operationId: 'unblockNetwork',
+  tags: ['Admin'],
+  summary: 'End the limit of a network, in all workers and instances',
+  parameters: [
+    {
+      name: 'network',
+      in: 'path',
+      required: true,
+      description: 'The network as `GET /traffic` lists it, or an address in it.',
+      schema: text,
+      example: '192.0.2.0/24',
+    },
+  ],
+  responses: {
+    204: { description: 'Done; other instances follow within two seconds' },
+    ...failures(['ADMIN_NOT_BLOCKED'], PROBLEM),
+    ...refusals,
+  },
+  security,
+};
+
 const logLevel: Operation = {
   operationId: 'setLogLevel',
   tags: ['Admin'],
@@ -136,12 +175,16 @@ export const adminPaths: Paths = {
   }),
   '/events': get('events', 'The statistics once a second, as server-sent events', {
     200: {
-      description: 'Messages with the response of `/stats` as data',
+      description: 'Messages with the response of `/stats` as data, and with limited networks',
       ...content('text/event-stream', text),
     },
     ...failures(['ADMIN_BUSY'], PROBLEM),
   }),
   '/stats': get('stats', 'The statistics', { 200: json('Statistics', { type: 'object' }) }),
+  '/traffic': get('traffic', 'Traffic rules, the clients with the most misses, and limited networks', {
+    200: json('The counts of rules since the start, of clients in the last five to ten minutes', traffic),
+  }),
+  '/traffic/blocked/{network}': { delete: unblock },
   '/cache': { get: inspect },
   '/purge': { post: purge },
   '/export': { get: exportRecords },

@@ -1,4 +1,5 @@
 // A limited network is limited in every worker, and with Redis in every instance; undone in one, it is undone in all.
+import request from 'supertest';
 import { afterAll, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy } from '../support/built-proxy.js';
@@ -26,9 +27,12 @@ test('workers: every one refuses at once, whichever has counted', async () => {
   const many = await Promise.all(Array.from({ length: 40 }, () => guess(proxy.url, GUESSER)));
   expect([new Set(many), demo.asked]).toEqual([new Set([429]), 0]);
   expect(await guess(proxy.url, '192.0.2.1')).toBe(404);
-  const logged = limited().length;
-  await proxy.stop();
-  expect(limited()).toHaveLength(logged);
+  const blocked = { network: '198.51.100.0/24', reason: 'unknown-names' };
+  expect(JSON.parse((await ask(proxy.adminUrl, '/traffic')).text)).toMatchObject({ blocked: [blocked] });
+  const path = '/traffic/blocked/198.51.100.0%2F24';
+  expect((await ask(proxy.adminUrl, path, { method: 'DELETE' })).status).toBe(204);
+  expect(await guess(proxy.url, GUESSER)).toBe(404);
+  expect((await ask(proxy.adminUrl, path, { method: 'DELETE' })).status).toBe(404);
 });
 
 describeWithRedis('two instances on one Redis', () => {
@@ -45,6 +49,14 @@ describeWithRedis('two instances on one Redis', () => {
     await expect.poll(() => limitedBy(b)).toBe(429);
     const later = await startSharing(sharing);
     await expect.poll(() => limitedBy(later)).toBe(429);
+
+    await request(b.app.admin).delete('/traffic/blocked/198.51.100.0%2F24').expect(204);
+    for (const proxy of [a, later]) {
+      const traffic = async () => (await request(proxy.app.admin).get('/traffic')).body as object;
+      await expect.poll(traffic).toMatchObject({ blocked: [] });
+    }
+    for (let times = 0; times < 6; times++) await limitedBy(a);
+    await expect.poll(() => limitedBy(b)).toBe(429);
 
     await redis.stop();
     await Promise.all([redisIs(a, 0), redisIs(b, 0)]);

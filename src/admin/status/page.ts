@@ -91,6 +91,9 @@ const PAGE = renderDocument({
       ${listTile('handles', 'Most requested handles', ['Count', 'Handle'])}
       ${listTile('misses', 'Most missed handles', ['Count', 'Handle'])}
       ${listTile('errors', 'Recent errors', ['Time', 'Error'])}
+    </div>
+    <div class="tiles" id="blocked-part" hidden>
+      ${listTile('blocked', 'Limited networks', ['Until', 'Network'])}
     </div>`,
   footer: html`<p>
     Figures cover the last minute unless they say otherwise; lists cover the last five to ten minutes. For

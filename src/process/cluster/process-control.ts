@@ -33,6 +33,8 @@ export class WorkerCalls {
       purge: (request) => call('purge', request, PURGE_TIMEOUT_MS),
       inspect: (handle) => call('inspect', handle),
       report: () => call('report', undefined),
+      traffic: () => call('traffic', undefined),
+      unblock: (network) => call('unblock', network),
       setLogLevel: (level) => call('setLogLevel', level),
       importLines: (text) => call('importLines', text, TRANSFER_TIMEOUT_MS),
       exportPage: (page) => call('exportPage', page, TRANSFER_TIMEOUT_MS),
