@@ -1,0 +1,79 @@
+// What strangers do to the native ports of the built program: many silent connections, lengths that promise much, streams
+// that never end, requests cut into packets without end. A client beside them is answered, and the program goes on.
+import { expect, test } from 'vitest';
+import { startBuiltProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import {
+  askTcp,
+  exchangeTcp,
+  exchangeUdp,
+  openNativeSocket,
+  openUdp,
+  sendUdp,
+} from '../support/native-client.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+
+const HANDLE = '21.T11998/page';
+const demo = await startDemoServer();
+const REQUEST = nativeRequest(HANDLE);
+
+const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_ANSWERS_PER_SECOND: '0' };
+
+async function start(env: Record<string, string> = {}) {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...ON, ...env });
+  const listening = proxy.logs().find(({ msg }) => msg === 'listening')!;
+  const portOf = (name: string): number => Number(String(listening[name]).split(':').at(-1));
+  return { proxy, tcpPort: portOf('nativeTcp'), udpPort: portOf('nativeUdp') };
+}
+
+/** A request with other bytes at this place. */
+function withInt(value: number, at: number): Buffer {
+  const bytes = Buffer.from(REQUEST);
+  bytes.writeInt32BE(value, at);
+  return bytes;
+}
+
+test('silent connections above the bound give way: a client is answered over TCP', async () => {
+  const { tcpPort } = await start({ NATIVE_TCP_MAX_CONNECTIONS: '50', NATIVE_TCP_IDLE_TIMEOUT: '10m' });
+  for (let count = 0; count < 50; count++) await openNativeSocket(tcpPort);
+  const ask = async (): Promise<number | undefined> => {
+    const answer = await exchangeTcp(tcpPort, [REQUEST]);
+    return answer.length === 0 ? undefined : codeOf(readResponse(answer));
+  };
+  await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
+});
+
+test.each([
+  ['a length of -1', withInt(-1, 16), 2],
+  ['a length of 2 GiB', withInt(0x7fffffff, 16), 2],
+  ['a length of 23', withInt(23, 16), 4],
+  ['an unknown session', withInt(9, 4), 500],
+  ['an unknown opcode', withInt(999, 20), 2],
+  ['the body longer than the message', withInt(1_000_000, 40), 2],
+  ['a handle longer than the message', withInt(1_000_000, 44), 2],
+])('%s is refused over TCP and UDP, and the next client is answered', async (_, bytes, code) => {
+  const { tcpPort, udpPort } = await start();
+  expect(codeOf(readResponse(await exchangeTcp(tcpPort, [bytes])))).toBe(code);
+  const [packet] = await exchangeUdp(udpPort, [bytes]);
+  expect(codeOf(readResponse(packet!))).toBe(code);
+  expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
+});
+
+test('packets of 7,000 requests that never end, more than there is room for, keep no other client from its answer', async () => {
+  const { udpPort } = await start();
+  const part = Buffer.alloc(512);
+  REQUEST.copy(part, 0, 0, 20);
+  // Truncated, of 262,144 bytes.
+  part.writeUInt8(0x20 | 2, 2);
+  part.writeInt32BE(262_144, 16);
+  const socket = await openUdp();
+  for (let id = 0; id < 7000; id++) {
+    part.writeInt32BE(id, 8);
+    part.writeInt32BE(id % 500, 12);
+    sendUdp(socket, udpPort, Buffer.from(part));
+    // More at a time would not fit into the receive buffer of the socket.
+    if (id % 50 !== 49) continue;
+    const [answer] = await exchangeUdp(udpPort, [REQUEST]);
+    expect(codeOf(readResponse(answer!))).toBe(1);
+  }
+});
