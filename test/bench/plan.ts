@@ -11,6 +11,7 @@ export const WORKLOADS = [
   'herd',
   'miss',
   'write',
+  'overload',
   'native',
   'workers',
   'connections',
@@ -23,7 +24,7 @@ export interface Plan {
   quick: boolean;
   workloads: readonly WorkloadName[];
   rounds: number;
-  /** How long a peer is driven in a round. */
+  /** How long a peer is driven in a round; five times as long in each part of `overload`. */
   seconds: number;
   /** How many handles the Zipf loads choose from. */
   handles: number;

@@ -7,6 +7,7 @@ import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
 import { mixed, servers } from './workloads/mixed.js';
 import { native } from './workloads/native.js';
+import { overload } from './workloads/overload.js';
 import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
 import { workers } from './workloads/workers.js';
@@ -44,6 +45,7 @@ export const STAGES: readonly Stage[] = [
   alone('herd', herd),
   alone('miss', miss),
   alone('write', write),
+  alone('overload', overload),
   alone('native', native),
   alone('workers', workers),
   alone('connections', connections),

@@ -32,6 +32,8 @@ export interface DemoControl {
   reset: () => void;
   /** Every answer is this late from now on. */
   delay: (ms: number) => void;
+  /** Requests over this rate a second wait in line from now on; 0: no limit. */
+  limit: (capacityPerSecond: number) => void;
   /** Fails from now on, or `times` times. */
   fail: (kind: FaultKind, options?: { times?: number }) => void;
   /** Keeps answers back. */
@@ -53,7 +55,7 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
   onRequest: (seen: Seen) => Verdict;
 } {
   const counts = new Map<string, number>();
-  const queue = createQueue(capacityPerSecond);
+  let queue = createQueue(capacityPerSecond);
   const hold = new Hold();
   const state = { asked: 0, probed: 0, lastRequest: undefined as Seen | undefined, delayMs };
   let failing: { kind: FaultKind; left: number } | undefined;
@@ -97,6 +99,9 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
     },
     delay: (ms) => {
       state.delayMs = ms;
+    },
+    limit: (perSecond) => {
+      queue = createQueue(perSecond > 0 ? perSecond : undefined);
     },
     fail: (kind, { times = Infinity } = {}) => {
       failing = { kind, left: times };

@@ -1,5 +1,5 @@
 // Many callers at once, from this process: for what a load generator cannot count.
-import { Agent, request } from 'node:http';
+import { Agent, type RequestOptions, request } from 'node:http';
 import { BASIC } from '../records.js';
 
 export interface Answer {
@@ -9,19 +9,20 @@ export interface Answer {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 
-export function get(url: string): Promise<Answer> {
-  return send(url, 'GET');
+/** `from`: the address of the caller. */
+export function get(url: string, from?: string): Promise<Answer> {
+  return send(url, { method: 'GET', ...(from !== undefined && { localAddress: from }) });
 }
 
 /** Writes a record with the credentials of the bench. */
 export function put(url: string, values: readonly unknown[]): Promise<Answer> {
-  return send(url, 'PUT', JSON.stringify(values));
+  return send(url, { method: 'PUT' }, JSON.stringify(values));
 }
 
-function send(url: string, method: string, body?: string): Promise<Answer> {
+function send(url: string, options: RequestOptions, body?: string): Promise<Answer> {
   const headers = body === undefined ? {} : { Authorization: BASIC, 'Content-Type': 'application/json' };
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, agent }, (answer) => {
+    const sent = request(url, { ...options, headers, agent }, (answer) => {
       let text = '';
       answer.setEncoding('utf8').on('data', (piece: string) => (text += piece));
       answer.once('error', reject).once('end', () => {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { scratchFolder, start } from '../children.js';
 import { isInstalled } from '../cores.js';
 import { BASIC } from '../records.js';
+import type { Figures } from '../results.js';
 import type { Wire } from './callers-by-socket.js';
 
 export const CONNECTIONS = 64;
@@ -15,6 +16,8 @@ const SCRIPT = fileURLToPath(new URL('../../../../test/bench/drive/wrk.lua', imp
 const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.meta.url));
 
 const SOCKETS = fileURLToPath(new URL('../programs/sockets.js', import.meta.url));
+
+const OVERLOAD = fileURLToPath(new URL('../programs/overload.js', import.meta.url));
 
 export interface Driven {
   answers: number;
@@ -57,9 +60,17 @@ export function driveOnce({
 }
 
 /** One handle, by callers over plain sockets; answers that differ from the expected one are counted as bad. */
-export function driveBySockets({ wire, port, handle, expected, seconds }: SocketDrive): Promise<Driven> {
-  const command = [process.execPath, SOCKETS, wire, String(port), String(CONNECTIONS), String(seconds)];
-  return runDriver([...command, handle, expected.toString('base64')]);
+export function driveBySockets({
+  wire,
+  port,
+  handle,
+  expected,
+  seconds,
+  callers = CONNECTIONS,
+  pauseMs = 0,
+}: SocketDrive): Promise<Driven> {
+  const command = [process.execPath, SOCKETS, wire, String(port), String(callers), String(seconds)];
+  return runDriver<Driven>([...command, handle, expected.toString('base64'), String(pauseMs)]);
 }
 
 export interface SocketDrive {
@@ -68,6 +79,30 @@ export interface SocketDrive {
   handle: string;
   expected: Buffer;
   seconds: number;
+  callers?: number;
+  /** Of each caller before it asks again. */
+  pauseMs?: number;
+}
+
+export interface OverloadDrive {
+  url: string;
+  /** Of the upstream. */
+  control: string;
+  /** Under each limit. */
+  seconds: number;
+  limits: readonly number[];
+}
+
+/** The figures of the misses under each limit. */
+export function driveOverload({ url, control, seconds, limits }: OverloadDrive): Promise<Figures[]> {
+  return runDriver<Figures[]>([
+    process.execPath,
+    OVERLOAD,
+    url,
+    control,
+    String(seconds),
+    ...limits.map(String),
+  ]);
 }
 
 function run(
@@ -89,10 +124,10 @@ function run(
         ...last,
       ]
     : [process.execPath, AUTOCANNON, url, String(connections), String(seconds), ...last];
-  return runDriver(command);
+  return runDriver<Driven>(command);
 }
 
-async function runDriver(command: readonly string[]): Promise<Driven> {
+async function runDriver<T>(command: readonly string[]): Promise<T> {
   const child = start(command, { place: 'driver', stdout: 'pipe' });
   let text = '';
   try {
@@ -102,6 +137,6 @@ async function runDriver(command: readonly string[]): Promise<Driven> {
     await child.stop();
   }
   const line = text.trim().split('\n').at(-1) ?? '';
-  if (!line.startsWith('{')) throw new Error(`${command.slice(0, 2).join(' ')} said nothing of use: ${text}`);
-  return JSON.parse(line) as Driven;
+  if (!/^[[{]/.test(line)) throw new Error(`${command.slice(0, 2).join(' ')} said nothing of use: ${text}`);
+  return JSON.parse(line) as T;
 }

@@ -6,6 +6,8 @@ import { type Peer, peerOf } from './peer.js';
 
 export interface Upstream extends Peer {
   port: number;
+  /** Where orders are sent to, at the end of this address. */
+  control: string;
   /** An order such as `delay=500`; answers with a number. */
   tell: (order: string) => Promise<number>;
   /** Number of requests so far. */
@@ -30,6 +32,7 @@ export async function startUpstream(
   return {
     ...peerOf('the upstream itself', `http://127.0.0.1:${port}`, child),
     port,
+    control,
     tell,
     asked: () => tell(''),
   };

@@ -1,8 +1,9 @@
-// A load driver over plain sockets: `node sockets.js WIRE PORT CALLERS SECONDS HANDLE ANSWER`, the right one in Base64.
+// A load driver over plain sockets: `node sockets.js WIRE PORT CALLERS SECONDS HANDLE ANSWER PAUSE_MS`.
+// ANSWER is the right one, in Base64; each caller pauses before it asks again.
 import { type Wire, createCaller } from '../drive/callers-by-socket.js';
 import { quantile } from '../statistics.js';
 
-const [wire = 'http', port = '', callers = '', seconds = '', handle = '', expected = ''] =
+const [wire = 'http', port = '', callers = '', seconds = '', handle = '', expected = '', pauseMs = '0'] =
   process.argv.slice(2);
 const right = Buffer.from(expected, 'base64');
 const latencies: number[] = [];
@@ -14,6 +15,10 @@ const begunAt = performance.now();
 function call(): () => void {
   let askedAt = performance.now();
   const again = (): void => {
+    if (Number(pauseMs) > 0) setTimeout(ask, Number(pauseMs));
+    else ask();
+  };
+  const ask = (): void => {
     if (isOver) return;
     askedAt = performance.now();
     caller.ask();
@@ -47,7 +52,8 @@ setTimeout(
       ...{ answers: latencies.length, seconds: took, badStatus: wrong, broken },
       ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
     };
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    // Pauses may still go on.
+    process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
   },
   Number(seconds) * 1000,
 );

@@ -2,7 +2,7 @@
 // `demo` keeps COUNT records of PREFIX; `bare` answers any handle, as fast as it can, with a record made of a pattern.
 import { createServer } from 'node:http';
 import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
-import { type DemoServer, createDemoServer } from '../../handle-server/server.js';
+import { createDemoServer } from '../../handle-server/server.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 
 const [port = '0', controlPort = '0', kind = 'demo', count = '0', prefix = PREFIX] = process.argv.slice(2);
@@ -12,7 +12,7 @@ interface Upstream {
   askedFor: (handle: string) => number;
   delay: (ms: number) => void;
   /** 0: no limit. */
-  limit: (perSecond: number) => Promise<void>;
+  limit: (perSecond: number) => void;
 }
 
 async function openDemo(): Promise<Upstream> {
@@ -20,24 +20,15 @@ async function openDemo(): Promise<Upstream> {
   for (let number = 1; number <= Number(count); number++) {
     seed[`${prefix}/${nameOf(number)}`] = valuesOf(nameOf(number));
   }
-  const prefixes = [...DEMO_PREFIXES, prefix];
-  const open = async (capacityPerSecond: number): Promise<DemoServer> => {
-    const server = createDemoServer({ seed, prefixes, ...(capacityPerSecond > 0 && { capacityPerSecond }) });
-    await server.listen(Number(port));
-    return server;
-  };
-  let demo = await open(0);
+  const demo = createDemoServer({ seed, prefixes: [...DEMO_PREFIXES, prefix] });
+  await demo.listen(Number(port));
   return {
     asked: () => demo.asked,
     askedFor: (handle) => demo.askedFor(handle),
     delay: (ms) => {
       demo.delay(ms);
     },
-    // A demo server's capacity is fixed: another takes its place.
-    limit: async (perSecond) => {
-      await demo.close();
-      demo = await open(perSecond);
-    },
+    limit: demo.limit,
   };
 }
 
@@ -67,15 +58,13 @@ async function openBare(): Promise<Upstream> {
 const upstream = kind === 'bare' ? await openBare() : await openDemo();
 
 /** `/?delay=500`, `/?limit=1000`, `/?askedFor=HANDLE`; answers with the number of requests so far. */
-async function obey(asked: URLSearchParams): Promise<number> {
+function obey(asked: URLSearchParams): number {
   if (asked.has('delay')) upstream.delay(Number(asked.get('delay')));
-  if (asked.has('limit')) await upstream.limit(Number(asked.get('limit')));
+  if (asked.has('limit')) upstream.limit(Number(asked.get('limit')));
   const handle = asked.get('askedFor');
   return handle === null ? upstream.asked() : upstream.askedFor(handle);
 }
 
 createServer((req, res) => {
-  void obey(new URL(req.url ?? '/', 'http://localhost').searchParams).then((number) =>
-    res.end(String(number)),
-  );
+  res.end(String(obey(new URL(req.url ?? '/', 'http://localhost').searchParams)));
 }).listen(Number(controlPort), '127.0.0.1');

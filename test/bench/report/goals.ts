@@ -7,6 +7,7 @@ import { nameOfCount } from '../workloads/connections.js';
 import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
 import { NAME_OF } from '../workloads/native.js';
+import { QUIET, nameOfLimit } from '../workloads/overload.js';
 import { NOT_PREPARED } from '../workloads/throughput.js';
 import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
 
@@ -59,6 +60,21 @@ const herdGoal = (peer: string, most: number): Goal => ({
   most,
 });
 
+const overloadGoals = (limit: 1000 | 100): Goal[] => [
+  {
+    workload: 'overload',
+    text: `of the misses of polite clients that are possible (${nameOfLimit(limit)})`,
+    figure: (of) => of(nameOfLimit(limit), 'politeShare'),
+    least: 0.9,
+  },
+  {
+    workload: 'overload',
+    text: `times the p99 of hits alone (${nameOfLimit(limit)})`,
+    figure: (of) => divided(of(nameOfLimit(limit), 'p99Ms'), of(QUIET, 'p99Ms')),
+    most: 2,
+  },
+];
+
 /** What an answer costs in CPU, by protocol. */
 const nativeGoal = (native: Wire, http: Wire): Goal => ({
   workload: 'native',
@@ -91,6 +107,7 @@ const GOALS: readonly Goal[] = [
       most: 0,
     };
   }),
+  ...([1000, 100] as const).flatMap(overloadGoals),
   nativeGoal('native-udp', 'http'),
   nativeGoal('native-tcp', 'http-close'),
   {

@@ -68,3 +68,14 @@ it('lets requests over its capacity wait in line', async () => {
   await Promise.all(Array.from({ length: 5 }, () => fetch(`${narrow.url}/api/site`)));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
 });
+
+it('changes its capacity while connections are open', async () => {
+  const server = await startDemoServer();
+  const ask = (): Promise<Response[]> =>
+    Promise.all(Array.from({ length: 5 }, () => fetch(`${server.url}/api/site`)));
+  await ask();
+  server.limit(50);
+  const startedAt = performance.now();
+  await ask();
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(75);
+});

@@ -1,0 +1,84 @@
+// Readers of what is not cached: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. Under each limit of the Handle
+// server for SECONDS, greedy clients ask for unknown names without a pause and polite ones for a record now and then.
+// Each client has a network of its own.
+import { setTimeout as pause } from 'node:timers/promises';
+import { get } from '../drive/callers.js';
+import { nameOf, targetOf } from '../records.js';
+import { quantile } from '../statistics.js';
+
+const [url = '', control = '', seconds = '', ...limits] = process.argv.slice(2);
+
+const GREEDY = { clients: 10, connections: 20 };
+const POLITE = { clients: 200, pauseMs: 1000 };
+
+/** Counted when it happens: an answer in the phase in which it comes. */
+interface Phase {
+  politeAsked: number;
+  politeAnswered: number;
+  politeMs: number[];
+  greedyAnswered: number;
+  /** Neither the answer, nor a refusal. */
+  wrong: number;
+}
+
+const newPhase = (): Phase => ({
+  ...{ politeAsked: 0, politeAnswered: 0, politeMs: [], greedyAnswered: 0, wrong: 0 },
+});
+
+let phase = newPhase();
+let isOver = false;
+let [unknown, records] = [0, 0];
+const REFUSED = 503;
+
+async function beGreedy(from: string): Promise<void> {
+  while (!isOver) {
+    const { status } = await get(url + targetOf(`UNKNOWN${unknown++}`), from);
+    if (status === 404) phase.greedyAnswered++;
+    else if (status !== REFUSED && status !== 429) phase.wrong++;
+  }
+}
+
+async function bePolite(from: string): Promise<void> {
+  await pause(Math.random() * POLITE.pauseMs);
+  while (!isOver) {
+    const name = nameOf(++records);
+    const askedAt = performance.now();
+    phase.politeAsked++;
+    const { status, text } = await get(url + targetOf(name), from);
+    if (status === 200 && text.includes(`objects/${name}`)) {
+      phase.politeAnswered++;
+      phase.politeMs.push(performance.now() - askedAt);
+    } else if (status !== REFUSED && status !== 429) phase.wrong++;
+    await pause(POLITE.pauseMs);
+  }
+}
+
+const tell = async (order: string): Promise<number> => Number(await (await fetch(control + order)).text());
+
+const each = (count: number, run: (at: number) => Promise<void>): Promise<void>[] =>
+  Array.from({ length: count }, (_, at) => run(at));
+
+async function measure(limit: string): Promise<Record<string, number>> {
+  await tell(`limit=${limit}`);
+  phase = newPhase();
+  const before = await tell('');
+  await pause(Number(seconds) * 1000);
+  const { politeMs, ...counts } = phase;
+  const possible = Math.min(counts.politeAsked, Number(limit) * Number(seconds));
+  return {
+    ...counts,
+    politeShare: counts.politeAnswered / possible,
+    politeP99Ms: quantile(politeMs, 0.99),
+    upstreamRequests: (await tell('')) - before,
+  };
+}
+
+const clients = [
+  ...each(GREEDY.clients * GREEDY.connections, (at) => beGreedy(`127.1.${at % GREEDY.clients}.1`)),
+  ...each(POLITE.clients, (at) => bePolite(`127.2.${at}.1`)),
+];
+const figures: Record<string, number>[] = [];
+for (const limit of limits) figures.push(await measure(limit));
+isOver = true;
+await Promise.allSettled(clients);
+process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
