@@ -4,7 +4,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
-COPY config/build.js ./config/
+COPY config/build.js config/undici.js ./config/
 COPY src ./src
 RUN npm run build
 

@@ -1,6 +1,7 @@
 // `npm run build` and `npm run demo`: bundles src and its libraries to dist, because node takes longer to find and read a thousand files than
 // to run them. What src loads by createRequire when it is used (Redis, YAML, countries) stays in node_modules.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { build } from 'rolldown';
 
 const BROWSER = 'src/admin/status/browser';
@@ -16,6 +17,15 @@ const statusScripts = {
         source: readFileSync(`${BROWSER}/${name}`),
       });
     }
+  },
+};
+
+/** Stack traces name the sources of src. Maps of the libraries would be parsed at each start too. */
+const mapsOfSrcOnly = {
+  name: 'maps-of-src-only',
+  transform: {
+    filter: { id: /node_modules/ },
+    handler: (code) => ({ code, map: { mappings: '' } }),
   },
 };
 
@@ -56,7 +66,8 @@ for (const dir of process.argv.slice(2)) {
   await build({
     input: PROGRAMS[dir],
     platform: 'node',
-    plugins: [statusScripts, licenses],
+    resolve: { alias: { undici$: resolve('config/undici.js') } },
+    plugins: [statusScripts, mapsOfSrcOnly, licenses],
     output: {
       dir,
       cleanDir: true,

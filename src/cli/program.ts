@@ -1,15 +1,15 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION, readPackageFile } from '../config/package-files.js';
-import { type BenchOptions, bench } from './bench.js';
-import { type CheckConfigOptions, checkConfig } from './check-config.js';
-import { type ExportOptions, exportRecords } from './export.js';
-import { type ImportOptions, importRecords } from './import.js';
-import { purge, type PurgeOptions } from './purge.js';
-import { type ResolveOptions, resolve } from './resolve.js';
-import { type SiteRecordOptions, printSiteRecord } from './site-record.js';
-import { type StatsOptions, stats } from './stats.js';
-import { type WarmOptions, warm } from './warm.js';
+import type { BenchOptions } from './bench.js';
+import type { CheckConfigOptions } from './check-config.js';
+import type { ExportOptions } from './export.js';
+import type { ImportOptions } from './import.js';
+import type { PurgeOptions } from './purge.js';
+import type { ResolveOptions } from './resolve.js';
+import type { SiteRecordOptions } from './site-record.js';
+import type { StatsOptions } from './stats.js';
+import type { WarmOptions } from './warm.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 
@@ -18,6 +18,7 @@ const CONFIG_OPTION = [
   'configuration file (YAML), instead of the one named by CONFIG',
 ] as const;
 
+/** Each command is imported when it is called: it starts without the code of the others. */
 export function createProgram(): Command {
   const program = new Command('handle-resolver-proxy')
     .description('A caching resolver proxy for persistent identifiers of the Handle System.')
@@ -39,7 +40,6 @@ function addServe(program: Command): void {
     .command('serve')
     .description('start the proxy; the default command')
     .option(...CONFIG_OPTION)
-    // Imported on demand: the other commands start in half the time without the proxy.
     .action(async ({ config: file }: { config?: string }) => {
       const { run } = await import('../process/run.js');
       await run(file === undefined ? {} : { file });
@@ -50,7 +50,7 @@ function addServe(program: Command): void {
     .option(...CONFIG_OPTION)
     .option('--probe', 'also try the Handle server, its mirrors, Redis and the reverse look-up once')
     .option('--json', 'print JSON')
-    .action((options: CheckConfigOptions) => checkConfig(options));
+    .action(async (options: CheckConfigOptions) => (await import('./check-config.js')).checkConfig(options));
 }
 
 function addOperate(program: Command): void {
@@ -70,19 +70,23 @@ function addOperate(program: Command): void {
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
     .option('--plain', 'print a line per value, tabs between index, type, ttl and data')
-    .action((handle: string, options: ResolveOptions) => resolve(handle, options));
+    .action(async (handle: string, options: ResolveOptions) =>
+      (await import('./resolve.js')).resolve(handle, options),
+    );
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every worker and instance')
     .option('--prefix <text>', 'all handles that start with this text')
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
     .option('--json', 'print JSON')
-    .action((handles: string[], options: PurgeOptions) => purge(handles, options));
+    .action(async (handles: string[], options: PurgeOptions) =>
+      (await import('./purge.js')).purge(handles, options),
+    );
   atAdmin(program.command('stats'))
     .description('show current statistics')
     .option('--watch', 'refresh every second until Ctrl-C')
     .option('--json', 'print JSON')
-    .action((options: StatsOptions) => stats(options));
+    .action(async (options: StatsOptions) => (await import('./stats.js')).stats(options));
 }
 
 function addTransfer(program: Command): void {
@@ -90,7 +94,7 @@ function addTransfer(program: Command): void {
     .description('write the records of a prefix that are in memory, one JSON object per line')
     .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
-    .action((options: ExportOptions) => exportRecords(options));
+    .action(async (options: ExportOptions) => (await import('./export.js')).exportRecords(options));
   atAdmin(program.command('import').argument('<file>', 'file of export, compressed with gzip or not'))
     .description('put the records of an export into the memory of every worker')
     .option(
@@ -99,7 +103,9 @@ function addTransfer(program: Command): void {
       wholeNumber,
       0,
     )
-    .action((file: string, options: ImportOptions) => importRecords(file, options));
+    .action(async (file: string, options: ImportOptions) =>
+      (await import('./import.js')).importRecords(file, options),
+    );
 }
 
 function addWarm(program: Command): void {
@@ -112,7 +118,9 @@ function addWarm(program: Command): void {
     .option('--concurrency <number>', 'maximum concurrent requests', from1To(1000), 32)
     .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
     .option('--state <file>', 'file that records finished handles, for resuming')
-    .action((file: string | undefined, options: WarmOptions) => warm(file, options));
+    .action(async (file: string | undefined, options: WarmOptions) =>
+      (await import('./warm.js')).warm(file, options),
+    );
 }
 
 function addBench(program: Command): void {
@@ -125,7 +133,9 @@ function addBench(program: Command): void {
     .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
     .option('--remote', 'allow a proxy on another machine')
     .option('--json', 'print JSON')
-    .action((handles: string[], options: BenchOptions) => bench(handles, options));
+    .action(async (handles: string[], options: BenchOptions) =>
+      (await import('./bench.js')).bench(handles, options),
+    );
 }
 
 function addSiteRecord(program: Command): void {
@@ -135,7 +145,9 @@ function addSiteRecord(program: Command): void {
     .option(...CONFIG_OPTION)
     .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
     .option('--binary', 'print the bytes of a resolver_site file')
-    .action((options: SiteRecordOptions) => printSiteRecord(options));
+    .action(async (options: SiteRecordOptions) =>
+      (await import('./site-record.js')).printSiteRecord(options),
+    );
 }
 
 function addCompletion(program: Command): void {

@@ -1,0 +1,10 @@
+// What src uses of undici, for the bundle. Its index also loads fetch, WebSocket and mocks: 500 kB that no start needs.
+import api from 'undici/lib/api/index.js';
+import buildConnector from 'undici/lib/core/connect.js';
+import Client from 'undici/lib/dispatcher/client.js';
+import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
+
+Object.assign(Dispatcher.prototype, api);
+
+export { Client, Pool, buildConnector };
