@@ -51,7 +51,7 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
 }));
 
 // The cache's public files, and the inner ones that a module needs beside them.
-const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance'];
+const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance', 'prepared-cache'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands'],

@@ -20,6 +20,7 @@ import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeCoordination } from './compose/coordination.js';
+import { makeHits } from './compose/hits.js';
 import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
@@ -33,7 +34,7 @@ import {
   makeTracing,
   newInstance,
 } from './compose/shared-deps.js';
-import { makeResolver, shareUpstream } from './compose/resolver.js';
+import { makePreparing, makeResolver, shareUpstream } from './compose/resolver.js';
 import { type Restoring, makeRestoring } from './compose/restoring.js';
 import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
@@ -110,10 +111,10 @@ export function createApp(deps: AppDeps): App {
   const controlled = { cache, resolver, eventLoop, upstreams, restoring, coordination };
   const control = createProcessControl(shared, controlled);
   const operations = createOperations(() => [control], now);
-  const native = makeNative(shared, { resolver, upstreams, limitMiss });
+  const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
+  const native = makeNative(shared, made);
   const nativeListeners = makeNativeListeners(shared, native);
-  const made = { resolver, cache, coordination, upstreams, native, limitMiss };
-  const { handler, rebuild, close } = makeHandler(shared, made);
+  const { handler, rebuild, close } = makeHandler(shared, { ...made, native });
   return {
     handler,
     connectionReports: makeConnectionReports(shared, 'http'),
@@ -166,6 +167,11 @@ const clearAndRestore = (cache: Cache, restoring: Restoring) => (): void => {
   cache.clear();
   restoring.start();
 };
+
+/** Adds what all interfaces answer hits with. */
+function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
+  return { ...made, preparing: makePreparing(shared, made), hits: makeHits(shared) };
+}
 
 function registerUsage(
   { metrics }: SharedDeps,

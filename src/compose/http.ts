@@ -1,6 +1,7 @@
 // Creates the handler of the public listener: the read path first, then the Express pipeline.
 import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
+import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { type HandleLock, lockAfterRead } from '../coordination/key-lock.js';
 import { createDeletionGuard } from '../record/deletion.js';
@@ -9,18 +10,18 @@ import { type Listener, guard } from '../http/guard.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
-import { type AnsweredHit, ResponseCache, isRedirect } from '../record/response-cache.js';
+import { ResponseCache } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { createScanHeaders } from '../http/fast-headers.js';
-import { type HitLog, createHitLog } from '../observe/hit-log.js';
 import type { NativeAnswer } from '../native/answer.js';
-import { createTunnelRoute } from '../native/tunnel.js';
+import { TUNNEL_PATH, createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import { makeClientCounter, makeTrafficPolicy } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
@@ -35,6 +36,8 @@ interface Backends {
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
+  preparing: PreparedDeps;
+  hits: Hits;
 }
 
 interface Handler {
@@ -48,17 +51,14 @@ interface Handler {
 /** What a reload keeps. */
 interface KeptOnReload extends Backends, Forwarding {
   lock: HandleLock;
-  countHit: ReadDeps['onAnsweredHit'];
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
-  const hits = createHitLog(shared.logger, shared.now);
   const { coordination, resolver } = backends;
   const kept: KeptOnReload = {
     ...backends,
     ...makeForwarding(shared, backends.upstreams),
     lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
-    countHit: makeHitCounter(shared, hits),
   };
   let listener = makeListener(shared, kept);
   return {
@@ -69,7 +69,7 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
       listener = makeListener(shared, kept);
     },
     async close() {
-      hits.flush();
+      kept.hits.flush();
       await kept.reverse?.close();
     },
   };
@@ -98,7 +98,7 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
     charge: policy.charge,
     requestLog: makeRequestLog(shared),
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
-    responses: makeResponseCache(shared, kept),
+    responses: new ResponseCache(kept.preparing),
     onUnexpected,
   };
   const read = createRead({
@@ -108,28 +108,26 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
-    onAnsweredHit: kept.countHit,
+    onAnsweredHit: kept.hits.count,
     now,
   });
   // Guarded by itself, because Express passes errors to its third argument.
   const pipeline = guard(makePipeline(shared, kept, steps), onUnexpected);
+  const tunnelHit = config.native.tunnel ? createTunnelHit({ ...kept.native, ...steps, now }) : undefined;
   const handler: Listener = (req, res) => {
     const answering = read(req, res);
-    if (answering === false) pipeline(req, res);
-    return answering;
+    if (answering !== false) return answering;
+    const hit = tunnelHit?.(req, res);
+    if (hit instanceof Promise) {
+      return hit.then((isSent) => {
+        if (!isSent) pipeline(req, res);
+      });
+    }
+    pipeline(req, res);
+    return undefined;
   };
   const judged = policy.wrap(handler);
   return guard(tracer?.wrap(judged) ?? judged, onUnexpected);
-}
-
-function makeResponseCache({ config }: SharedDeps, { resolver, cache }: Backends): ResponseCache {
-  const { enabled, maxEntries, maxBytes } = config.http.hotPath;
-  return new ResponseCache({
-    bounds: enabled ? { maxEntries, maxBytes } : { maxEntries: 0, maxBytes: 0 },
-    memory: cache.memory,
-    keyOf: (handle) => resolver.keyOf(handle),
-    trustedSince: cache.trustedSince,
-  });
 }
 
 function makeRequestLog(shared: SharedDeps): RequestLog {
@@ -145,24 +143,6 @@ function makeRequestLog(shared: SharedDeps): RequestLog {
       logger.info(request, 'request');
     },
   });
-}
-
-const familyOf = (answered: Pick<AnsweredHit, 'status'>): 'redirect' | 'record' =>
-  isRedirect(answered) ? 'redirect' : 'record';
-
-function makeHitCounter({ metrics, activity }: SharedDeps, hits: HitLog): ReadDeps['onAnsweredHit'] {
-  const counts = new Map<number, number>();
-  metrics.registerFlush(() => {
-    for (const [status, count] of counts) {
-      metrics.countRequest({ family: familyOf({ status }), result: 'hit', status, count });
-    }
-    counts.clear();
-  });
-  return function countHit(answered, requestId) {
-    counts.set(answered.status, (counts.get(answered.status) ?? 0) + 1);
-    activity.countHit(answered.handle, familyOf(answered));
-    hits.log(answered, requestId);
-  };
 }
 
 function makePipeline(
@@ -191,7 +171,9 @@ function makePipeline(
       onIgnoredLogin,
     }),
     openApi: makePublicOpenApi(config, brandingOf(config)),
-    ...(config.native.tunnel && { tunnel: createTunnelRoute({ ...kept.native, withBody }) }),
+    ...(config.native.tunnel && {
+      tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody }) },
+    }),
     ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge }) }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),

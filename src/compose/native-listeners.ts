@@ -1,10 +1,10 @@
-// Creates the listeners of the native protocol, with their count, log lines and traces.
+// Creates the listeners of the native protocol.
 import type { Server } from 'node:net';
-import type { Answered, NativeAnswer, ReportMessage } from '../native/answer.js';
-import { OP_CODE } from '../native/codec/message.js';
+import type { NativeAnswer, ReportMessage } from '../native/answer.js';
 import { createTcpServer } from '../native/tcp.js';
 import { type UdpListener, createUdpListener } from '../native/udp.js';
 import { makeConnectionReports } from './client-connections.js';
+import { makeReport } from './native-reports.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export interface NativeListeners {
@@ -47,42 +47,3 @@ function makeUdp(
     passOn: (key, packet) => peers?.passPacket(key, packet) ?? false,
   });
 }
-
-const OPERATIONS: Partial<Record<number, string>> = {
-  [OP_CODE.resolution]: 'RESOLUTION',
-  [OP_CODE.siteInfo]: 'GET_SITE_INFO',
-};
-
-function makeReport({ metrics, activity, logger, tracer }: SharedDeps): ReportMessage {
-  return function report(family, work) {
-    const startedAt = performance.now();
-    const answer = (trace?: TraceOfMessage): Answered | Promise<Answered> => {
-      const finish = (answered: Answered): Answered => {
-        const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
-        const { handle, outcome, opCode = OP_CODE.reserved } = answered;
-        const { result, responseCode: status, failure } = outcome;
-        const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
-        metrics.countRequest({ family, result, status, ms });
-        activity.countRequest({ family, handle, result, ms });
-        if (failure) activity.addError(`${failure.status} for ${handle ?? family}`);
-        const problem = failure && { code: failure.code, ...failure.diagnosis };
-        const traceId = trace && { traceId: trace.traceId };
-        logger.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
-        trace?.describe({ ...attributesOf(answered), 'handle_proxy.family': family });
-        trace?.end(result === 'error');
-        return answered;
-      };
-      const answered = work();
-      return answered instanceof Promise ? answered.then(finish) : finish(answered);
-    };
-    return tracer === undefined ? answer() : tracer.run(family, answer);
-  };
-}
-
-type TraceOfMessage = Parameters<Parameters<NonNullable<SharedDeps['tracer']>['run']>[1]>[0];
-
-const attributesOf = ({ handle, outcome }: Answered): Record<string, string | number> => ({
-  'handle_proxy.result': outcome.result,
-  'handle_proxy.response_code': outcome.responseCode,
-  ...(handle !== undefined && { 'handle_proxy.handle': handle }),
-});

@@ -3,27 +3,32 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import type { SiteInterface } from '../config/schema-native.js';
+import type { PreparedDeps } from '../cache/prepared-cache.js';
 import { type NativeAnswer, createAnswer } from '../native/answer.js';
+import { PreparedMessages } from '../native/prepared-messages.js';
 import { createResolve } from '../native/resolve.js';
 import { type SiteInfo, NO_SITE, siteOfHandle, siteOfRecord } from '../native/site-info.js';
 import { siteRecord } from '../native/site-record.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SiteJson } from '../handle/site-data.js';
+import type { Hits } from './hits.js';
+import { makeReportHit } from './native-reports.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
 interface NativeBackends {
+  preparing: PreparedDeps;
+  hits: Hits;
   resolver: Resolver<unknown>;
   upstreams: Pick<Upstreams, 'records'>;
   limitMiss: LimitMiss;
 }
 
-export function makeNative(
-  shared: SharedDeps,
-  { resolver, upstreams, limitMiss }: NativeBackends,
-): NativeAnswer {
+export function makeNative(shared: SharedDeps, backends: NativeBackends): NativeAnswer {
   const { config, metrics, now } = shared;
+  const { resolver, upstreams, preparing, hits, limitMiss } = backends;
+  const site = makeSite(config, resolver);
   return createAnswer({
     resolve: createResolve({
       lookUp: (handle, options) => resolver.lookUp(handle, options),
@@ -32,7 +37,8 @@ export function makeNative(
       limitMiss,
       onStale: metrics.countStale,
     }),
-    site: makeSite(config, resolver),
+    prepared: new PreparedMessages({ ...preparing, site, now, onHit: makeReportHit(shared, hits) }),
+    site,
     now,
     onUnexpected: reportUnexpected(shared),
   });

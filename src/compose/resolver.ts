@@ -1,5 +1,6 @@
 // Creates the resolver, and the client that shares its loads among workers.
 import type { Cache } from '../cache/cache.js';
+import { PreparedBudget, type PreparedDeps } from '../cache/prepared-cache.js';
 import { recordKey } from '../handle/handle.js';
 import { Resolver } from '../resolver/resolver.js';
 import { SharedUpstream } from '../resolver/shared-upstream.js';
@@ -62,4 +63,18 @@ export function makeResolver(
     limitMiss,
     now,
   });
+}
+
+/** For all caches of prepared answers. */
+export function makePreparing(
+  { config }: SharedDeps,
+  { resolver, cache }: { resolver: Resolver<unknown>; cache: Cache },
+): PreparedDeps {
+  const { enabled, maxEntries, maxBytes } = config.http.hotPath;
+  return {
+    budget: new PreparedBudget({ maxEntries: enabled ? maxEntries : 0, maxBytes }),
+    memory: cache.memory,
+    keyOf: (handle) => resolver.keyOf(handle),
+    trustedSince: cache.trustedSince,
+  };
 }

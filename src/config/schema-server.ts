@@ -56,13 +56,13 @@ export const server = section({
 
 const hotPath = section({
   enabled: flag(true).describe(
-    'Whether repeated responses are prepared once and sent from the response cache while their entry is current.',
+    'Whether repeated responses and native answers are prepared once and sent as they are while their entry is current.',
   ),
   maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
-    'Maximum entries in the response cache of each worker.',
+    'Maximum prepared responses and native answers of each worker.',
   ),
   maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '128MiB' }).describe(
-    'Maximum bytes of the response cache, divided among the workers; in addition to `cache.maxBytes`.',
+    'Maximum bytes of prepared responses and native answers, divided among the workers; in addition to `cache.maxBytes`.',
   ),
 });
 

@@ -7,6 +7,7 @@ import type { Envelope } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG } from './codec/message.js';
 import { type Request, decodeRequest } from './codec/request.js';
 import { type Outcome, failed, refusal } from './outcome.js';
+import { type PreparedMessages, isPreparable } from './prepared-messages.js';
 import { type Reply, type ReplyContext, createReply } from './reply.js';
 import type { Resolve } from './resolve.js';
 import type { SiteInfo } from './site-info.js';
@@ -19,9 +20,12 @@ export interface Incoming {
   transport: Transport;
   /** Known on the tunnel. */
   caller?: Caller | undefined;
+  /** Envelope and message as they came, where that was in one piece. */
+  received?: Buffer;
 }
 
 interface AnswerDeps {
+  prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
   resolve: Resolve;
   site: SiteInfo;
   now: () => number;
@@ -44,6 +48,8 @@ export type ReportMessage = (
 ) => Answered | Promise<Answered>;
 
 export interface NativeAnswer {
+  /** The bytes of a prepared answer, for which nothing else needs to be read or reported. */
+  answerPrepared: PreparedMessages['answer'];
   /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
   answer: (incoming: Incoming) => Answered | Promise<Answered>;
   /** Code 2 to a request: its client asks by another interface or at another site. Asks nobody. */
@@ -53,6 +59,7 @@ export interface NativeAnswer {
 }
 
 export function createAnswer(deps: AnswerDeps): NativeAnswer {
+  const { prepared } = deps;
   const operate = createOperations(deps);
   const finish = createFinish(deps);
 
@@ -68,14 +75,23 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
     return request.ok ? { envelope, request: request.value, caller } : malformed(request.problem, transport);
   }
 
+  function prepare({ received, transport }: Incoming, { request }: Exchange, answered: Answered): void {
+    const { reply, handle, outcome } = answered;
+    const { entry, responseCode: status } = outcome;
+    if (received === undefined || handle === undefined || entry === undefined) return;
+    if (isPreparable(request)) prepared.prepare({ received, transport, handle, entry, status, reply });
+  }
+
   return {
+    answerPrepared: (received, transport, options) => prepared.answer(received, transport, options),
     answer(incoming) {
       const exchange = read(incoming);
       if (!('request' in exchange)) return refuse(exchange);
       const outcome = operate(exchange);
-      return outcome instanceof Promise
-        ? outcome.then((settled) => finish(exchange, settled))
-        : finish(exchange, outcome);
+      if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
+      const answered = finish(exchange, outcome);
+      prepare(incoming, exchange, answered);
+      return answered;
     },
     deny(incoming, text) {
       const exchange = read(incoming);

@@ -1,4 +1,5 @@
 // What becomes of a request: response code and body, and the result for log and metrics.
+import type { Entry } from '../cache/entry.js';
 import type { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Result } from '../http/context.js';
@@ -9,6 +10,8 @@ export interface Outcome {
   body: ResponseBody;
   result: Result;
   failure?: ServiceError;
+  /** The fresh entry in memory that it was made of. */
+  entry?: Entry;
 }
 
 /** A response without anything but a text, which a server often leaves empty. */

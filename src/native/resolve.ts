@@ -69,10 +69,11 @@ const notFound = (result: Result, text = ''): Outcome => refusal(RESPONSE_CODE.h
 function outcomeOf(resolution: Resolution, asked: Asked, { onStale }: Pick<ResolveDeps, 'onStale'>): Outcome {
   const result = resultOf(resolution, asked);
   if (resolution.kind === 'refused') return refused(resolution.refused.members, asked);
-  const { entry, stale } = resolution;
+  const { entry, stale, from } = resolution;
   if (stale !== undefined) onStale(stale);
-  if (entry.kind === 'not-found') return notFound(result, entry.message);
-  return record(valuesOf(entry), asked, result);
+  const outcome =
+    entry.kind === 'not-found' ? notFound(result, entry.message) : record(valuesOf(entry), asked, result);
+  return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
 }
 
 const valuesOf = ({ kind, values }: Entry): HandleValue[] =>

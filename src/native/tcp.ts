@@ -4,8 +4,8 @@ import type { ServiceError } from '../errors.js';
 import { type MemoryBudget, appendChunk } from '../http/request-body.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type ConnectionBounds, type Use, boundConnections } from '../server/connection-bounds.js';
-import type { Answered, NativeAnswer, ReportMessage } from './answer.js';
-import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
+import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
@@ -24,8 +24,9 @@ export interface TcpDeps extends NativeAnswer {
 }
 
 export function createTcpServer(deps: TcpDeps): Server {
-  // A client that closes its side after the request still reads (recording "half-close after the request").
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+  // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
+  // algorithm does not hold the answer back, which is followed by the end of the connection.
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
     serveConnection(socket, deps);
   });
   boundConnections(server, deps.limits, useOf);
@@ -38,60 +39,70 @@ function useOf(socket: Socket): Use {
   return socket.writableFinished ? 'idle' : 'busy';
 }
 
-function serveConnection(socket: Socket, { limits, bodies, report, answer, refuse }: TcpDeps): void {
-  const send = ({ reply }: Answered): void => {
-    socket.end(frame(reply.envelope, reply.message));
+function serveConnection(socket: Socket, deps: TcpDeps): void {
+  const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
+  let isAnswering = false;
+  const send = (bytes: Buffer): void => {
+    socket.end(bytes);
     // Unread bytes would make the kernel reset the connection, and the client lose the answer.
     socket.resume();
   };
+  const sendReply = ({ reply }: Answered): void => {
+    send(frame(reply.envelope, reply.message));
+  };
   const respond = (work: () => Answered | Promise<Answered>): void => {
-    clearTimeout(timer);
-    timer = setTimeout(() => socket.destroy(), limits.requestTimeout).unref();
-    socket.off('timeout', onTimeout).once('timeout', () => socket.destroy());
     const answered = report('native-tcp', work);
-    if (answered instanceof Promise) void answered.then(send);
-    else send(answered);
+    if (answered instanceof Promise) void answered.then(sendReply);
+    else sendReply(answered);
   };
-  const onTimeout = (): void => {
-    receiver.stop();
-    respond(() => refuse(READ_TIMED_OUT));
-  };
-  const receiver = receive(socket, bodies, (received) => {
-    respond(() => ('problem' in received ? refuse(received.problem) : answer(received)));
+  const receiver = createReceiver(bodies, (received) => {
+    isAnswering = true;
+    socket.off('data', receiver.onData).off('end', receiver.onEnd);
+    timer.refresh();
+    const prepared = 'problem' in received ? undefined : answerPrepared(received.received, 'tcp');
+    if (prepared !== undefined) send(prepared);
+    else respond(() => ('problem' in received ? refuse(received.problem) : answer(received)));
   });
-  let timer = setTimeout(onTimeout, limits.requestTimeout).unref();
-  socket.setTimeout(limits.idleTimeout).once('timeout', onTimeout);
+  const onTimeout = (): void => {
+    if (isAnswering) socket.destroy();
+    else receiver.finish({ problem: READ_TIMED_OUT });
+  };
+  const timer = setTimeout(onTimeout, limits.requestTimeout).unref();
+  socket.setTimeout(limits.idleTimeout);
+  socket.on('timeout', onTimeout).on('data', receiver.onData).on('end', receiver.onEnd);
   // A client that has gone; without a listener the process would end.
   socket.on('error', () => undefined);
-  socket.once('close', () => {
+  socket.on('close', () => {
     clearTimeout(timer);
-    receiver.stop();
+    receiver.free();
   });
 }
 
-type Received = { envelope: Envelope; message: Buffer; transport: 'tcp' } | { problem: Problem };
+type Received = (Incoming & { received: Buffer }) | { problem: Problem };
+
+interface Receiver {
+  onData: (chunk: Buffer) => void;
+  /** The client sends no more. */
+  onEnd: () => void;
+  finish: (received: Received) => void;
+  /** When the connection has ended. */
+  free: () => void;
+}
 
 /** Calls `done` once, with the first message. Its length is judged before the message is kept. */
-function receive(
-  socket: Socket,
-  budget: MemoryBudget,
-  done: (received: Received) => void,
-): { stop: () => void } {
-  let bytes: Buffer = Buffer.alloc(0);
+function createReceiver(budget: MemoryBudget, done: (received: Received) => void): Receiver {
+  let bytes: Buffer = NO_BYTES;
   let size = 0;
   /** In the budget: a message in one piece is not. */
   let counted = 0;
   const free = (): void => {
+    budget.arriving.delete(upload);
     budget.free(counted);
-    bytes = Buffer.alloc(0);
+    bytes = NO_BYTES;
     counted = 0;
   };
-  const stop = (): void => {
-    budget.arriving.delete(upload);
-    socket.off('data', onData).off('end', onEnd);
-  };
   const finish = (received: Received): void => {
-    stop();
+    budget.arriving.delete(upload);
     done(received);
   };
   const upload = {
@@ -100,24 +111,28 @@ function receive(
       finish({ problem: { responseCode: RESPONSE_CODE.error, text } });
     },
   };
-  const onData = (chunk: Buffer): void => {
-    bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
-    size += chunk.length;
-    const received = readReceived(bytes.subarray(0, size));
-    if (received !== undefined) {
-      finish(received);
-      return;
-    }
-    budget.arriving.add(upload);
-    budget.add(size - counted);
-    counted = size;
+  return {
+    onData(chunk) {
+      bytes = size === 0 ? chunk : appendChunk(bytes, size, chunk);
+      size += chunk.length;
+      const received = readReceived(bytes.subarray(0, size));
+      if (received !== undefined) {
+        finish(received);
+        return;
+      }
+      budget.arriving.add(upload);
+      budget.add(size - counted);
+      counted = size;
+    },
+    onEnd() {
+      finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
+    },
+    finish,
+    free,
   };
-  const onEnd = (): void => {
-    finish({ problem: problemOfEnd(bytes.subarray(0, size)) });
-  };
-  socket.on('data', onData).once('end', onEnd).once('close', free);
-  return { stop };
 }
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** Undefined as long as more must come. */
 function readReceived(bytes: Buffer): Received | undefined {
@@ -128,7 +143,7 @@ function readReceived(bytes: Buffer): Received | undefined {
   if (bytes.length < ENVELOPE_BYTES + envelope.length) return undefined;
   // What follows it is not read, as by a Handle server (recording "KPAL, three requests sent at once (pipelined)").
   const message = bytes.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
-  return { envelope, message, transport: 'tcp' };
+  return { envelope, message, transport: 'tcp', received: bytes };
 }
 
 function problemOfEnd(bytes: Buffer): Problem {

@@ -1,18 +1,29 @@
 // The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
+import type { ScanHeaders } from '../http/fast-headers.js';
+import { createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
+import type { AcceptRequestId } from '../http/request-id.js';
+import type { RequestCheck } from '../record/request-checks.js';
 import type { Answered, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
+import { MAX_REQUEST_BYTES, type TunnelRequest } from './prepared-messages.js';
 import { cutOff, problemOfLength } from './unreadable.js';
 
 const MESSAGE_TYPE = 'application/x-hdl-message';
 const LINE_FEED = 0x0a;
 
+/** Any path but those of other interfaces: a message names its handle itself. */
+export const TUNNEL_PATH = /^\/(?!api(?:[/?]|$)|hrls(?:[/?]|$)|static\/)/i;
+
+const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
+
 /** Both headers name the type, in any case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
 const isTunnelled = ({ headers }: Request): boolean =>
-  [headers.accept, headers['content-type']].every((value) => value?.toLowerCase().includes(MESSAGE_TYPE));
+  namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
 interface TunnelDeps extends NativeAnswer {
   withBody: WithBody;
@@ -48,15 +59,80 @@ function receive(
   if (problem !== undefined) return refuse(problem);
   const rest = bytes.subarray(ENVELOPE_BYTES);
   if (rest.length < envelope.length) return refuse(cutOff(envelope.length, rest.length));
-  return answer({ envelope, message: rest.subarray(0, envelope.length), transport: 'tunnel', caller });
+  const message = rest.subarray(0, envelope.length);
+  return answer({ envelope, message, transport: 'tunnel', received: bytes, caller });
+}
+
+interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {
+  scanHeaders: ScanHeaders;
+  check: RequestCheck;
+  acceptRequestId: AcceptRequestId;
+  now: () => number;
+}
+
+/** False when Express must handle the request, which is untouched then; as must one that it did not answer. */
+export type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<boolean>;
+
+/** Answers as prepared, without Express, what has come whole with its headers. */
+export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {
+  const { answerPrepared, scanHeaders, check, acceptRequestId, now } = deps;
+  const sendRaw = createSendRaw();
+
+  async function answerIfPrepared(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { bodyBytes, post }: { bodyBytes: number; post: TunnelRequest },
+  ): Promise<boolean> {
+    // Node reads the rest of what came with the headers.
+    await Promise.resolve();
+    if (req.readableLength !== bodyBytes) return false;
+    const body = req.read() as Buffer;
+    const message = answerPrepared(body, 'tunnel', { post });
+    if (message === undefined) {
+      req.unshift(body);
+      return false;
+    }
+    const lines = linesOf(headersOf(message).flat());
+    sendRaw(res, { status: 200, lines, body: message.toString('latin1') }, now());
+    return true;
+  }
+
+  return function tunnelHit(req, res) {
+    const { method, url = '', rawHeaders } = req;
+    if (method !== 'POST' || !TUNNEL_PATH.test(url)) return false;
+    const bodyBytes = bytesOfTunnelled(rawHeaders);
+    if (bodyBytes === undefined || !(bodyBytes > 0 && bodyBytes <= MAX_REQUEST_BYTES)) return false;
+    const headers = scanHeaders(rawHeaders);
+    if (headers.origin !== undefined || check(req, url, headers) !== undefined) return false;
+    const post = { target: url, requestId: acceptRequestId(headers.requestId, req) };
+    return answerIfPrepared(req, res, { bodyBytes, post });
+  };
+}
+
+/** `Content-Length` of a request for the tunnel. */
+function bytesOfTunnelled(rawHeaders: readonly string[]): number | undefined {
+  const isForTunnel = ['content-type', 'accept'].every((name) => namesMessage(first(rawHeaders, name)));
+  const length = isForTunnel ? first(rawHeaders, 'content-length') : undefined;
+  return length === undefined ? undefined : Number(length);
+}
+
+/** Of several headers of one name; touching `req.headers` would build an object of them all. */
+function first(rawHeaders: readonly string[], name: string): string | undefined {
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const given = rawHeaders[at];
+    if (given?.length === name.length && given.toLowerCase() === name) return rawHeaders[at + 1];
+  }
+  return undefined;
 }
 
 /** Clients look at neither status nor headers, and take all after the first empty line for the message. */
+const headersOf = ({ length }: Buffer): [name: string, value: string][] => [
+  ['Content-Type', MESSAGE_TYPE],
+  ['Content-Length', String(length)],
+  ['Cache-Control', 'no-store'],
+];
+
 function sendMessage(res: Response, message: Buffer): void {
-  res.writeHead(200, {
-    'Content-Type': MESSAGE_TYPE,
-    'Content-Length': message.length,
-    'Cache-Control': 'no-store',
-  });
+  res.writeHead(200, Object.fromEntries(headersOf(message)));
   res.end(message);
 }

@@ -7,7 +7,7 @@ import { networkOf } from '../server/client-address.js';
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
 import { AnswerLimit } from './answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
-import { packetsOf, toPackets } from './codec/packets.js';
+import { FULL_PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
 import { Reassembly } from './reassembly.js';
 import { INVALID_LENGTH, type Problem, TRIPPED, problemOfLength } from './unreadable.js';
 
@@ -55,14 +55,20 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
   const socket = openSocket(host);
   const limit = new AnswerLimit(deps.answersPerSecond);
   const reassembly = new Reassembly();
-  const { respond, pending } = createResponder(socket, deps.report);
+  const send: Send = (packet, { port, address }) => {
+    // Without a callback, which takes a tick of its own: a client that cannot be reached asks again.
+    socket.send(packet, port, address);
+  };
+  const sendPrepared = createSendPrepared(deps, send);
+  const { respond, pending } = createResponder(send, deps.report);
   const answerWithin = createBoundedAnswer(deps, pending);
 
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
-    const { envelope, isPart, problem } = readPacket(packet);
     const verdict = limit.judge(networkOf(peer.address), now());
     if (verdict !== 'answer') onLimited('rate');
+    else if (sendPrepared(packet, peer)) return;
+    const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
     else if (isPart) {
@@ -71,7 +77,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
       if (!passOn(`${address} ${envelope.requestId}`, passed)) receivePart(packet, peer);
     } else {
       const message = packet.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
-      const incoming: Incoming = { envelope, message, transport: 'udp' };
+      const incoming: Incoming = { envelope, message, transport: 'udp', received: packet };
       respond(peer, () =>
         verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, packet.length),
       );
@@ -90,7 +96,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
   }
 
   socket.on('message', receive);
-  // A failure to receive one datagram; without a listener the process would end.
+  // A failure to receive or to send one datagram; without a listener the process would end.
   socket.on('error', () => undefined);
   return {
     socket,
@@ -132,26 +138,37 @@ const openSocket = (host: string): Socket =>
 
 type Respond = (peer: Peer, work: () => Answered | Promise<Answered>) => void;
 
+type Send = (packet: Buffer, peer: Peer) => void;
+
+/** False when the answer is not prepared. */
+const createSendPrepared =
+  ({ answerPrepared }: NativeAnswer, send: Send) =>
+  (packet: Buffer, peer: Peer): boolean => {
+    const packets = answerPrepared(packet, 'udp', { maxBytes: MAX_AMPLIFICATION * packet.length });
+    if (packets === undefined) return false;
+    for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES) {
+      send(packets.subarray(at, at + FULL_PACKET_BYTES), peer);
+    }
+    return true;
+  };
+
 function createResponder(
-  socket: Socket,
+  send: Send,
   report: ReportMessage,
 ): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
   const pending = new Set<Promise<unknown>>();
-  const send = ({ port, address }: Peer, { reply }: Answered): void => {
-    for (const packet of toPackets(reply.envelope, reply.message)) {
-      // A client that cannot be reached asks again.
-      socket.send(packet, port, address, () => undefined);
-    }
+  const sendAll = (peer: Peer, { reply }: Answered): void => {
+    for (const packet of toPackets(reply.envelope, reply.message)) send(packet, peer);
   };
   const respond: Respond = (peer, work) => {
     const answered = report('native-udp', work);
     if (!(answered instanceof Promise)) {
-      send(peer, answered);
+      sendAll(peer, answered);
       return;
     }
     const sent = answered.then((later) => {
       pending.delete(sent);
-      send(peer, later);
+      sendAll(peer, later);
     });
     pending.add(sent);
   };

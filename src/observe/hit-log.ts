@@ -2,11 +2,14 @@
 import { type DestinationStream, pino } from 'pino';
 import type { Logger } from './logger.js';
 
-interface HitLine {
+export interface HitLine {
+  /** The interface. */
+  family: string;
+  /** Of HTTP, or the operation of a native message. */
   method: string;
   handle: string;
-  /** Raw request target, of which only the path is logged. */
-  target: string;
+  /** Raw request target, of which only the path is logged; native messages have none. */
+  target?: string;
   status: number;
 }
 
@@ -73,8 +76,9 @@ function createHead(now: () => number): () => string {
   };
 }
 
-function writeRest({ method, handle, target, status }: HitLine): string {
-  const path = target.split('?', 1)[0];
-  const members = JSON.stringify({ method, handle, path, status, result: 'hit', ms: 0, msg: 'request' });
+function writeRest({ family, method, handle, target, status }: HitLine): string {
+  const path = target?.split('?', 1)[0];
+  const line = { family, method, handle, path, status, result: 'hit', ms: 0, msg: 'request' };
+  const members = JSON.stringify(line);
   return `,${members.slice(1)}\n`;
 }

@@ -46,7 +46,7 @@ export interface PipelineDeps {
   /** Redirects and pages for every path that is not of an API, where they are turned on. */
   redirect?: { routes: RequestHandler[]; errorReply: ErrorRequestHandler };
   /** Native messages over HTTP, where that is turned on. */
-  tunnel?: RequestHandler;
+  tunnel?: { path: RegExp; route: RequestHandler };
   /** The description of the interface. */
   openApi: RequestHandler;
   /** ePIC v2, where it is turned on. */
@@ -62,8 +62,6 @@ const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
 
 /** Paths for browsers: all but the API, in any case, and the reverse look-up. */
 const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
-/** Any path but those of the others: a native message names its handle itself. */
-const TUNNEL = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$)|\/static\/)/i;
 /** No handle: those have a slash between prefix and suffix. */
 const OPENAPI = /^\/openapi(?:\.json)?$/;
 const V2 = /^\/api\/v2(?=\/|$)/;
@@ -95,7 +93,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.post(NAMED_HANDLE, parseHandle, limitRead, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
   app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: never cached
   if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
-  if (deps.tunnel) app.post(TUNNEL, deps.tunnel); // before the redirects, which take any other POST
+  if (deps.tunnel) app.post(deps.tunnel.path, deps.tunnel.route); // before the redirects, which take any other POST
   app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
   app.all(OPENAPI, refuseMethod);
   if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);

@@ -116,10 +116,10 @@ function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): S
     const status = sendPrepared(res, prepared, recipient, now);
     if (status === undefined) return false;
     const { method, headers } = recipient;
-    const { handle, target } = prepared;
+    const { family, handle, target } = prepared;
     // Nearly always the prepared response itself, which log and metrics recognise.
     const isUsual = method === prepared.method && status === prepared.status;
-    const answered = isUsual ? prepared : { handle, target, method, status };
+    const answered = isUsual ? prepared : { family, handle, target, method, status };
     onAnsweredHit(answered, acceptRequestId(headers.requestId, res.req));
     return true;
   };

@@ -6,7 +6,7 @@ import type { FastHeaders } from '../http/fast-headers.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import { type Reply, outgoing } from '../http/reply.js';
 import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
-import { type PreparedResponse, type PreparedVariant, isRedirect } from './response-cache.js';
+import type { PreparedResponse, PreparedVariant } from './response-cache.js';
 
 /** The parts of a request that decide the form of its response. */
 export interface Recipient {
@@ -43,7 +43,7 @@ export function createSendPrepared({ freshness, redirectFreshness }: FreshnessRu
     const { head, commonLength, body, etag } = variant;
     const isKnown = etag !== undefined && ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
     const status = isKnown ? 304 : prepared.status;
-    const hitLines = isRedirect(prepared) ? redirectLines : recordLines;
+    const hitLines = prepared.family === 'redirect' ? redirectLines : recordLines;
     const lines = (hitLines(prepared, now) + (isKnown ? head.slice(0, commonLength) : head)) as HeaderLines;
     const all = origin === undefined ? lines : linesWithCors(lines, origin);
     sendRaw(res, { status, lines: all, body: isKnown || method === 'HEAD' ? '' : body }, now);

@@ -11,6 +11,7 @@ import { NO_SITE } from '../../src/native/site-info.js';
 import { createTcpServer } from '../../src/native/tcp.js';
 import { createUdpListener } from '../../src/native/udp.js';
 import { exchangeTcp } from '../support/native-client.js';
+import { NOTHING_PREPARED } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
 import { below, mutate, pick, randomFrom } from './mutate.js';
 
@@ -22,6 +23,7 @@ vi.setConfig({ testTimeout: 60_000 + 10 * DATAGRAMS });
 
 /** Every handle has a record of a few bytes or of 100,000. */
 const native: NativeAnswer = createAnswer({
+  prepared: NOTHING_PREPARED,
   resolve: ({ handle }) => ({
     responseCode: 1,
     body: {

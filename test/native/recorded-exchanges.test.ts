@@ -89,13 +89,35 @@ describe('a message', () => {
       const { request, transport } = exchange;
       const envelope = decodeEnvelope(bytesOf(request[0]!));
       const incoming = { envelope, message: assembled(request)!, transport: transport as 'tcp' | 'udp' };
-      const { reply } = await proxy.app.native.answer(incoming);
+      const received = bytesOf(request[0]!);
+      const { reply } = await proxy.app.native.answer({ ...incoming, received });
       expectAnswer(exchange, frame(reply.envelope, reply.message));
     }
     // One load a handle, but for a TTL of 0, refusals, and what only the Handle server knows: private values.
     const keys = upstream.targets.map((target) => target.toUpperCase().replace('/API/HANDLES/', ''));
     const repeated = new Set(keys.filter((key, at) => keys.indexOf(key) !== at && !key.includes('?')));
     expect([...repeated]).toEqual(['21.T11998/REC-TTL', '99.NOPE/X', '0.NA/21.T7REF.SUB']);
+  });
+});
+
+describe('a prepared answer', () => {
+  it('is the recorded one', async () => {
+    mockRecordedServer();
+    const { native: asked } = (await startProxy(SITE)).app;
+    let compared = 0;
+    for (const exchange of native.exchanges.filter(({ transport }) => transport === 'tcp')) {
+      if (assembled(exchange.request) === undefined || isOutdated(exchange)) continue;
+      const received = bytesOf(exchange.request[0]!);
+      const message = received.subarray(ENVELOPE_BYTES);
+      for (let times = 0; times < 2; times++) {
+        await asked.answer({ envelope: decodeEnvelope(received), message, transport: 'tcp', received });
+      }
+      const prepared = asked.answerPrepared(received, 'tcp');
+      if (prepared === undefined) continue;
+      expectAnswer(exchange, prepared);
+      compared++;
+    }
+    expect(compared).toBeGreaterThan(60);
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
-import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 test.each([
@@ -13,6 +13,7 @@ test.each([
 ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
   const { socket } = createUdpListener({
     ...createAnswer({
+      prepared: NOTHING_PREPARED,
       resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
       site: NO_SITE,
       now: () => 0,

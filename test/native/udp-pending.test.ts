@@ -3,14 +3,20 @@ import { expect, test, vi } from 'vitest';
 import { type NativeAnswer, createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
-import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 const MAX_PENDING = 10_000;
 
 test('above 10,000 unanswered questions the next one is sent to TCP, and the Handle server is not asked', () => {
   const resolve = vi.fn(() => new Promise<never>(() => undefined));
-  const native: NativeAnswer = createAnswer({ resolve, site: NO_SITE, now: () => 0, onUnexpected: vi.fn() });
+  const native: NativeAnswer = createAnswer({
+    prepared: NOTHING_PREPARED,
+    resolve,
+    site: NO_SITE,
+    now: () => 0,
+    onUnexpected: vi.fn(),
+  });
   const onLimited = vi.fn();
   const { socket } = createUdpListener({
     ...native,

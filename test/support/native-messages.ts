@@ -81,6 +81,9 @@ export function readResponse(bytes: Buffer): NativeResponse {
   return { envelope, header: message.header, body: response.value.body };
 }
 
+/** For an answer without a cache. */
+export const NOTHING_PREPARED = { answer: () => undefined, prepare: () => undefined };
+
 /** Asks without a socket. */
 export async function askNative(
   { answer }: NativeAnswer,
@@ -89,7 +92,8 @@ export async function askNative(
 ): Promise<NativeResponse> {
   const bytes = nativeRequest(handle, question);
   const envelope = decodeEnvelope(bytes);
-  const { reply } = await answer({ envelope, message: bytes.subarray(ENVELOPE_BYTES), transport });
+  const message = bytes.subarray(ENVELOPE_BYTES);
+  const { reply } = await answer({ envelope, message, transport, received: bytes });
   return readResponse(frame(reply.envelope, reply.message));
 }
 

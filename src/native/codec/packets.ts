@@ -1,8 +1,9 @@
 // A message in UDP packets of 512 bytes (RFC 3652 §2.1.2: TruncatedMessage, SequenceNumber).
-import { type Envelope, encodeEnvelope } from './envelope.js';
+import { type Envelope, ENVELOPE_BYTES, encodeEnvelope } from './envelope.js';
 
 /** Bytes of a message in one packet, without its envelope. */
 export const PACKET_BYTES = 492;
+export const FULL_PACKET_BYTES = ENVELOPE_BYTES + PACKET_BYTES;
 
 export const packetsOf = (length: number): number => Math.max(1, Math.ceil(length / PACKET_BYTES));
 

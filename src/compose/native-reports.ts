@@ -1,0 +1,73 @@
+// Count, log line and trace of native messages.
+import type { Answered, ReportMessage } from '../native/answer.js';
+import { OP_CODE } from '../native/codec/message.js';
+import type { AnsweredMessage, TunnelRequest } from '../native/prepared-messages.js';
+import type { Hits } from './hits.js';
+import type { SharedDeps } from './shared-deps.js';
+
+const OPERATIONS: Partial<Record<number, string>> = {
+  [OP_CODE.resolution]: 'RESOLUTION',
+  [OP_CODE.siteInfo]: 'GET_SITE_INFO',
+};
+
+/** Of messages on TCP and UDP that are answered anew; those in the tunnel are reported as HTTP requests. */
+export function makeReport({ metrics, activity, logger, tracer }: SharedDeps): ReportMessage {
+  return function report(family, work) {
+    const startedAt = performance.now();
+    const answer = (trace?: TraceOfMessage): Answered | Promise<Answered> => {
+      const finish = (answered: Answered): Answered => {
+        const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+        const { handle, outcome, opCode = OP_CODE.reserved } = answered;
+        const { result, responseCode: status, failure } = outcome;
+        const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
+        metrics.countRequest({ family, result, status, ms });
+        activity.countRequest({ family, handle, result, ms });
+        if (failure) activity.addError(`${failure.status} for ${handle ?? family}`);
+        const problem = failure && { code: failure.code, ...failure.diagnosis };
+        const traceId = trace && { traceId: trace.traceId };
+        logger.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
+        trace?.describe(attributesOf({ family, handle, status, result }));
+        trace?.end(result === 'error');
+        return answered;
+      };
+      const answered = work();
+      return answered instanceof Promise ? answered.then(finish) : finish(answered);
+    };
+    return tracer === undefined ? answer() : tracer.run(family, answer);
+  };
+}
+
+type TraceOfMessage = Parameters<Parameters<NonNullable<SharedDeps['tracer']>['run']>[1]>[0];
+
+interface Described extends Omit<AnsweredMessage, 'method' | 'handle'> {
+  handle: string | undefined;
+  result: string;
+}
+
+const attributesOf = ({ family, handle, status, result }: Described): Record<string, string | number> => ({
+  'handle_proxy.family': family,
+  'handle_proxy.result': result,
+  'handle_proxy.response_code': status,
+  ...(handle !== undefined && { 'handle_proxy.handle': handle }),
+});
+
+const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
+
+type ReportHit = (hit: AnsweredMessage, post: TunnelRequest | undefined) => void;
+
+/** Of messages that are answered as prepared. */
+export function makeReportHit({ tracer }: SharedDeps, { count }: Hits): ReportHit {
+  return function reportHit(hit, post) {
+    if (post === undefined) count(hit, undefined);
+    else count({ ...hit, method: 'POST', target: post.target, status: 200 }, post.requestId);
+    if (tracer === undefined) return;
+    const attributes = attributesOf({ ...hit, result: 'hit' });
+    if (post !== undefined) tracer.current()?.describe({ 'url.path': pathOf(post), ...attributes });
+    else {
+      tracer.run(hit.family, (trace) => {
+        trace.describe(attributes);
+        trace.end(false);
+      });
+    }
+  };
+}

@@ -1,0 +1,141 @@
+// Prepared answers to native messages: a repeated question costs a look-up and three numbers.
+import type { Entry } from '../cache/entry.js';
+import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
+import { ENVELOPE_BYTES } from './codec/envelope.js';
+import { OP_FLAG, frame } from './codec/message.js';
+import { FULL_PACKET_BYTES, toPackets } from './codec/packets.js';
+import type { Request } from './codec/request.js';
+import { type Reply, expirationAt } from './reply.js';
+import type { Transport } from './unreadable.js';
+
+/** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
+export interface AnsweredMessage {
+  family: `native-${Transport}`;
+  /** The operation. */
+  method: string;
+  handle: string;
+  /** The response code. */
+  status: number;
+}
+
+interface PreparedMessage extends Prepared, AnsweredMessage {
+  /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
+  text: string;
+}
+
+/** A fresh entry in memory that answers a request. */
+interface MessageHit {
+  /** Envelope and message as they came. */
+  received: Buffer;
+  transport: Transport;
+  handle: string;
+  entry: Entry;
+  status: number;
+  reply: Reply;
+}
+
+/** The POST of a message in the tunnel. */
+export interface TunnelRequest {
+  /** Raw request target. */
+  target: string;
+  /** Only one that came with the request. */
+  requestId: string | undefined;
+}
+
+export interface PreparedOptions {
+  maxBytes?: number;
+  post?: TunnelRequest;
+}
+
+interface MessageDeps extends PreparedDeps {
+  onHit: (hit: AnsweredMessage, post: TunnelRequest | undefined) => void;
+  now: () => number;
+  /** Of the site record that names this instance. */
+  site: { readonly serial: number };
+}
+
+/** Longer requests, which have many types, are answered anew. */
+export const MAX_REQUEST_BYTES = 1024;
+/** Envelope, header and the length of the body. */
+const MIN_REQUEST_BYTES = 44;
+
+const LENGTH_AT = 16;
+const REQUEST_ID_AT = 8;
+const SITE_SERIAL_AT = ENVELOPE_BYTES + 12;
+const EXPIRATION_AT = ENVELOPE_BYTES + 16;
+const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
+
+/** Whether the answer depends on nothing but what `PreparedMessages` takes for the same request. */
+export const isPreparable = ({ header: { flags } }: Request): boolean =>
+  (flags & OP_FLAG.publicOnly) !== 0 && (flags & (OP_FLAG.authoritative | OP_FLAG.returnDigest)) === 0;
+
+export class PreparedMessages {
+  readonly #cache: PreparedCache<PreparedMessage>;
+  readonly #deps: MessageDeps;
+  readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
+
+  constructor(deps: MessageDeps) {
+    this.#deps = deps;
+    this.#cache = new PreparedCache('native', deps, sizeOf);
+  }
+
+  /**
+   * The bytes of the answer, if one of at most `maxBytes` is prepared and the resolver would answer with the same entry
+   * now; reports the hit. On UDP they are packets, all but the last of the full length.
+   */
+  answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
+    const { maxBytes = Infinity, post } = options;
+    const name = this.#nameOf(received, transport);
+    if (name === undefined) return undefined;
+    const now = this.#deps.now();
+    const prepared = this.#cache.current(name, now);
+    if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
+    this.#deps.onHit(prepared, post);
+    return this.#fill(prepared, received, now);
+  }
+
+  prepare({ received, transport, handle, entry, status, reply }: MessageHit): void {
+    const name = this.#nameOf(received, transport);
+    const start = name === undefined ? undefined : this.#cache.begin(handle, entry);
+    if (name === undefined || start === undefined) return;
+    const { envelope, message } = reply;
+    const bytes =
+      transport === 'udp' ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
+    const text = bytes.toString('latin1');
+    const family = `native-${transport}` as const;
+    this.#cache.set(name, { family, method: 'RESOLUTION', handle, status, ...start, text });
+  }
+
+  /**
+   * A request without what its answer does not depend on (site serial, expiration) or only repeats (request id), whose
+   * place takes the transport. Undefined for one that is not in one piece.
+   */
+  #nameOf(received: Buffer, transport: Transport): string | undefined {
+    const { length } = received;
+    if (length < MIN_REQUEST_BYTES || length > MAX_REQUEST_BYTES) return undefined;
+    if (received.readInt32BE(LENGTH_AT) !== length - ENVELOPE_BYTES) return undefined;
+    const scratch = this.#scratch;
+    received.copy(scratch);
+    scratch.writeInt32BE(TRANSPORTS.indexOf(transport), REQUEST_ID_AT);
+    scratch.writeInt16BE(0, SITE_SERIAL_AT);
+    scratch.writeInt32BE(0, EXPIRATION_AT);
+    return scratch.toString('latin1', 0, length);
+  }
+
+  #fill({ text, family }: PreparedMessage, received: Buffer, now: number): Buffer {
+    const bytes = Buffer.allocUnsafe(text.length);
+    bytes.write(text, 'latin1');
+    const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
+    const requestId = received.readInt32BE(REQUEST_ID_AT);
+    for (let at = 0; at < text.length; at += step) bytes.writeInt32BE(requestId, at + REQUEST_ID_AT);
+    bytes.writeUInt16BE(this.#deps.site.serial, SITE_SERIAL_AT);
+    bytes.writeInt32BE(expirationAt(now), EXPIRATION_AT);
+    return bytes;
+  }
+}
+
+/** Object, strings and the Map's own share. */
+const OVERHEAD_BYTES = 500;
+
+const sizeOf = (name: string, { text }: PreparedMessage): number =>
+  name.length + text.length + OVERHEAD_BYTES;

@@ -1,0 +1,212 @@
+// Prepared answers: as current as the entry they were made of, on every transport, and reported like any other.
+import { Writable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { OP_FLAG } from '../../src/native/codec/message.js';
+import type { Transport } from '../../src/native/unreadable.js';
+import { createLogger } from '../../src/observe/logger.js';
+import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
+import {
+  type NativeQuestion,
+  type NativeResponse,
+  PUBLIC,
+  codeOf,
+  nativeRequest,
+  readResponse,
+} from '../support/native-messages.js';
+import { useNock } from '../support/nock.js';
+import { startOtlpReceiver } from '../support/otlp-receiver.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { HANDLE, PATH, mockUpstream, notFound, recordOf, urlValue } from '../support/upstream.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+import '../support/real-sockets.js';
+
+useNock();
+
+const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
+const HOUR = 3_600_000;
+const MESSAGE_TYPE = 'application/x-hdl-message';
+
+const post = (proxy: Proxy, body: Buffer, headers: Record<string, string> = {}) =>
+  proxy.ask('/', {
+    method: 'POST',
+    body,
+    headers: { Accept: MESSAGE_TYPE, 'Content-Type': MESSAGE_TYPE, ...headers },
+  });
+
+const ASK: Record<Transport, (proxy: Proxy, request: Buffer) => Promise<Buffer>> = {
+  tcp: ({ tcpPort }, request) => exchangeTcp(tcpPort, [request]),
+  udp: async ({ udpPort }, request) => Buffer.concat(await exchangeUdp(udpPort, [request])),
+  tunnel: async (proxy, request) => (await post(proxy, request)).body,
+};
+
+const urlIn = ({ body }: NativeResponse): unknown =>
+  body.kind === 'record' ? (body.values[0]?.data as { value: unknown }).value : undefined;
+
+describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
+  const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
+    readResponse(await ASK[transport](proxy, nativeRequest(HANDLE, question)));
+  const isPrepared = ({ app }: Proxy, question: NativeQuestion = {}): boolean =>
+    app.native.answerPrepared(nativeRequest(HANDLE, question), transport) !== undefined;
+  /** A miss, then a hit, of which the answer is prepared. */
+  async function askTwice(proxy: Proxy, question: NativeQuestion = {}): Promise<void> {
+    await send(proxy, question);
+    await send(proxy, question);
+  }
+
+  it('the second hit on is prepared, with its own request id', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy(ON);
+    await send(proxy);
+    expect(isPrepared(proxy)).toBe(false);
+    await send(proxy);
+    expect(isPrepared(proxy)).toBe(true);
+    expect((await send(proxy, { requestId: -77 })).envelope.requestId).toBe(-77);
+    expect(upstream.asked).toBe(1);
+  });
+
+  it('after a write through the proxy the next answer is the new record', async () => {
+    const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
+    mockWrites(jsonAnswer(200, { responseCode: 1 }));
+    const proxy = await startProxy(ON);
+    await askTwice(proxy);
+    upstream.answers(recordOf([urlValue('https://example.org/new')]));
+    expect(urlIn(await send(proxy))).toBe('https://example.org/old');
+    await proxy.ask(PATH, { method: 'PUT', body: '[]' });
+    expect(isPrepared(proxy)).toBe(false);
+    expect(urlIn(await send(proxy))).toBe('https://example.org/new');
+  });
+
+  it('after a purge, and after an authoritative read by another interface, too', async () => {
+    const upstream = mockUpstream(notFound());
+    const proxy = await startProxy(ON);
+    await askTwice(proxy);
+    upstream.answers(recordOf());
+    await proxy.ask(`${PATH}?auth`);
+    expect(codeOf(await send(proxy))).toBe(1);
+    expect(isPrepared(proxy)).toBe(true);
+    upstream.answers(notFound());
+    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    expect(codeOf(await send(proxy))).toBe(100);
+  });
+
+  it('an expired answer is not given, and a stale entry is reported as stale', async () => {
+    const upstream = mockUpstream(recordOf([urlValue('https://example.org/old')]));
+    const proxy = await startProxy(ON);
+    await askTwice(proxy);
+    proxy.pass(HOUR + 1);
+    expect(isPrepared(proxy)).toBe(false);
+    upstream.answers({ status: 500, body: '' });
+    expect(urlIn(await send(proxy))).toBe('https://example.org/old');
+    expect(isPrepared(proxy)).toBe(false);
+    proxy.pass(6000);
+    upstream.answers(recordOf([urlValue('https://example.org/new')]));
+    expect(urlIn(await send(proxy))).toBe('https://example.org/new');
+  });
+
+  it('near the end of its TTL an entry with hits is refreshed, and nobody waits', async () => {
+    const upstream = mockUpstream();
+    const proxy = await startProxy(ON);
+    for (let times = 0; times < 5; times++) await send(proxy);
+    upstream.answers(recordOf([urlValue('https://example.org/ahead')]));
+    proxy.pass(0.9 * HOUR + 1);
+    await send(proxy);
+    await expect.poll(async () => urlIn(await send(proxy))).toBe('https://example.org/ahead');
+    expect(upstream.asked).toBe(2);
+  });
+
+  it.each([
+    ['AUTH', { flags: PUBLIC | OP_FLAG.authoritative }],
+    ['a digest of the request', { flags: PUBLIC | OP_FLAG.returnDigest }],
+    ['a signature', { flags: PUBLIC | OP_FLAG.certify }],
+    ['private values too', { flags: OP_FLAG.recursive, indexes: [1] }],
+    ['a session', { sessionId: 5 }],
+    ['encryption', { isEncrypted: true }],
+  ])('a request with %s is never prepared', async (_what, question) => {
+    mockUpstream();
+    const proxy = await startProxy(ON);
+    await askTwice(proxy, question);
+    await askTwice(proxy);
+    await send(proxy);
+    expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
+  });
+
+  it('http.hotPath.enabled: false turns it off', async () => {
+    mockUpstream();
+    const proxy = await startProxy({ ...ON, HTTP_HOT_PATH_ENABLED: 'false' });
+    await askTwice(proxy);
+    expect(isPrepared(proxy)).toBe(false);
+  });
+
+  it('hits are counted, logged and traced like those that are not prepared', async () => {
+    mockUpstream();
+    const lines: string[] = [];
+    const destination = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        lines.push(...chunk.toString().trim().split('\n'));
+        done();
+      },
+    });
+    const collector = await startOtlpReceiver();
+    const logger = createLogger({ level: 'info', destination });
+    const proxy = await startProxy({ ...ON, TRACING_ENDPOINT: collector.endpoint }, { logger });
+    await askTwice(proxy);
+    for (let times = 0; times < 3; times++) await send(proxy);
+    const family = `native-${transport}`;
+    const { activity } = await proxy.app.control.report();
+    expect([activity.families[family], activity.results]).toEqual([5, { miss: 1, hit: 4 }]);
+    const counted = JSON.stringify(await proxy.app.control.metrics());
+    const status = transport === 'tunnel' ? '200' : '1';
+    expect(counted).toContain(
+      `{"value":4,"labels":{"family":"${family}","result":"hit","status":"${status}"}}`,
+    );
+    await proxy.close();
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const requests = logged.filter(({ msg }) => msg === 'request');
+    const [unprepared, prepared] = [requests[1], requests[4]].map((line) => ({ ...line, ms: 0 }));
+    expect(requests).toHaveLength(5);
+    expect(prepared).toEqual({ ...withoutId(unprepared!), time: expect.any(String) as string });
+    const spans = collector.spans().filter(({ kind }) => kind === 2);
+    expect(spans.map(({ name }) => name)).toEqual(Array(5).fill(transport === 'tunnel' ? 'POST' : family));
+    const [before, after] = [spans[1]!, spans[4]!].map(({ attributes }) => attributes);
+    expect(after).toMatchObject({ ...before, 'handle_proxy.result': 'hit', 'handle_proxy.handle': HANDLE });
+  });
+});
+
+/** Hits have neither an id of their own nor that of a trace. */
+const withoutId = (line: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(line).filter(([name]) => name !== 'requestId' && name !== 'traceId'));
+
+describe('in the tunnel', () => {
+  it('a prepared answer has the same headers, with or without an origin', async () => {
+    mockUpstream();
+    const proxy = await startProxy(ON);
+    const request = nativeRequest(HANDLE);
+    await post(proxy, request);
+    for (const headers of [{}, { Origin: 'https://app.example.org' }]) {
+      const [unprepared, ...prepared] = [
+        await post(proxy, Buffer.concat([Buffer.from('\n'), request]), headers),
+        await post(proxy, request, headers),
+        await post(proxy, request, headers),
+      ].map(({ rawHeaders }) => rawHeaders.filter((_, at) => rawHeaders[at - (at % 2)] !== 'Date'));
+      expect(prepared).toEqual([unprepared, unprepared]);
+    }
+  });
+
+  it('a message that comes after its headers, or is none, is answered as ever', async () => {
+    mockUpstream();
+    const proxy = await startProxy(ON);
+    const request = nativeRequest(HANDLE);
+    for (let times = 0; times < 2; times++) await post(proxy, request);
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nAccept: ${MESSAGE_TYPE}\r\nContent-Type: ${MESSAGE_TYPE}\r\n`;
+    const whole = (body: Buffer): Buffer[] => [
+      Buffer.from(`${head}Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`),
+      body,
+    ];
+    const port = Number(new URL(proxy.url).port);
+    const late = await exchangeTcp(port, whole(request));
+    expect(late.toString('latin1')).toMatch(/^HTTP\/1.1 200/);
+    expect(late.subarray(-4)).toEqual(Buffer.alloc(4));
+    const none = await exchangeTcp(port, [Buffer.concat(whole(Buffer.from('x'.repeat(80))))]);
+    expect(none.toString('latin1')).toMatch(/^HTTP\/1.1 200/);
+  });
+});
