@@ -51,7 +51,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l passw
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l page-size -x -d 'handles per page of the list'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l concurrency -x -d 'maximum concurrent requests'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l rate -x -d 'maximum requests per second; 0 is unlimited'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l state -r -F -d 'file that records finished handles, for resuming'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l state -r -F -d 'file that records when each handle is due again, to resume and to refresh'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -F
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l proxy -x -d 'address of the public listener'

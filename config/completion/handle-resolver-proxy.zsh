@@ -77,7 +77,7 @@ _handle-resolver-proxy() {
             '--page-size[handles per page of the list]:value: ' \
             '--concurrency[maximum concurrent requests]:value: ' \
             '--rate[maximum requests per second; 0 is unlimited]:value: ' \
-            '--state[file that records finished handles, for resuming]:file:_files' \
+            '--state[file that records when each handle is due again, to resume and to refresh]:file:_files' \
             '*:argument:_files'
           ;;
         bench)

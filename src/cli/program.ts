@@ -117,7 +117,7 @@ function addWarm(program: Command): void {
     .option('--page-size <number>', 'handles per page of the list', from1To(1_000_000), 10_000)
     .option('--concurrency <number>', 'maximum concurrent requests', from1To(1000), 32)
     .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
-    .option('--state <file>', 'file that records finished handles, for resuming')
+    .option('--state <file>', 'file that records when each handle is due again, to resume and to refresh')
     .action(async (file: string | undefined, options: WarmOptions) =>
       (await import('./warm.js')).warm(file, options),
     );

@@ -1,54 +1,75 @@
-// The state file of `warm`: the finished handles, one per line. It is only appended to, so a killed process loses little.
-import { appendFileSync, existsSync, readFileSync, truncateSync } from 'node:fs';
+// The state file of `warm`: a line for each loaded handle, with the time from which it is due again. It is only appended
+// to, so a killed process loses little.
+import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { EXIT, Failure } from './failure.js';
 
 export interface WarmState {
-  isDone: (handle: string) => boolean;
-  markDone: (handle: string) => void;
+  isDue: (handle: string) => boolean;
+  /** `dueAt`: milliseconds since the epoch. */
+  markDone: (handle: string, dueAt: number) => void;
   save: () => void;
 }
 
 const SAVE_EVERY_MS = 200;
 
 /** @throws Failure when the file cannot be used, before anything is requested */
-export function openState(file: string | undefined): WarmState {
-  const done = new Set(file === undefined ? [] : readState(file));
-  let unsaved: string[] = [];
-  let savedAt = Date.now();
+export function openState(file: string | undefined, now: () => number = Date.now): WarmState {
+  const known = file === undefined ? new Map<string, number>() : readState(file);
+  let unsaved = '';
+  let savedAt = now();
   const save = (): void => {
-    if (file !== undefined && unsaved.length > 0) appendFileSync(file, `${unsaved.join('\n')}\n`);
-    unsaved = [];
-    savedAt = Date.now();
+    if (file !== undefined && unsaved !== '') appendFileSync(file, unsaved);
+    unsaved = '';
+    savedAt = now();
   };
   return {
-    isDone: (handle) => done.has(handle),
-    markDone(handle) {
-      unsaved.push(handle);
-      if (Date.now() - savedAt > SAVE_EVERY_MS) save();
+    isDue: (handle) => (known.get(handle) ?? 0) <= now(),
+    markDone(handle, dueAt) {
+      unsaved += lineOf(handle, dueAt);
+      if (now() - savedAt > SAVE_EVERY_MS) save();
     },
     save,
   };
 }
 
-function readState(file: string): string[] {
-  let bytes: Buffer;
+const lineOf = (handle: string, dueAt: number): string => `${handle}\t${new Date(dueAt).toISOString()}\n`;
+
+function readState(file: string): Map<string, number> {
   try {
-    bytes = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
     appendFileSync(file, '');
+    return readLines(file, readFileSync(file));
   } catch (error) {
+    if (error instanceof Failure) throw error;
     throw new Failure(
       `cannot use the state file: ${error instanceof Error ? error.message : ''}`,
       EXIT.usage,
     );
   }
+}
+
+function readLines(file: string, bytes: Buffer): Map<string, number> {
   const end = bytes.lastIndexOf('\n') + 1;
   if (end === 0 && bytes.length > 0) throw new Failure(describeDamage(file, 1), EXIT.usage);
   const lines = bytes.toString('utf8', 0, end).split('\n').slice(0, -1);
-  const damaged = lines.findIndex((line) => !isHandle(line));
-  if (damaged >= 0) throw new Failure(describeDamage(file, damaged + 1), EXIT.usage);
+  const known = new Map<string, number>();
+  for (const [at, line] of lines.entries()) {
+    const [handle = '', time] = line.split('\t');
+    // Files of 0.1.0 have no times.
+    const dueAt = time === undefined ? 0 : Date.parse(time);
+    if (!isHandle(handle) || Number.isNaN(dueAt)) throw new Failure(describeDamage(file, at + 1), EXIT.usage);
+    known.set(handle, dueAt);
+  }
   if (end < bytes.length) dropCutLine(file, end);
-  return lines;
+  if (lines.length > 2 * known.size) compact(file, known);
+  return known;
+}
+
+/** Each run appends what it refreshes: without this the file would grow with every run. */
+function compact(file: string, known: Map<string, number>): void {
+  const temporary = `${file}.tmp`;
+  writeFileSync(temporary, [...known].map(([handle, dueAt]) => lineOf(handle, dueAt)).join(''));
+  renameSync(temporary, file);
 }
 
 /** A process that is killed while it appends leaves half a line, which could be the name of another handle. */

@@ -1,19 +1,26 @@
-// The lines of a text file, which may be compressed with gzip.
+// The lines of a stream, or of a text file, which may be compressed with gzip.
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { PassThrough, pipeline } from 'node:stream';
+import { type Duplex, PassThrough, type Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
 /** @throws Error when the file cannot be read */
 export async function* readFileLines(file: string): AsyncGenerator<string> {
-  const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
+  yield* streamLines(createReadStream(file), (await isGzip(file)) ? createGunzip() : new PassThrough());
+}
+
+/** @throws Error when the input fails, after the lines before */
+export async function* streamLines(
+  input: Readable,
+  unpack: Duplex = new PassThrough(),
+): AsyncGenerator<string> {
   let failure: Error | null | undefined;
-  const input = pipeline(createReadStream(file), unpack, (error) => {
+  pipeline(input, unpack, (error) => {
     failure = error;
   });
-  for await (const line of createInterface({ input, crlfDelay: Infinity })) yield line;
-  // The interface ends as if the file did.
+  for await (const line of createInterface({ input: unpack, crlfDelay: Infinity })) yield line;
+  // The interface ends as if the input did.
   if (failure) throw failure;
 }
 

@@ -86,7 +86,7 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   });
   expect(readFileSync(state, 'utf8').trim().split('\n')).toHaveLength(3);
   demo.reset();
-  expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 done before; 0 left');
+  expect((await cli(['warm', list, '--state', state], env)).stdout).toContain('3 not due; 0 left');
   expect(demo.asked).toBe(0);
 });
 

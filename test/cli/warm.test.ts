@@ -51,7 +51,7 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   expect(await exited).toMatchObject({ code: 1 });
   expect(screen()).toContain('interrupted; run the same command to resume');
   const [, warmed = '', left = ''] =
-    /(\d+) warmed, 0 not found, 0 failed, 0 done before; (\d+) left/.exec(screen()) ?? [];
+    /(\d+) warmed, 0 not found, 0 failed, 0 not due; (\d+) left/.exec(screen()) ?? [];
   const done = Number(warmed);
   expect(Number(left)).toBe(900 - done);
   expect(done).toBeGreaterThan(0);
@@ -61,7 +61,7 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   const resumed = await cli(['warm', list, '--state', `${list}.done`], env);
   expect(resumed).toMatchObject({
     code: 0,
-    stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} done before; 0 left\n`,
+    stdout: `${900 - done} warmed, 0 not found, 0 failed, ${done} not due; 0 left\n`,
   });
   expect(await answeredBy(proxy)).toBe(900);
 });
@@ -88,6 +88,23 @@ test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles
   expect(stdout()).toMatch(new RegExp(`^${remembered} warmed, `));
 });
 
+test('after kill -9 the next run requests the rest', async () => {
+  const proxy = await start();
+  const list = listOf(600, 'killed');
+  const args = ['dist/main.js', 'warm', list, '--state', `${list}.done`, '--rate', '50'];
+  const { child, exited } = startProgram(args, proxy.place);
+  await expect.poll(() => existsSync(`${list}.done`) && readFileSync(`${list}.done`, 'utf8')).toContain('\n');
+  child.kill('SIGKILL');
+  await exited;
+  const known = readFileSync(`${list}.done`, 'utf8').split('\n').length - 1;
+  expect(known).toBeGreaterThan(0);
+  const { code, stdout } = await cli(['warm', list, '--state', `${list}.done`], { PROXY_URL: proxy.url });
+  expect([code, stdout]).toEqual([
+    0,
+    `${600 - known} warmed, 0 not found, 0 failed, ${known} not due; 0 left\n`,
+  ]);
+});
+
 test('prints failures and retries them in the next run', async () => {
   const proxy = await start();
   const list = listOf(12, 'failing');
@@ -96,7 +113,7 @@ test('prints failures and retries them in the next run', async () => {
   const failed = await cli(args, { PROXY_URL: proxy.url });
   expect(failed).toMatchObject({
     code: 1,
-    stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed, 0 done before; 12 left') as string,
+    stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed, 0 not due; 12 left') as string,
   });
   expect(failed.stderr).toMatch(
     /^(?:\d+ of 12, .*\n)+(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
@@ -114,12 +131,30 @@ test.each([4, COUNT, 10_000])(
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     const args = ['warm', '--prefix', DEMO_PREFIX, '--page-size', String(pageSize)];
     const { code, stdout, stderr } = await cli(args, { PROXY_URL: proxy.url, ...LOGIN });
-    expect([code, stdout]).toEqual([0, `${COUNT} warmed, 0 not found, 0 failed, 0 done before; 0 left\n`]);
+    expect([code, stdout]).toEqual([0, `${COUNT} warmed, 0 not found, 0 failed, 0 not due; 0 left\n`]);
     expect(stderr).toContain(`${COUNT} of ${COUNT} handles listed\n`);
     expect(stdout + stderr + proxy.output()).not.toContain(DEMO_PASSWORD);
     expect((await ask(proxy.url, '/api/handles/21.T11998/page')).headers['cache-status']).toContain('; hit');
   },
 );
+
+test('refreshes of a prefix only what is due by the TTL that the proxy states', async () => {
+  const proxy = await startOperated(demo.url);
+  const env = { PROXY_URL: proxy.url, ...LOGIN };
+  const state = file('prefix.done', '');
+  const args = ['warm', '--prefix', DEMO_PREFIX, '--state', state];
+  expect((await cli(args, env)).stdout).toContain(`${COUNT} warmed, 0 not found, 0 failed, 0 not due`);
+  const lines = readFileSync(state, 'utf8').trimEnd().split('\n');
+  const times = lines.map((line) => Date.parse(line.split('\t')[1] ?? ''));
+  expect(Math.max(...times)).toBeGreaterThan(Date.now() + 3_000_000);
+  // One of the records is due at any time: its TTL is short.
+  const timed = lines.map((line, at) =>
+    line.replace(/\t.*/, `\t${at < 3 ? 2026 : 2126}-01-01T00:00:00.000Z`),
+  );
+  writeFileSync(state, `${timed.join('\n')}\n`);
+  expect((await cli(args, env)).stdout).toContain(`3 warmed, 0 not found, 0 failed, ${COUNT - 3} not due`);
+  expect(readFileSync(state, 'utf8').trimEnd().split('\n')).toHaveLength(COUNT + 3);
+});
 
 test('takes the user from an option and the password from a file', async () => {
   const env = { PROXY_URL: (await start()).url };
@@ -160,12 +195,13 @@ test('takes handles as URIs and URLs of resolvers', async () => {
   const { code, stdout } = await cli(['warm', file('forms', `${names.join('\n')}\n`)], {
     PROXY_URL: proxy.url,
   });
-  expect([code, stdout]).toEqual([0, '3 warmed, 0 not found, 0 failed, 0 done before; 0 left\n']);
+  expect([code, stdout]).toEqual([0, '3 warmed, 0 not found, 0 failed, 0 not due; 0 left\n']);
 });
 
 test.each([
   ['binary data', '21.T11998/page\n\u0000\u0001\n', /line 2 is not a handle/],
   ['another format', '{"done":[]}', /line 1 is not a handle/],
+  ['a time that is none', '21.T11998/page\tsoon\n', /line 1 is not a handle/],
   ['an empty line', '21.T11998/page\n\n21.T11998/demo\n', /line 2 is not a handle/],
 ])('a state file with %s is refused before anything is requested', async (_what, text, reason) => {
   const proxy = await start();
@@ -187,11 +223,12 @@ test('a state file that cannot be written is refused before anything is requeste
 test('the last line of a state file that was cut off is requested again', async () => {
   const { url } = await start();
   const list = file('cut', '21.T11998/demo\n21.T11998/page\n');
-  const state = file('cut.done', '21.T11998/demo\n21.T11998/pa');
+  const known = '21.T11998/demo\t2126-01-01T00:00:00.000Z\n';
+  const state = file('cut.done', `${known}21.T11998/page\t2126-01-0`);
   const { code, stdout, stderr } = await cli(['warm', list, '--state', state], { PROXY_URL: url });
-  expect([code, stdout]).toEqual([0, '1 warmed, 0 not found, 0 failed, 1 done before; 0 left\n']);
+  expect([code, stdout]).toEqual([0, '1 warmed, 0 not found, 0 failed, 1 not due; 0 left\n']);
   expect(stderr).toContain('the last line is cut off');
-  expect(readFileSync(state, 'utf8')).toBe('21.T11998/demo\n21.T11998/page\n');
+  expect(readFileSync(state, 'utf8')).toMatch(new RegExp(`^${known}21.T11998/page\t20\\d\\d-\\S+Z\n$`));
 });
 
 test('a list together with a prefix, or neither, is invalid usage', async () => {
