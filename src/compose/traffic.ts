@@ -11,6 +11,7 @@ import {
   networkOf,
   plainAddress,
 } from '../server/client-address.js';
+import { isTunnelled } from '../native/tunnel.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
@@ -41,7 +42,7 @@ export function makeTrafficPolicy(
     addressOf,
     judgedNetworkOf: (address) => (isJudged(address) ? networkOf(address) : undefined),
     takeTokens: coordination.takeTokens,
-    readFacts: createReadFacts({ addressOf, isFresh }),
+    readFacts: createReadFacts({ addressOf, isFresh, isNative: isTunnelled }),
     onUse: reportUse(shared),
   });
 }

@@ -1,6 +1,6 @@
 // The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { createSendRaw, linesOf } from '../http/raw-response.js';
@@ -22,7 +22,7 @@ export const TUNNEL_PATH = /^\/(?!api(?:[/?]|$)|hrls(?:[/?]|$)|static\/)/i;
 const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
 /** Both headers name the type, in any case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
-const isTunnelled = ({ headers }: Request): boolean =>
+export const isTunnelled = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
 interface TunnelDeps extends NativeAnswer {

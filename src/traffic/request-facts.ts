@@ -11,14 +11,16 @@ interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;
   /** Whether memory answers an anonymous read of a handle now. */
   isFresh: (handle: string) => boolean;
+  /** Whether the body is a native message, which names its handle itself. */
+  isNative: (req: IncomingMessage) => boolean;
 }
 
 export type ReadFacts = (req: IncomingMessage) => RequestFacts;
 
-export function createReadFacts({ addressOf, isFresh }: FactsDeps): ReadFacts {
+export function createReadFacts({ addressOf, isFresh, isNative }: FactsDeps): ReadFacts {
   return function readFacts(req) {
     const { method = '', headers, url = '' } = req;
-    const named = nameOf(url, method);
+    const named = nameOf(url, method === 'POST' && isNative(req));
     const facts = {
       address: addressOf(req),
       userAgent: headers['user-agent'] ?? '',
@@ -41,11 +43,11 @@ interface NamedByTarget {
 
 const V2 = '/api/v2/handles/';
 
-function nameOf(url: string, method: string): NamedByTarget {
+function nameOf(url: string, isNative: boolean): NamedByTarget {
   const { path, query } = readTarget(url);
   const parameters = readParameters(query);
   return {
-    ...interfaceOf(path, { method, prefix: parameters.get('prefix') }),
+    ...interfaceOf(path, { isNative, prefix: parameters.get('prefix') }),
     isBatch: path.startsWith('/api/resolve') || (rawHandleOf(path) === '' && parameters.has('handle')),
     isAuthoritative: parameters.has('auth') || parameters.has('cert'),
   };
@@ -53,7 +55,7 @@ function nameOf(url: string, method: string): NamedByTarget {
 
 function interfaceOf(
   path: string,
-  { method, prefix }: { method: string; prefix: string | null },
+  { isNative, prefix }: { isNative: boolean; prefix: string | null },
 ): Pick<NamedByTarget, 'interface' | 'handle'> {
   const rawHandle = rawHandleOf(path);
   if (rawHandle === '' && prefix !== null) return { interface: 'list', handle: `${prefix}/` };
@@ -61,8 +63,7 @@ function interfaceOf(
   if (path.startsWith(V2)) return { interface: 'v2', handle: decode(path.slice(V2.length)) };
   if (path.startsWith('/api/v2')) return { interface: 'v2', handle: undefined };
   if (/^\/(?:api|hrls)(?:\/|$)/i.test(path)) return { interface: 'record', handle: undefined };
-  // A native message names its handle in its body.
-  if (method === 'POST') return { interface: 'native', handle: undefined };
+  if (isNative) return { interface: 'native', handle: undefined };
   const decoded = decode(path);
   return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
 }

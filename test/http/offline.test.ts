@@ -133,7 +133,13 @@ describe('export and import', () => {
     mockUpstream();
     const proxy = await startProxy();
     await proxy.ask(PATH);
-    const { stdout, stderr } = await cli(['export', '--prefix', '21.T11998', '--admin', await adminOf(proxy)]);
+    const { stdout, stderr } = await cli([
+      'export',
+      '--prefix',
+      '21.T11998',
+      '--admin',
+      await adminOf(proxy),
+    ]);
     expect(stderr).toBe('1 record exported\n');
     expect(JSON.parse(stdout)).toMatchObject({
       handle: HANDLE.toUpperCase(),

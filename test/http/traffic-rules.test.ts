@@ -29,6 +29,7 @@ async function isMatched(match: object, target: string, question?: Question): Pr
 }
 
 const from = (address: string): Question => ({ headers: { 'X-Forwarded-For': address } });
+const MESSAGE = { Accept: 'application/x-hdl-message', 'Content-Type': 'application/x-hdl-message' };
 const agent = (name: string): Question => ({ headers: { 'User-Agent': name } });
 
 describe('a rule matches', () => {
@@ -47,7 +48,8 @@ describe('a rule matches', () => {
     ['ePIC v2', { interface: 'v2' }, '/api/v2/handles/21.T11998/page', undefined, true],
     ['redirects', { interface: 'redirect' }, '/21.T11998/page', undefined, true],
     ['lists', { interface: 'list' }, '/api/handles?prefix=21.T11998', undefined, true],
-    ['native messages', { interface: 'native' }, '/', { method: 'POST' }, true],
+    ['native messages', { interface: 'native' }, '/', { method: 'POST', headers: MESSAGE }, true],
+    ['no other POST as a native message', { interface: 'native' }, '/', { method: 'POST' }, false],
     ['no other interface', { interface: ['v2', 'redirect'] }, PAGE, undefined, false],
     ['a prefix', { prefix: '21.t11998' }, PAGE, undefined, true],
     ['a derived prefix', { prefix: '21.*' }, PAGE, undefined, true],

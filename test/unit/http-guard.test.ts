@@ -35,7 +35,7 @@ async function startGuarded(
 const { wrap } = createTrafficPolicy({
   rules: [{ name: 'all', match: {}, limit: { perMinute: 1, by: 'rule' }, log: false, shadow: false }],
   takeTokens: () => Promise.reject(boom),
-  readFacts: createReadFacts({ addressOf: () => '192.0.2.1', isFresh: () => false }),
+  readFacts: createReadFacts({ addressOf: () => '192.0.2.1', isFresh: () => false, isNative: () => false }),
   judgedNetworkOf: () => undefined,
   addressOf: () => '192.0.2.1',
   onUse: () => undefined,
