@@ -1,5 +1,5 @@
 // Opens the listeners, and closes them without losing a request.
-import type { RequestListener } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { type App, type AppDeps, createApp } from '../app.js';
 import { createProbes } from '../compose/probes.js';
 import type { StartChecks } from '../compose/start-checks.js';
@@ -66,6 +66,7 @@ export async function serve(
 interface PublicService {
   addresses: PublicAddresses;
   app: App;
+  server: Server;
   checks: StartChecks;
   stop: (timeoutMs?: number) => Promise<void>;
 }
@@ -94,6 +95,7 @@ export async function servePublic(
   return {
     addresses: { url, ...native.addresses },
     app,
+    server,
     checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;

@@ -5,6 +5,7 @@ import type { Change, Message } from '../../cache/coherence/message.js';
 import type { Config } from '../../config/schema.js';
 import type { PassedPacket } from '../../native/udp.js';
 import type { PublicAddresses } from '../serve.js';
+import type { WorkerLoad } from './connection-balance.js';
 import type { Caller } from '../../upstream/caller.js';
 import { type Diagnosis, type ErrorCode, ServiceError, type UpstreamAnswer } from '../../errors.js';
 
@@ -16,7 +17,7 @@ export type WorkerMessage =
   /** The worker exits. */
   | { kind: 'start-failed'; reason: string; exitCode: number }
   /** Sent after `listening` and then periodically, with the names of the failed checks. */
-  | { kind: 'readiness'; notReady: string[] }
+  | { kind: 'report'; notReady: string[]; load: WorkerLoad }
   /** Sent periodically; `requestedAt` is the moment of sending by the worker's clock. */
   | { kind: 'renew-lease'; requestedAt: Moment }
   /** Publish a change to every process that caches. */
@@ -48,6 +49,8 @@ export type ControlMessage =
   /** An operator's call on the admin listener. */
   | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
   | { kind: 'stop' }
+  /** Let so many connections go to other workers. */
+  | { kind: 'end-connections'; count: number }
   /** Answers `listener-closed` when no worker that stops accepts connections any more. */
   | { kind: 'listeners-closed' };
 
@@ -55,6 +58,7 @@ const CONTROL: ReadonlySet<string> = new Set<ControlMessage['kind']>([
   'config',
   'call',
   'stop',
+  'end-connections',
   'listeners-closed',
 ]);
 

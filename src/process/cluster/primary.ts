@@ -12,10 +12,11 @@ import { createReload } from '../reload.js';
 import { StartError } from '../start-error.js';
 import { type PublicAddresses, type Service, announce, logUncaught, probeAll, serveAdmin } from '../serve.js';
 import { CoherenceHub } from './coherence-hub.js';
+import { PoolBalance } from './connection-balance.js';
 import { heapMiB } from './divide-limits.js';
 import { type WorkerMessage, unwrap, wrap } from './messages.js';
 import { WorkerCalls } from './process-control.js';
-import type { RelayWorker } from './relay.js';
+import { toRelay } from './relay.js';
 import { ListenerBarrier, PoolReadiness, RestartBackoff } from './worker-readiness.js';
 
 /** Environment of a worker: everything else is in the configuration, which the primary sends. */
@@ -67,6 +68,7 @@ class WorkerPool {
   readonly #coherence: CoherenceHub;
   readonly #calls = new WorkerCalls();
   readonly #readiness: PoolReadiness;
+  readonly #balance = new PoolBalance();
   readonly #listening = new Set<number>();
   readonly #count: number;
   readonly #logger: Logger;
@@ -194,8 +196,7 @@ class WorkerPool {
 
   #handle(worker: Worker, message: Exclude<WorkerMessage, { kind: 'start-failed' }>): void {
     if (message.kind === 'starting') this.#configure(worker);
-    else if (message.kind === 'readiness')
-      this.#readiness.report(worker.id, message.notReady, performance.now());
+    else if (message.kind === 'report') this.#report(worker, message);
     else if (message.kind === 'listening') {
       this.#listening.add(worker.id);
       this.#readiness.started(worker.id, performance.now());
@@ -210,6 +211,12 @@ class WorkerPool {
     else this.#coherence.receive(toRelay(worker), message);
   }
 
+  #report(worker: Worker, { notReady, load }: Extract<WorkerMessage, { kind: 'report' }>): void {
+    this.#readiness.report(worker.id, notReady, performance.now());
+    const count = this.#balance.report(worker.id, load);
+    if (count > 0) worker.send(wrap({ kind: 'end-connections', count }));
+  }
+
   #listenerClosed(closed: number): void {
     for (const id of this.#barrier.closed(closed)) {
       const worker = cluster.workers?.[id];
@@ -220,6 +227,7 @@ class WorkerPool {
   /** @returns whether the worker was serving */
   #remove(worker: Worker): boolean {
     this.#readiness.remove(worker.id);
+    this.#balance.remove(worker.id);
     this.#coherence.leave(worker.id);
     this.#listenerClosed(worker.id);
     return this.#listening.delete(worker.id);
@@ -237,10 +245,3 @@ class WorkerPool {
     }, inMs);
   }
 }
-
-const toRelay = (worker: Worker): RelayWorker => ({
-  id: worker.id,
-  send: (message) => {
-    if (worker.isConnected()) worker.send(wrap(message));
-  },
-});

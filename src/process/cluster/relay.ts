@@ -1,12 +1,20 @@
 // Messages between workers by way of the primary: deliveries with acknowledgements, loads by the owner of a key, locks.
+import type { Worker } from 'node:cluster';
 import { LockQueue, type QueueEntry } from '../../coordination/lock-queue.js';
 import type { Message } from '../../cache/coherence/message.js';
-import type { PeerMessage, PeerAnswer, WorkerMessage } from './messages.js';
+import { type PeerMessage, type PeerAnswer, type WorkerMessage, wrap } from './messages.js';
 
 export interface RelayWorker {
   id: number;
   send: (message: PeerMessage) => void;
 }
+
+export const toRelay = (worker: Worker): RelayWorker => ({
+  id: worker.id,
+  send: (message) => {
+    if (worker.isConnected()) worker.send(wrap(message));
+  },
+});
 
 /** A message that some workers have not acknowledged. */
 interface Delivery {

@@ -8,6 +8,7 @@ import { createLogger } from '../../observe/logger.js';
 import { createMetrics } from '../../observe/metrics.js';
 import { toStartError } from '../start-error.js';
 import { logUncaught, servePublic } from '../serve.js';
+import { createBalance } from './connection-balance.js';
 import { answerCall } from './process-control.js';
 import {
   type ControlMessage,
@@ -74,8 +75,10 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   process.once('disconnect', () => {
     shutdown.close();
   });
+  const balance = createBalance(service.server);
   const perform = (message: ControlMessage): void => {
-    if (message.kind === 'config') service.app.reload(divideLimits(message.config, count));
+    if (message.kind === 'end-connections') balance.end(message.count);
+    else if (message.kind === 'config') service.app.reload(divideLimits(message.config, count));
     else if (message.kind === 'call') void answerCall(service.app.control, message, send);
     else if (message.kind === 'stop') shutdown.close();
     else listeners.listenersClosed();
@@ -87,12 +90,13 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
     else peers.receive(message, service.app);
   });
   send({ kind: 'listening', addresses: service.addresses });
-  const reportReadiness = (): void => {
-    send({ kind: 'readiness', notReady: service.app.readiness.report().notReady });
+  const report = async (): Promise<void> => {
+    const load = await balance.load();
+    send({ kind: 'report', notReady: service.app.readiness.report().notReady, load });
   };
-  reportReadiness();
+  void report();
   setInterval(() => {
-    reportReadiness();
+    void report();
     peers.renew();
   }, WORKER_LEASE_RENEWAL_MS).unref();
 }
