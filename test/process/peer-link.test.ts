@@ -160,3 +160,22 @@ test('the cause of a failure reaches the worker that waits for the load, for its
   const { code, message, retryAfterSeconds } = failure;
   expect(received).toMatchObject({ code, message, diagnosis, retryAfterSeconds });
 });
+
+test('of the packets for another worker at most a thousand a second are passed on, by whatever senders', async () => {
+  const { sent, send } = createChannel();
+  const clock = createManualClock();
+  const link = openLink(send, clock);
+  link.receive({ kind: 'workers', ids: [1, 2] }, { clearCache: () => undefined } as unknown as PeerHandlers);
+  const packets = (): number => sent.filter(({ kind }) => kind === 'packet').length;
+  const pass = (): boolean[] =>
+    Array.from({ length: 5000 }, (_, at) =>
+      link.passPacket(`key ${at}`, { bytes: '', address: `192.0.2.${at % 256}`, port: at }),
+    );
+  const others = pass().filter(Boolean).length;
+  expect(others).toBeGreaterThan(2000);
+  expect(others).toBeLessThan(3000);
+  expect(packets()).toBe(1000);
+  await clock.pass(1000);
+  pass();
+  expect(packets()).toBe(2000);
+});
