@@ -17,7 +17,9 @@ const demo = await startDemoServer();
 function keepAsking(url: string): () => void {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  let next = (): void => socket.destroy();
+  let next = (): void => {
+    socket.destroy();
+  };
   let received = '';
   socket.on('connect', () => socket.write(REQUESTS));
   socket.on('data', (chunk) => {
