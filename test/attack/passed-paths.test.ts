@@ -152,10 +152,10 @@ describe('an endpoint has its methods, and others are 405', () => {
     ['/api/sessions/', ['POST']],
     ['/api/sessions/other', ['POST']],
     ['/api/sessions/this', ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']],
-    ['/api/site', ['GET', 'HEAD']],
+    ['/api/site', ['GET', 'HEAD', 'POST']],
     ['/api/prefixes', ['GET', 'HEAD', 'POST', 'DELETE']],
     ['/api/prefixes/0.NA/21.T1', ['POST', 'DELETE']],
-    ['/api/verifications', ['POST']],
+    ['/api/verifications', ['GET', 'HEAD', 'POST']],
     ['/hrls/handles?URL=*', ['GET', 'HEAD']],
     ['/hrls', ['GET', 'HEAD']],
   ])('%s', async (target, allowed) => {
