@@ -63,41 +63,29 @@ export async function readResponseBody(response: IncomingMessage, maxBytes: numb
 }
 
 /** Undefined when it is longer: then it can be relayed as if nothing had been read. @throws ServiceError when it breaks off */
-export function peekResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
+export async function peekResponseBody(
+  response: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
-  return new Promise((resolve, reject) => {
-    const settle = (finish: () => void): void => {
-      response.off('data', onData).off('end', onEnd).off('close', onClose);
-      finish();
-    };
-    const onData = (chunk: Buffer): void => {
+  try {
+    for await (const chunk of response.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       length += chunk.length;
-      if (length <= maxBytes) return;
-      settle(() => {
-        response.pause();
-        response.unshift(Buffer.concat(chunks));
-        resolve(undefined);
-      });
-    };
-    const onEnd = (): void => {
-      settle(() => {
-        resolve(Buffer.concat(chunks));
-      });
-    };
-    const onClose = (): void => {
-      settle(() => {
-        reject(badResponse('it broke off'));
-      });
-    };
-    response.on('error', () => undefined);
-    response.on('data', onData).once('end', onEnd).once('close', onClose);
-  });
+      if (length > maxBytes) break;
+    }
+  } catch (cause) {
+    throw badResponse('it broke off', cause);
+  }
+  const body = Buffer.concat(chunks);
+  if (length <= maxBytes) return body;
+  response.unshift(body);
+  return undefined;
 }
 
-const badResponse = (cause: string): ServiceError =>
-  new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause } });
+const badResponse = (problem: string, cause?: unknown): ServiceError =>
+  new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: problem }, cause });
 
 /** The handle and the response code of a response to a write, each where the response has it. */
 export function parseWriteResponse(body: Buffer): {

@@ -1,0 +1,28 @@
+// The body of a response to a write, when the connection to the Handle server breaks while nobody reads it.
+import { once } from 'node:events';
+import { type IncomingMessage, createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { peekResponseBody } from '../../src/record/relay-response.js';
+
+/** A response whose connection is cut after this; resolves when that has been seen. */
+async function brokenOff(bytes: string): Promise<IncomingMessage> {
+  const server = createServer((_req, res) => {
+    res.writeHead(201, { 'Content-Length': '200' });
+    res.write(bytes, () => res.destroy());
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+  });
+  await once(server, 'listening');
+  const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  response.on('error', () => undefined);
+  await new Promise((resolve) => response.once('close', resolve));
+  return response;
+}
+
+test('a response that broke off before it is read is an error, and nobody waits for the rest', async () => {
+  const response = await brokenOff('{"responseCode":1,');
+  await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+});
