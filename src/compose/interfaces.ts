@@ -13,7 +13,7 @@ import type { FreshnessRules } from '../record/send.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
-import type { Resolver } from '../resolver/resolver.js';
+import type { ResolveOptions, Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Deps, V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
@@ -39,7 +39,7 @@ export function makeRedirect(
   const isTrusted = createProxyTrust(config.http.trustedProxies);
   const { memory, trustedSince } = cache;
   const records = {
-    resolve: (handle: string, options: { authoritative: boolean }) => resolver.resolve(handle, options),
+    resolve: (handle: string, options: ResolveOptions) => resolver.resolve(handle, options),
     keyOf: (handle: string) => resolver.keyOf(handle),
   };
   return createRedirect({

@@ -96,7 +96,9 @@ interface EndOfChain extends Pick<
 /** False when there is a record to respond with. */
 async function sendMissing({ req, res, deps, query, ...chain }: EndOfChain): Promise<boolean> {
   const { handle, end, earliest } = chain;
-  const prefix = hasPrefix(end) ? await deps.prefixRecords?.read(prefixHandleOf(end)) : undefined;
+  const prefix = hasPrefix(end)
+    ? await deps.prefixRecords?.read(prefixHandleOf(end), unjudgedCaller(res))
+    : undefined;
   const isFound = chain.resolution.entry.kind !== 'not-found';
   const failure = missingError({ handle, end, isFound, namespace: prefix?.namespace });
   if (failure === undefined) return false;
@@ -120,10 +122,9 @@ async function gather({
 }: FoundRecord): Promise<Pick<ResolvedRequest, 'gathered' | 'earliest' | 'isOfRecordAlone'>> {
   const selected = selectedValues({ values, query });
   if (!mayRedirect(selected)) return { gathered: undefined, earliest, isOfRecordAlone: true };
+  const { authoritative } = query;
   // A limited network gets all locations of a cached record.
-  const resolve: RespondDeps['resolve'] = (name, options) =>
-    deps.resolve(name, { ...options, caller: unjudgedCaller(res) });
-  const reader = createListReader({ ...deps, resolve }, query);
+  const reader = createListReader(deps, { authoritative, caller: unjudgedCaller(res) });
   const gathered = await gatherLists(listsIn(selected, deps.parseList), { handle, reader });
   const { included, prefix } = gathered;
   return {

@@ -1,5 +1,7 @@
 // What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
 import { expect, test } from 'vitest';
+import { createPrefixRecords } from '../../src/redirect/locations/prefix-records.js';
+import type { Caller } from '../../src/upstream/caller.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -57,4 +59,46 @@ test('the record of a prefix is read once for all its missing handles, and for n
   for (const path of ['/21.T11998/a', '/21.T11998/b', '/robots', '/api-docs/x'])
     expect((await proxy.ask(path)).status).toBe(404);
   expect(proxy.targets.filter((target) => target.includes('0.NA'))).toEqual(['/api/handles/0.NA/21.T11998']);
+});
+
+const CALLER: Caller = { class: 'background', client: '192.0.2.1' };
+
+/** Records of prefixes that say nothing. */
+function startRecords() {
+  const asked: (Caller | undefined)[] = [];
+  const memory = {
+    peek: () => undefined,
+    pin: () => ({ at: 0, stamp: 1 }),
+    touchIfCurrent: () => true,
+  };
+  const records = createPrefixRecords({
+    resolve: (_handle, { caller }) => {
+      asked.push(caller);
+      return Promise.resolve({
+        kind: 'refused',
+        refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
+      });
+    },
+    keyOf: (handle) => handle,
+    memory: memory,
+    trustedSince: () => 0,
+    now: () => 1,
+  });
+  return { asked, records };
+}
+
+test('the record of a prefix is read as one of the client that asks', async () => {
+  const { asked, records } = startRecords();
+  await records.read('0.NA/21.T11998', CALLER);
+  expect(asked).toEqual([CALLER]);
+});
+
+test('who asks for handles of many invented prefixes pushes none out that is in use', async () => {
+  const { records } = startRecords();
+  await records.read('0.NA/0.NA', CALLER);
+  for (let at = 0; at < 20_000; at++) {
+    await records.read(`0.NA/99.${at}`, CALLER);
+    if (at % 1000 === 0) await records.read('0.NA/21.T11998', CALLER);
+    if (at > 0) expect(records.plainPrefixOf('21.T11998/page')?.isCurrent(1)).toBe(true);
+  }
 });

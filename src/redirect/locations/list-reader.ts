@@ -26,13 +26,13 @@ const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 /** A handle that does not exist, is refused or cannot be read is left out (recordings "include: absent handle", …). */
 export function createListReader(
   { resolve, keyOf, parseList, prefixRecords }: ListReaderDeps,
-  { authoritative }: { authoritative: boolean },
+  { authoritative, caller }: ResolveOptions,
 ): NotingListReader {
   const used: FromEntry[] = [];
   const reads = new Map<string, Promise<HandleLists>>();
 
   async function read(handle: string): Promise<HandleLists> {
-    const resolution = await resolve(handle, { authoritative }).catch(() => undefined);
+    const resolution = await resolve(handle, { authoritative, caller }).catch(() => undefined);
     if (resolution?.kind !== 'entry') return NOTHING;
     used.push(resolution);
     return listsIn(valuesOf(resolution.entry), parseList);
@@ -48,7 +48,7 @@ export function createListReader(
     },
     async readNamespace(handle) {
       if (prefixRecords === undefined) return NO_NAMESPACE;
-      const { namespace, resolution } = await prefixRecords.read(handle);
+      const { namespace, resolution } = await prefixRecords.read(handle, caller);
       if (resolution !== undefined && namespace.listHandles.length > 0) used.push(resolution);
       return namespace;
     },

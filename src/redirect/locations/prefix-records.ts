@@ -1,19 +1,23 @@
 // Reads prefix records, and knows which redirects depend on nothing in them.
+import { LRUCache } from 'lru-cache';
 import type { Entry, Times } from '../../cache/entry.js';
 import { isFresh } from '../../cache/policy.js';
 import type { EntryPin, PinnedEntries } from '../../cache/store.js';
 import type { FromEntry, Resolution } from '../../resolver/resolution.js';
+import type { ResolveOptions } from '../../resolver/resolver.js';
 import { valuesOf } from '../values.js';
 import { GLOBAL_NAMESPACE, NO_NAMESPACE, type Namespace, namespaceIn, prefixHandleOf } from './namespace.js';
 
 export interface PrefixRecordsDeps {
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   keyOf: (handle: string) => string;
   memory: PinnedEntries & { peek: (key: string) => Entry | undefined };
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
   now: () => number;
 }
+
+type ReadCaller = ResolveOptions['caller'];
 
 export interface PrefixRecord {
   namespace: Namespace;
@@ -27,8 +31,8 @@ export interface PlainPrefix {
 }
 
 export interface PrefixRecords {
-  /** Of a prefix handle such as 0.NA/21.T11998. */
-  read: (prefixHandle: string) => Promise<PrefixRecord>;
+  /** Of a prefix handle such as 0.NA/21.T11998. `caller`: one that is not judged by its misses. */
+  read: (prefixHandle: string, caller: ReadCaller) => Promise<PrefixRecord>;
   /** After `read`: undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
   plainPrefixOf: (handle: string) => PlainPrefix | undefined;
 }
@@ -46,12 +50,12 @@ const REFUSED: PrefixRecord = { namespace: NO_NAMESPACE, resolution: undefined }
 
 export function createPrefixRecords(deps: PrefixRecordsDeps): PrefixRecords {
   /** Without those that add something, or cannot be watched. */
-  const plain = new BoundedMap<PlainRecord | undefined>();
-  const plainPrefixes = new BoundedMap<PlainPrefix>();
+  const plain = new LRUCache<string, PlainRecord>({ max: MAX_PREFIXES });
+  const plainPrefixes = new LRUCache<string, PlainPrefix>({ max: MAX_PREFIXES });
 
-  async function load(prefixHandle: string, key: string): Promise<PrefixRecord> {
+  async function load(prefixHandle: string, key: string, caller: ReadCaller): Promise<PrefixRecord> {
     const resolution = await deps
-      .resolve(prefixHandle, { authoritative: false })
+      .resolve(prefixHandle, { authoritative: false, caller })
       .catch((): undefined => undefined);
     if (resolution?.kind !== 'entry') {
       plain.set(key, { until: deps.now() + REFUSED_MS });
@@ -63,12 +67,12 @@ export function createPrefixRecords(deps: PrefixRecordsDeps): PrefixRecords {
   }
 
   /** Nobody waits for a prefix that was known a moment ago. */
-  function fromMemory(prefixHandle: string, key: string): PrefixRecord | undefined {
+  function fromMemory(prefixHandle: string, key: string, caller: ReadCaller): PrefixRecord | undefined {
     const entry = deps.memory.peek(key);
     if (entry !== undefined && entry.staleAt > 0 && entry.requestedAt >= deps.trustedSince()) {
       const expiredMs = deps.now() - entry.staleAt;
       if (expiredMs < 0 || expiredMs > REVALIDATE_MS) return undefined;
-      void load(prefixHandle, key);
+      void load(prefixHandle, key, caller);
       const resolution: FromEntry = { kind: 'entry', entry, from: 'memory', collapsed: false };
       return { namespace: namespaceOf(entry), resolution };
     }
@@ -76,15 +80,15 @@ export function createPrefixRecords(deps: PrefixRecordsDeps): PrefixRecords {
     if (refused === undefined || !('until' in refused)) return undefined;
     if (refused.until <= deps.now()) {
       refused.until = deps.now() + REFUSED_MS;
-      void load(prefixHandle, key);
+      void load(prefixHandle, key, caller);
     }
     return REFUSED;
   }
 
   return {
-    async read(prefixHandle) {
+    async read(prefixHandle, caller) {
       const key = deps.keyOf(prefixHandle);
-      return fromMemory(prefixHandle, key) ?? load(prefixHandle, key);
+      return fromMemory(prefixHandle, key, caller) ?? load(prefixHandle, key, caller);
     },
     plainPrefixOf(handle) {
       const keys = [prefixHandleOf(handle), GLOBAL_NAMESPACE].map(deps.keyOf);
@@ -127,11 +131,3 @@ function isCurrentRecord(
 /** Most prefix records have no HS_NAMESPACE, and keys and sites that need not be parsed. */
 const namespaceOf = (entry: Entry): Namespace =>
   /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;
-
-/** Drops all when it is full: prefixes are few. */
-class BoundedMap<Value> extends Map<string, Value> {
-  override set(key: string, value: Value): this {
-    if (this.size >= MAX_PREFIXES && !this.has(key)) this.clear();
-    return super.set(key, value);
-  }
-}
