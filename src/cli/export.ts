@@ -1,6 +1,6 @@
 // `export`: writes the records of a prefix that the proxy holds, one a line.
 import { once } from 'node:events';
-import { type WriteStream, createWriteStream, existsSync, renameSync } from 'node:fs';
+import { type WriteStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { Readable, type Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -15,8 +15,8 @@ export interface ExportOptions extends AdminOptions {
 }
 
 /**
- * A file is complete or not there: it is written beside its place, and moved when the last record is in it. What an
- * interrupted run has left is kept.
+ * A file is complete or not there: it is written beside its place, and moved when the last record is in it. Records that
+ * the proxy no longer has are taken from what interrupted runs have left.
  */
 export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
@@ -25,50 +25,63 @@ export async function exportRecords({ prefix, output, admin }: ExportOptions): P
   if (response.body === null) throw new Failure('the admin listener sent no records');
   const lines = linesIn(response.body);
   if (output === undefined) {
-    await writeLines(lines, { sink: process.stdout });
+    await writeLines([lines], process.stdout);
     return;
   }
   try {
-    await writeFile(lines, { output, partial: `${output}.${encodeURIComponent(prefix)}.partial` });
+    await writeFile(lines, { output, base: `${output}.${encodeURIComponent(prefix)}` });
   } catch (error) {
     throw new Failure(`${output} is not complete (${reasonOf(error)}); run the same command to continue`);
   }
 }
 
-/** The body becomes a stream when it is read: an error before would be nobody's. */
+/** Converted when it is read: an earlier error would be unhandled. */
 async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   yield* streamLines(Readable.fromWeb(body));
 }
 
 async function writeFile(
   lines: AsyncIterable<string>,
-  { output, partial }: { output: string; partial: string },
+  { output, base }: { output: string; base: string },
 ): Promise<void> {
-  const isGzip = output.endsWith('.gz');
-  const started = `${partial}.new`;
-  const target: WriteStream = createWriteStream(started, { mode: 0o600 });
-  const gzip: Transform | undefined = isGzip ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
+  const earlier = partialsOf(base);
+  const partial = partialAt(base, earlier.length + 1);
+  const target: WriteStream = createWriteStream(partial, { mode: 0o600 });
+  const gzip: Transform | undefined = output.endsWith('.gz')
+    ? createGzip({ level: constants.Z_BEST_SPEED })
+    : undefined;
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);
   done.catch(() => undefined);
+  const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<void> => {
     await once(target, 'open');
-    const before = existsSync(partial) ? completeLines(partial) : noLines();
-    // From here on an interrupted run has left at least as much as the one before it.
-    const onCopied = (): void => {
-      renameSync(started, partial);
-    };
-    await writeLines(lines, { sink, before, onCopied });
+    await writeLines([lines, ...recent.map(completeLines)], sink);
   };
-  await Promise.race([write(), done]).finally(() => sink.end());
+  await Promise.race([write(), done]).finally(async () => {
+    sink.end();
+    // What was received is in the file before the command ends.
+    await done.catch(() => undefined);
+  });
   await done;
   renameSync(partial, output);
+  for (const file of earlier) rmSync(file);
 }
 
-async function* noLines(): AsyncGenerator<string> {
-  // An export that begins anew.
+const partialAt = (base: string, run: number): string => `${base}.${run}.partial`;
+
+/** What interrupted runs have left, the first run first. */
+function partialsOf(base: string): string[] {
+  const files: string[] = [];
+  while (existsSync(partialAt(base, files.length + 1))) files.push(partialAt(base, files.length + 1));
+  return files;
 }
+
+/** A record of an older run may have been deleted since. */
+const MAX_AGE_MS = 60 * 60 * 1000;
+
+const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
 
 /** The lines of a file that is cut off somewhere. */
 async function* completeLines(file: string): AsyncGenerator<string> {
@@ -89,19 +102,11 @@ function isComplete(line: string): boolean {
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-interface Target {
-  sink: Writable;
-  /** What an earlier run has written. */
-  before?: AsyncIterable<string>;
-  onCopied?: () => void;
-}
-
-/** Each handle once: with several workers more than one may have it. */
-async function writeLines(
-  lines: AsyncIterable<string>,
-  { sink, before = noLines(), onCopied = () => undefined }: Target,
-): Promise<void> {
+/** Each handle once, from the first source that has it: with several workers more than one may have it. */
+async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<void> {
+  const [fresh] = sources;
   const seen = new Set<string>();
+  let kept = 0;
   const counter = startCounter('record');
   const copy = async (from: AsyncIterable<string>): Promise<void> => {
     for await (const line of from) {
@@ -109,14 +114,12 @@ async function writeLines(
       if (handle === undefined || seen.has(handle)) continue;
       seen.add(handle);
       counter.add(1);
+      if (from !== fresh) kept++;
       if (!sink.write(`${line}\n`)) await new Promise((resolve) => sink.once('drain', resolve));
     }
   };
   try {
-    await copy(before);
-    const kept = seen.size;
-    onCopied();
-    await copy(lines);
+    for (const source of sources) await copy(source);
     const note = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
     process.stderr.write(`${countOf(seen.size, 'record')} exported${note}\n`);
   } finally {

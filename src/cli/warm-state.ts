@@ -82,4 +82,4 @@ const isHandle = (line: string): boolean =>
   line !== '' && Buffer.byteLength(line) <= MAX_HANDLE_BYTES && !/[\u0000-\u001f\ufffd]/.test(line);
 
 const describeDamage = (file: string, line: number): string =>
-  `${file}: line ${line} is not a handle. Remove the line, or the file to start anew.`;
+  `${file}: line ${line} is not a handle, or not a handle, a tab and a time. Remove the line, or the file to start anew.`;

@@ -1,5 +1,5 @@
 // An export that is interrupted: nothing half is taken for a whole, and the next run continues.
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -26,6 +26,11 @@ async function adminWith(answer: (res: ServerResponse) => void): Promise<string>
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+function linesIn(file: string): string {
+  const bytes = readFileSync(file);
+  return (file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString();
+}
+
 const argsOf = (output: string, admin: string): string[] => [
   'export',
   '--prefix',
@@ -36,9 +41,9 @@ const argsOf = (output: string, admin: string): string[] => [
   admin,
 ];
 
-test('continues after kill -9 with the records that it lacks', async () => {
+test('continues after kill -9: the records of now, and of the earlier run those that the proxy no longer has', async () => {
   const output = join(newFolder(), 'records.ndjson');
-  const partial = `${output}.21.T1.partial`;
+  const partial = `${output}.21.T1.1.partial`;
   const stalled = await adminWith((res) => res.write(linesOf(0, 100, 'before')));
   const { child, exited } = startProgram(['dist/main.js', ...argsOf(output, stalled)], {});
   await expect
@@ -52,26 +57,53 @@ test('continues after kill -9 with the records that it lacks', async () => {
   const whole = await adminWith((res) => res.end(linesOf(50, 200)));
   expect(await cli(argsOf(output, whole))).toMatchObject({
     code: 0,
-    stderr: '200 records exported, 100 of them by an earlier run\n',
+    stderr: '200 records exported, 50 of them by an earlier run\n',
   });
-  expect(readFileSync(output, 'utf8')).toBe(linesOf(0, 100, 'before') + linesOf(100, 200));
+  expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200) + linesOf(0, 50, 'before'));
   expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
 });
 
-test('is not complete when the connection breaks, and continues, compressed too', async () => {
-  const output = join(newFolder(), 'records.ndjson.gz');
-  const broken = await adminWith((res) => res.write(linesOf(0, 100), () => res.destroy()));
-  const { code, stderr } = await cli(argsOf(output, broken));
-  expect([code, existsSync(output)]).toEqual([1, false]);
-  expect(stderr).toMatch(/records\.ndjson\.gz is not complete \(.+\); run the same command to continue/);
-  const whole = await adminWith((res) => res.end(linesOf(0, 200)));
+test.each(['records.ndjson', 'records.ndjson.gz'])(
+  'is not complete when the connection breaks, and continues: %s',
+  async (name) => {
+    const output = join(newFolder(), name);
+    const partial = `${output}.21.T1.1.partial`;
+    const responses: ServerResponse[] = [];
+    const broken = await adminWith((res) => {
+      responses.push(res);
+      res.write(linesOf(0, 20_000, 'before'));
+    });
+    const running = cli(argsOf(output, broken));
+    await expect.poll(() => existsSync(partial) && statSync(partial).size > 0).toBe(true);
+    for (const response of responses) response.destroy();
+    const { code, stderr } = await running;
+    expect([code, existsSync(output)]).toEqual([1, false]);
+    expect(stderr).toMatch(/ is not complete \(.+\); run the same command to continue/);
+
+    const whole = await adminWith((res) => res.end(linesOf(0, 10, 'changed')));
+    const continued = await cli(argsOf(output, whole));
+    const kept = Number(/(\d+) of them by an earlier run/.exec(continued.stderr)?.[1]);
+    expect(kept).toBeGreaterThan(0);
+    expect(linesIn(output)).toBe(linesOf(0, 10, 'changed') + linesOf(10, 10 + kept, 'before'));
+    expect(readdirSync(join(output, '..'))).toEqual([name]);
+  },
+);
+
+test('takes nothing from a run of more than an hour ago', async () => {
+  const output = join(newFolder(), 'records.ndjson');
+  const partial = `${output}.21.T1.1.partial`;
+  writeFileSync(partial, linesOf(0, 100, 'before'));
+  const hourAgo = Date.now() / 1000 - 3601;
+  utimesSync(partial, hourAgo, hourAgo);
+  const whole = await adminWith((res) => res.end(linesOf(50, 200)));
   expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
-  expect(gunzipSync(readFileSync(output)).toString()).toBe(linesOf(0, 200));
+  expect(readFileSync(output, 'utf8')).toBe(linesOf(50, 200));
+  expect(readdirSync(join(output, '..'))).toEqual(['records.ndjson']);
 });
 
 test('takes from a compressed file that was cut off what can be read', async () => {
   const output = join(newFolder(), 'records.ndjson.gz');
-  writeFileSync(`${output}.21.T1.partial`, gzipSync(linesOf(0, 5000, 'before')).subarray(0, -20));
+  writeFileSync(`${output}.21.T1.1.partial`, gzipSync(linesOf(0, 5000, 'before')).subarray(0, -20));
   const whole = await adminWith((res) => res.end(linesOf(0, 5000)));
   expect(await cli(argsOf(output, whole))).toMatchObject({ code: 0 });
   const lines = gunzipSync(readFileSync(output)).toString().trimEnd().split('\n');

@@ -1,0 +1,108 @@
+// Records exported from one proxy and imported into another.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { cli } from '../support/cli.js';
+import { useNock } from '../support/nock.js';
+import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
+import { newFolder } from '../support/snapshot.js';
+import { PATH, HANDLE, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+
+useNock();
+
+const broken = { status: 502, body: '<html>' };
+
+/** The address of the admin listener. */
+async function adminOf({ app }: Proxy): Promise<string> {
+  const server = createServer(app.admin).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
+
+const line = (handle: string, values: unknown[] = [urlValue('https://example.org/seed')]): string =>
+  JSON.stringify({
+    handle,
+    requestedAt: isoTime(-60_000),
+    staleAt: isoTime(0),
+    deleteAt: isoTime(1000),
+    values,
+  });
+
+function fileOf(text: string | Buffer): string {
+  const file = join(newFolder(), 'records.ndjson.gz');
+  writeFileSync(file, text);
+  return file;
+}
+
+describe('export and import', () => {
+  test('carry the records of one prefix from proxy to proxy', async () => {
+    const upstream = mockUpstream((target) => recordOf(undefined, decodeURIComponent(target.slice(13))));
+    const one = await startProxy();
+    for (const handle of ['21.T1/a', '21.T1/%C3%A4', '21.T1.2/b', '21.T10/c'])
+      await one.ask(`/api/handles/${handle}`);
+    const file = join(newFolder(), 'records.ndjson.gz');
+    const exported = await cli([
+      'export',
+      '--prefix',
+      '21.t1',
+      '--output',
+      file,
+      '--admin',
+      await adminOf(one),
+    ]);
+    expect(exported).toMatchObject({ code: 0, stderr: '2 records exported\n' });
+    expect(readFileSync(file).readUInt16BE(0)).toBe(0x1f8b);
+
+    upstream.answers(broken);
+    const other = await startProxy();
+    const admin = await adminOf(other);
+    expect(await cli(['import', file, '--admin', admin])).toMatchObject({
+      code: 0,
+      stdout: '2 imported, 0 not needed, 0 refused\n',
+    });
+    for (const handle of ['21.T1/a', '21.T1/%C3%A4'])
+      expect((await other.ask(`/api/handles/${handle}`)).headers['cache-status']).toContain('detail=error');
+    expect((await other.ask('/api/handles/21.T1.2/b')).status).toBe(502);
+    // Again changes nothing; what is done already can be left out.
+    const again = await cli(['import', file, '--skip', '1', '--admin', admin]);
+    expect(again.stdout).toBe('0 imported, 1 not needed, 0 refused\n');
+  });
+
+  test('without --output the records are on standard output, one a line', async () => {
+    mockUpstream();
+    const proxy = await startProxy();
+    await proxy.ask(PATH);
+    const { stdout, stderr } = await cli([
+      'export',
+      '--prefix',
+      '21.T11998',
+      '--admin',
+      await adminOf(proxy),
+    ]);
+    expect(stderr).toBe('1 record exported\n');
+    expect(JSON.parse(stdout)).toMatchObject({
+      handle: HANDLE.toUpperCase(),
+      requestedAt: isoTime(0),
+      staleAt: isoTime(3_600_000),
+      values: [{ index: 1, type: 'URL' }, { index: 2 }, { index: 3 }],
+    });
+  });
+
+  test('a prefix with a slash is refused, and lines that are no records are counted', async () => {
+    const proxy = await startProxy();
+    const admin = await adminOf(proxy);
+    expect((await cli(['export', '--prefix', '21.T1/', '--admin', admin])).code).toBe(2);
+    expect((await ask(admin, '/export?prefix=21.T1%2F')).status).toBe(400);
+    const given = fileOf(`${line(HANDLE)}\n{"handle":""}\n{\n`);
+    expect(await cli(['import', given, '--admin', admin])).toMatchObject({
+      code: 1,
+      stdout: '1 imported, 0 not needed, 2 refused\n',
+    });
+  });
+});
