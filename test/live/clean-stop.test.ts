@@ -22,7 +22,14 @@ test.each([
     );
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
     expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
-    const attention = proxy.logs().filter(({ level }) => !['info', 'debug'].includes(String(level)));
+    const lines = proxy.logs();
+    const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
+    // Before the stop the machine may have stood still for longer than a lease on Redis.
+    const attention = lines.filter(
+      ({ level, msg }, at) =>
+        !['info', 'debug'].includes(String(level)) &&
+        !(at < stoppingAt && String(msg).startsWith('redis unavailable')),
+    );
     expect(attention).toEqual([]);
     expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
   },

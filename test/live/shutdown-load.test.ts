@@ -27,13 +27,16 @@ test.each(['1', '2'])('SIGTERM under load loses no request, with %s workers', as
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
   demo.delay(60);
   let unknown = 0;
+  let isStopping = false;
+  const reconnects = (): boolean => !isStopping;
   // Hits, and new handles whose loads are in flight when the signal comes.
   const next = [() => PATH, () => `/api/handles/21.T11998/unknown-${unknown++}`];
   const clients: SteadyClient[] = PAUSES_MS.flatMap((pauseMs) =>
-    next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target })),
+    next.map((target) => startSteadyClient(proxy.url, { pauseMs, next: target, reconnects })),
   );
   const answered = (): number => Math.min(...clients.map(({ statuses }) => statuses().length));
   await expect.poll(answered).toBeGreaterThan(5);
+  isStopping = true;
   const exited = proxy.stop();
   await Promise.all(clients.map(({ ended }) => ended));
   expect(await exited).toEqual({ code: 0, signal: null });

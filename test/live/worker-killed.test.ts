@@ -36,7 +36,7 @@ test('kill -9 of a worker under load is not noticed by the clients of the other'
   const haveBothClients = async (): Promise<boolean> => {
     if ((await busyWorkers(proxy)).size === 2) return true;
     const more = Array.from({ length: CLIENTS_AT_A_TIME }, () =>
-      startSteadyClient(proxy.url, { pauseMs: 5, next }),
+      startSteadyClient(proxy.url, { pauseMs: 5, next, reconnects: () => true }),
     );
     clients.push(...more);
     await expect.poll(() => progress(more)).toBeGreaterThan(1);

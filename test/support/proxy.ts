@@ -68,6 +68,8 @@ export async function startProxy(
   const given = {
     ...upstream,
     LOG_LEVEL: 'silent',
+    // The machine may stand still for longer than by default a reader waits before it gets the stale record.
+    ...(env['UPSTREAM_TIMEOUT'] === undefined && { UPSTREAM_STALE_AFTER: '9s' }),
     ...(ca !== undefined && { UPSTREAM_CA_FILE: fileOf(ca) }),
   };
   const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });

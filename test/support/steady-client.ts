@@ -8,7 +8,7 @@ export interface SteadyClient {
   statuses: () => number[];
   /** How often a request got no answer, whatever happened to it. */
   lost: () => number;
-  /** Settles when the server has announced the end of the connection, or ended it; no other is opened then. */
+  /** Settles when the server has ended the connection, or announced its end; no other is opened then. */
   ended: Promise<void>;
   /** Whether `ended` has settled. */
   hasEnded: () => boolean;
@@ -18,9 +18,14 @@ export interface SteadyOptions {
   pauseMs?: number;
   /** The next target. */
   next: () => string;
+  /** Whether it opens another connection after an announced end: a busy worker ends some. By default it does not. */
+  reconnects?: () => boolean;
 }
 
-export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOptions): SteadyClient {
+export function startSteadyClient(
+  url: string,
+  { pauseMs = 0, next, reconnects = () => false }: SteadyOptions,
+): SteadyClient {
   const { hostname, port } = new URL(url);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const statuses: number[] = [];
@@ -39,7 +44,10 @@ export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOpti
       try {
         const answer = await wholeAnswer(asked);
         statuses.push(answer.statusCode ?? 0);
-        if (answer.headers.connection === 'close') return;
+        if (answer.headers.connection === 'close') {
+          if (reconnects()) continue;
+          return;
+        }
       } catch {
         if (isOpen()) lost++;
         return;
