@@ -63,7 +63,7 @@ function addTransfer(api: Router, operations: Operations, withBody: WithBody): v
   api.all('/import', refuseOtherMethods('POST'));
 }
 
-/** Who is limited, and an end to it. */
+/** Networks and agents by their traffic; ends the limit of a network. */
 function addTraffic(api: Router, operations: Operations): void {
   api.get('/traffic', async (_req, res) => {
     res.json(await operations.traffic());
@@ -74,7 +74,7 @@ function addTraffic(api: Router, operations: Operations): void {
     const network = req.params.network.join('/');
     if (!(await operations.unblock(network))) {
       throw new ServiceError('ADMIN_NOT_BLOCKED', {
-        detail: 'GET /traffic lists those that are, as blocked',
+        detail: 'GET /traffic lists limited networks as blocked',
       });
     }
     res.status(204).end();

@@ -3,7 +3,7 @@ import { createProxyTrust } from '../server/client-address.js';
 import type { ConnectionBounds } from '../server/connection-bounds.js';
 import type { SharedDeps } from './shared-deps.js';
 
-/** Who is exempt, and what is reported, of one listener. */
+/** Trusted proxies, which have no bound of their own, and the reports of one listener. */
 export type ConnectionReports = Required<
   Pick<ConnectionBounds, 'isTrustedProxy' | 'onDropped' | 'onIdleClosed'>
 >;

@@ -42,7 +42,11 @@ export function makeTrafficPolicy(
     addressOf,
     judgedNetworkOf: (address) => (isJudged(address) ? networkOf(address) : undefined),
     takeTokens: coordination.takeTokens,
-    readFacts: createReadFacts({ addressOf, isFresh, isNative: isTunnelled }),
+    readFacts: createReadFacts({
+      addressOf,
+      isFresh,
+      isNative: config.native.tunnel ? isTunnelled : () => false,
+    }),
     onUse: reportUse(shared),
   });
 }
@@ -97,7 +101,7 @@ export function makeMissLimit(shared: SharedDeps, { coordination, upstreams }: M
   return createMissLimit({
     settings: () => shared.config.traffic.unknown,
     networks,
-    // As many wait as may be asked.
+    // The queue is as long as the limit of concurrent reads.
     isUnderPressure: () => upstreams.servers.some(({ usage }) => isQueueLong(usage().read)),
     onRefused: shared.metrics.countLimitedMiss,
     now: shared.now,

@@ -64,7 +64,7 @@ export const seed = section({
   file: text({ allowed: 'the path of a file', pattern: /^[^\0\n]+$/ })
     .optional()
     .describe(
-      'File of `handle-resolver-proxy export` that is read at the start. Its records stand in while the upstream fails; with `upstream.url: none` they are all that is served.',
+      'File of `handle-resolver-proxy export` that is read at the start. Its records are served stale while the upstream fails; with `upstream.url: none` they are fresh.',
     ),
 });
 

@@ -32,7 +32,7 @@ export const server = section({
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections, divided among the workers. A further one takes the place of the least recently used that is idle for a second; where none is, it is closed at once. `0` is unlimited.',
+    'Maximum open client connections, divided among the workers. A further one replaces one that has been idle for a second: first one that has sent no request, then the least recently used; where none is, it is closed at once. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
     'Maximum open client connections of one network (IPv4 /24, IPv6 /56), divided among the workers; further ones are closed at once. `http.trustedProxies` are exempt. `0` is unlimited.',
@@ -74,7 +74,7 @@ export const http = section({
   ),
   sharedMaxAge: reloadable(
     duration({ min: '0s', max: '365d', byDefault: '0s' }).describe(
-      'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. It does not hear of writes: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
+      'Maximum `s-maxage` of records and redirects: how long a shared cache (a CDN, Varnish) may reuse them without a request, at most their remaining TTL. It receives no invalidations: its clients may see the old record for that time. `0s` sends no `s-maxage`.',
     ),
   ),
   maxRequestLine: size({ min: '1KiB', max: '1MiB', byDefault: '8KiB' }).describe(

@@ -1,9 +1,9 @@
-// Keys of the traffic policy: rules for requests, and guessers of names.
+// Keys of the traffic policy: rules for requests, and networks that enumerate handles.
 import { z } from 'zod';
 import { readNetwork } from './addresses.js';
 import { duration, flag, items, mappings, reloadable, section, share, text, wholeNumber } from './fields.js';
 
-/** Who gets the scarce places at a Handle server first. */
+/** The order in which requests get a place at a Handle server. */
 const CLASSES = ['preferred', 'normal', 'background'] as const;
 const INTERFACES = ['record', 'v2', 'redirect', 'list', 'native'] as const;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'] as const;
@@ -70,10 +70,10 @@ const rule = z
 
 const unknown = section({
   notFoundShare: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
-    'Share of handles that do not exist among these reads from which on their network is limited.',
+    'Minimum share of handles that do not exist among the misses of a network, above `perMinute`, at which it is limited.',
   ),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
-    'Maximum reads a minute that memory does not answer, of one network (IPv4 /24, IPv6 /56) that asks for handles that do not exist; above it such reads of the network are 429. `0`: no network is limited. See "Guessers of names".',
+    'Maximum misses a minute of one network (IPv4 /24, IPv6 /56), when most of them are for handles that do not exist, or when it makes most of the misses while a Handle server is under pressure; above it its misses are 429. `0`: no network is limited. See "Networks that enumerate handles".',
   ),
   for: duration({ min: '1s', max: '24h', byDefault: '10m' }).describe('How long a network is limited.'),
 });

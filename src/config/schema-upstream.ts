@@ -55,7 +55,7 @@ const limits = {
     'Maximum concurrent reads per server, divided among the workers; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
   ),
   minConcurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 8 }).describe(
-    'Where the number of concurrent reads may fall to while the server answers more slowly than it can, divided among the workers; from `upstream.concurrency` on it does not fall.',
+    'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow, divided among the workers; `upstream.concurrency` or more turns the adaptation off.',
   ),
   queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
     'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`, divided among the workers; beyond it a stale record is served, or 503.',

@@ -1,4 +1,5 @@
 // Networks whose misses are refused for a while: the same in all workers and, with Redis, in all instances.
+import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import type { BroadcastToWorkers } from './unclaimed-names.js';
 
@@ -80,10 +81,14 @@ export class LimitedNetworks {
     });
   }
 
-  /** Ends a limit here and in Redis. @returns whether there was one */
+  /** Ends a limit here and in Redis. @returns whether there was one @throws ServiceError when Redis does not answer */
   async lift(network: string): Promise<boolean> {
     const members = LIMIT_REASONS.map((reason) => `${reason} ${network}`);
-    const removed = await this.#deps.shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
+    const { shared } = this.#deps;
+    const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
+    // The next refresh would bring the limit back.
+    if (shared !== undefined && removed === undefined)
+      throw new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
     const isKnown = this.find(network) !== undefined;
     this.#drop(network);
     return isKnown || (removed ?? 0) > 0;

@@ -1,4 +1,4 @@
-// Prepared answers to native messages: a repeated question costs a look-up and three numbers.
+// Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
 import type { Entry } from '../cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
 import { ENVELOPE_BYTES } from './codec/envelope.js';
@@ -103,7 +103,10 @@ export class PreparedMessages {
       transport === 'udp' ? Buffer.concat(toPackets(envelope, message)) : frame(envelope, message);
     const text = bytes.toString('latin1');
     const family = `native-${transport}` as const;
-    this.#cache.set(name, { family, method: 'RESOLUTION', handle, status, ...start, text });
+    const known = this.#cache.get(name);
+    const isRefreshOffered = known?.stamp === start.stamp && known.isRefreshOffered;
+    const of = { family, method: 'RESOLUTION', handle, status };
+    this.#cache.set(name, { ...of, ...start, isRefreshOffered, text });
   }
 
   /**

@@ -27,7 +27,7 @@ export const METRICS = {
     name: 'handle_proxy_requests_total',
     type: 'counter',
     labelNames: ['family', 'result', 'status'],
-    help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status, of the last two response code.',
+    help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status; of native-tcp and native-udp the response code.',
     fromStart: USUAL_REQUESTS,
   },
   batchHandles: {

@@ -1,4 +1,4 @@
-// Who sends requests, for `GET /traffic`: the networks and agents with the most misses, and what each rule did.
+// Counts for `GET /traffic`: the networks and agents with the most misses, and what each rule did.
 import { TopList } from './top-list.js';
 
 const COUNTERS = ['requests', 'misses', 'notFound', 'limited'] as const;
@@ -52,7 +52,7 @@ export function createTrafficActivity(now: () => number): TrafficActivity {
     countRequest({ network, agent, ...answered }) {
       const counters = countersOf(answered);
       if (network !== undefined) networks.add(network, counters);
-      agents.add(agent.slice(0, MAX_AGENT_LENGTH), counters);
+      agents.add(beginningOf(agent), counters);
     },
     report: (configured) => ({
       rules: configured.map(({ name }) => ofRule(name)),
@@ -61,6 +61,10 @@ export function createTrafficActivity(now: () => number): TrafficActivity {
     }),
   };
 }
+
+/** A copy: a part of a string keeps the whole in memory. Headers are latin1. */
+const beginningOf = (agent: string): string =>
+  Buffer.from(agent.slice(0, MAX_AGENT_LENGTH), 'latin1').toString('latin1');
 
 const MISSES: readonly string[] = ['miss', 'authoritative', 'bypass'];
 const REFUSALS: readonly (string | undefined)[] = ['RATE_LIMITED', 'TRAFFIC_REFUSED'];

@@ -143,7 +143,9 @@ function createReadLimit(limitMiss: LimitMiss): RequestHandler {
       next();
       return new Promise((resolve) => res.once('close', resolve));
     };
-    await limitMiss(caller, forward, () => res.statusCode === 404);
+    // A client that leaves early learns nothing, and neither does this count.
+    const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
+    await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
   };
 }
 

@@ -24,7 +24,7 @@ export type Use = 'unused' | 'idle' | 'busy';
  */
 const IDLE_GRACE_MS = 1000;
 
-/** How exactly idle times are known: nothing is noted at a request. */
+/** Resolution of idle times: connections are sampled, because noting each request would cost every hit. */
 const SAMPLE_INTERVAL_MS = 500;
 
 interface Connection {
@@ -94,7 +94,7 @@ export function boundConnections(
     // have ended are in `open` for a while yet, but not in the server's count.
     if (surplus.push(socket) === 1) setImmediate(() => server.getConnections(makeRoom));
   });
-  // The rest of the time nobody asks.
+  // Idle times are needed near the bound only.
   if (maxConnections > 0) sampleWhile(() => 2 * open.size > maxConnections, { server, idle });
 }
 

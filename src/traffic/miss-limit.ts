@@ -44,7 +44,7 @@ export function createMissLimit(deps: MissLimitDeps): LimitMiss {
   async function judge<T>(
     { network, isInBackground }: { network: string; isInBackground: boolean },
     read: () => Promise<T>,
-    isUnknown: (answer: T) => boolean,
+    isUnknown: (answer: T) => boolean | undefined,
   ): Promise<T> {
     assertNotLimited(network);
     // The background yields to the others by itself.
@@ -53,7 +53,8 @@ export function createMissLimit(deps: MissLimitDeps): LimitMiss {
       assertNotLimited(network);
     }
     const answer = await read();
-    count(network, { answered: 1, unknown: isUnknown(answer) ? 1 : 0 });
+    const unknown = isUnknown(answer);
+    if (unknown !== undefined) count(network, { answered: 1, unknown: unknown ? 1 : 0 });
     return answer;
   }
 

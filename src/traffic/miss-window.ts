@@ -17,8 +17,8 @@ export interface MissLimits {
 }
 
 /**
- * A network is limited that guesses names, or that makes most of the misses while the upstream is under pressure. Alone
- * it takes nothing from others, so it may have the whole upstream.
+ * Limits a network that enumerates handles, or that makes most of the misses while the upstream is under pressure. One
+ * without competition takes nothing from others, so it may have the whole upstream.
  */
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,

@@ -11,7 +11,7 @@ export interface Caller {
   client: string | undefined;
   /** The proxies of our kind that the request has passed, as in `Via`; undefined for none. */
   via?: string;
-  /** Whose misses are judged (`traffic.unknown`). Undefined for callers that are never limited by them. */
+  /** Its network, where its misses are judged (`traffic.unknown`); undefined for callers that are never limited. */
   network?: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export const pseudonymOf = (instance: string): string => `handle-resolver-proxy-
 
 const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 
-/** The first ones are enough to find a loop of any length. */
+/** Those that come last: a client can make up the ones before. A loop of more proxies ends by the time limit. */
 const MAX_PROXIES = 10;
 
 /**
@@ -28,7 +28,7 @@ const MAX_PROXIES = 10;
  * find their names. Other names are left out: one client could make a gateway refuse the read of all.
  */
 export function proxiesIn(via: string | undefined): string | undefined {
-  const names = via?.match(PSEUDONYM)?.slice(0, MAX_PROXIES) ?? [];
+  const names = via?.match(PSEUDONYM)?.slice(-MAX_PROXIES) ?? [];
   return names.length === 0 ? undefined : names.map((name) => `1.1 ${name}`).join(', ');
 }
 
@@ -41,6 +41,6 @@ export type Admit = (req: IncomingMessage, res: ServerResponse) => Caller | Prom
 export type LimitMiss = <T>(
   caller: Caller | undefined,
   read: () => Promise<T>,
-  /** Whether the handle does not exist. */
-  isUnknown: (answer: T) => boolean,
+  /** Whether the handle does not exist; undefined when the answer does not tell. */
+  isUnknown: (answer: T) => boolean | undefined,
 ) => Promise<T>;

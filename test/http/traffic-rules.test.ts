@@ -68,6 +68,13 @@ describe('a rule matches', () => {
   });
 });
 
+test('without the tunnel a POST to a redirect is one, whatever type it declares', async () => {
+  const refused = { name: 'tested', match: { interface: 'redirect' }, answer: 403 };
+  const proxy = await start([refused], { NATIVE_TUNNEL: 'false' });
+  const { status } = await proxy.ask('/21.T11998/page', { method: 'POST', headers: MESSAGE });
+  expect(status).toBe(403);
+});
+
 test('the first rule that matches decides', async () => {
   const proxy = await start([
     { name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' },

@@ -135,6 +135,17 @@ test('a cached record with locations elsewhere redirects a limited network as it
   expect([status, headers['location']]).toEqual([302, 'https://example.org/included']);
 });
 
+test('reads that end without an answer hide no guesses', async () => {
+  const proxy = await start();
+  const forwarded = (name: string): string => `/api/handles/${name}?publicOnly=false`;
+  demo.fail('error');
+  for (let count = 0; count < 5; count++) await proxy.ask(forwarded(guess()), from(GUESSER));
+  demo.heal();
+  const answers = [];
+  for (let count = 0; count < 7; count++) answers.push(await proxy.ask(forwarded(guess()), from(GUESSER)));
+  expect(statusesOf(answers)).toEqual([404, 404, 404, 404, 404, 404, 429]);
+});
+
 describe('is not limited', () => {
   test('a harvester that finds what it asks for', async () => {
     for (let at = 0; at < 30; at++) demo.put(`21.T11998/h-${at}`, [textValue(1, 'URL', 'https://e.org/')]);

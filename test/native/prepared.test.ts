@@ -114,6 +114,15 @@ describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
     expect(upstream.asked).toBe(2);
   });
 
+  it('near the end of its TTL an entry that nothing refreshes is answered as prepared', async () => {
+    mockUpstream();
+    const proxy = await startProxy({ ...ON, CACHE_REFRESH_AHEAD_MIN_HITS: '0' });
+    await askTwice(proxy);
+    proxy.pass(0.9 * HOUR + 1);
+    await send(proxy);
+    expect(isPrepared(proxy)).toBe(true);
+  });
+
   it.each([
     ['AUTH', { flags: PUBLIC | OP_FLAG.authoritative }],
     ['a digest of the request', { flags: PUBLIC | OP_FLAG.returnDigest }],

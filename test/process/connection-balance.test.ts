@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
+  PoolBalance,
   type WorkerLoad,
   connectionsToEnd,
   createBalance,
@@ -24,6 +25,13 @@ describe('a worker ends', () => {
   ])('%s', (_what, worker, others, expected) => {
     expect(connectionsToEnd(worker, others)).toBe(expected);
   });
+});
+
+test('a worker that has not reported for two seconds is not free, however little it had to do', () => {
+  const balance = new PoolBalance();
+  balance.report(1, FREE, 1000);
+  expect(balance.report(2, { connections: 16, utilization: 0.9 }, 2999)).toBe(4);
+  expect(balance.report(2, { connections: 16, utilization: 0.9 }, 3000)).toBe(0);
 });
 
 const load = fc.record({

@@ -187,3 +187,16 @@ test('limited networks are bounded too: the oldest are forgotten', () => {
     networks.limit({ network: `${at}`, until: 1, reason: LIMIT_REASONS[0] });
   expect([networks.list().length, ended]).toEqual([10_000, ['0', '1']]);
 });
+
+test('a limit that Redis has not removed is not reported as ended, and stays', async () => {
+  const limited = { network: '198.51.100.0/24', until: 2000, reason: 'unknown-names' } as const;
+  const networks = new LimitedNetworks({
+    now: () => 1000,
+    shared: { run: () => Promise.resolve(undefined), isUp: () => false, keyPrefix: '' },
+    onLimited: () => undefined,
+    onEnded: () => undefined,
+  });
+  networks.limit(limited);
+  await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'NOT_CONFIRMED' });
+  expect(networks.list()).toEqual([limited]);
+});

@@ -34,6 +34,14 @@ test('of a Via the names of proxies like this one are passed on, and no others',
   expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
 });
 
+test('names that a client has made up hide no proxy that the request has passed', () => {
+  const invented = Array.from({ length: 50 }, (_, at) => `1.1 ${pseudonymOf(`made-up-${at}`)}`);
+  const passed = [pseudonymOf('0a1b2c3d'), pseudonymOf('4e5f')];
+  const via = proxiesIn([...invented, ...passed.map((name) => `1.1 ${name}`)].join(', '));
+  for (const name of passed) expect(via).toContain(name);
+  expect(via?.split(', ')).toHaveLength(10);
+});
+
 test('the whole record is requested, without a query', async () => {
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });

@@ -1,4 +1,4 @@
-// Background work in slices of at most a millisecond, with time for requests between them.
+// Background work in slices of at most half a millisecond, with time for requests between them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../clock.js';
 

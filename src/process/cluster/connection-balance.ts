@@ -27,27 +27,33 @@ export function connectionsToEnd(worker: WorkerLoad, others: readonly WorkerLoad
   return surplus < 1 ? 0 : Math.ceil(surplus / 2);
 }
 
+/** Workers report every 400 ms. One that is late accepts nothing, however free it was. */
+const LATE_MS = 2000;
+
 /** The workers as they last reported. */
 export class PoolBalance {
-  readonly #loads = new Map<number, WorkerLoad>();
+  readonly #reports = new Map<number, { load: WorkerLoad; at: number }>();
 
   /** @returns how many connections this worker should end */
-  report(worker: number, load: WorkerLoad): number {
-    this.#loads.delete(worker);
-    const count = connectionsToEnd(load, [...this.#loads.values()]);
-    this.#loads.set(worker, load);
-    return count;
+  report(worker: number, load: WorkerLoad, now: number): number {
+    this.#reports.delete(worker);
+    const others = [...this.#reports.values()].filter(({ at }) => now - at < LATE_MS);
+    this.#reports.set(worker, { load, at: now });
+    return connectionsToEnd(
+      load,
+      others.map((other) => other.load),
+    );
   }
 
   remove(worker: number): void {
-    this.#loads.delete(worker);
+    this.#reports.delete(worker);
   }
 }
 
 export interface Balance {
   /** Since the last call. */
   load: () => Promise<WorkerLoad>;
-  /** The next responses of so many connections are their last (RFC 9112 §9.6). */
+  /** Closes this many connections behind their next response (RFC 9112 §9.6). */
   end: (connections: number) => void;
 }
 

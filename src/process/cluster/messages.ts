@@ -35,7 +35,7 @@ export type WorkerMessage =
   | { kind: 'acquire-lock'; id: number; key: string; client: string }
   /** Release the lock, or stop waiting for it. */
   | { kind: 'release-lock'; id: number; key: string }
-  | { kind: 'call-reply'; id: number; value?: unknown; failure?: string }
+  | { kind: 'call-reply'; id: number; value?: unknown; failure?: PeerFailure | string }
   /** This worker accepts no more connections. */
   | { kind: 'listener-closed' };
 
@@ -49,7 +49,7 @@ export type ControlMessage =
   /** An operator's call on the admin listener. */
   | { kind: 'call'; id: number; name: keyof ProcessControl; argument: unknown }
   | { kind: 'stop' }
-  /** Let so many connections go to other workers. */
+  /** End this many connections: their clients connect again, to a less busy worker. */
   | { kind: 'end-connections'; count: number }
   /** Answers `listener-closed` when no worker that stops accepts connections any more. */
   | { kind: 'listeners-closed' };

@@ -212,8 +212,9 @@ class WorkerPool {
   }
 
   #report(worker: Worker, { notReady, load }: Extract<WorkerMessage, { kind: 'report' }>): void {
-    this.#readiness.report(worker.id, notReady, performance.now());
-    const count = this.#balance.report(worker.id, load);
+    const now = performance.now();
+    this.#readiness.report(worker.id, notReady, now);
+    const count = this.#balance.report(worker.id, load, now);
     if (count > 0) worker.send(wrap({ kind: 'end-connections', count }));
   }
 

@@ -1,6 +1,7 @@
 // Operators' calls to the workers, from the primary by message.
 import type { ProcessControl } from '../../admin/operations.js';
-import type { ControlMessage, WorkerMessage } from './messages.js';
+import { ServiceError } from '../../errors.js';
+import { type ControlMessage, type WorkerMessage, packFailure, unpackFailure } from './messages.js';
 import { PendingRequests } from './pending-requests.js';
 
 const CALL_TIMEOUT_MS = 1000;
@@ -26,7 +27,9 @@ export class WorkerCalls {
         send({ kind: 'call', id, name, argument });
       });
       if (reply === undefined) throw new Error(`worker did not reply in time (${name})`);
-      if (reply.failure !== undefined) throw new Error(reply.failure);
+      const { failure } = reply;
+      if (failure !== undefined)
+        throw typeof failure === 'string' ? new Error(failure) : unpackFailure(failure);
       return reply.value as T;
     };
     return {
@@ -57,6 +60,8 @@ export async function answerCall(
     const perform = control[name] as (argument: unknown) => Promise<unknown>;
     send({ kind: 'call-reply', id, value: await perform(argument) });
   } catch (error) {
-    send({ kind: 'call-reply', id, failure: error instanceof Error ? error.message : String(error) });
+    const unexpected = error instanceof Error ? error.message : String(error);
+    const failure = error instanceof ServiceError ? packFailure(error) : unexpected;
+    send({ kind: 'call-reply', id, failure });
   }
 }
