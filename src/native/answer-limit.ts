@@ -1,6 +1,6 @@
-// Limits answers on UDP by network, as DNS servers do (response rate limiting): a question may have a forged sender.
+// Limits answers on UDP by network, as DNS servers do (response rate limiting): a request may have a forged sender.
 
-/** Of the questions above the limit every second one is answered with code 2: an honest client then asks by TCP. */
+/** Of the requests above the limit every second one is answered with code 2: an honest client then asks by TCP. */
 const SLIP = 2;
 
 /** More networks in one second share one count. */

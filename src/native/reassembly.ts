@@ -25,7 +25,7 @@ export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();
   #totalBytes = 0;
 
-  /** `client`: an address without port, as a Handle server does; order and doublets do not matter. */
+  /** `client`: an address without port, as a Handle server does; order and duplicates do not matter. */
   add(client: string, { requestId, length, sequence }: Envelope, packet: Buffer, now: number): Reassembled {
     const count = packetsOf(length);
     const part = packet.subarray(ENVELOPE_BYTES);

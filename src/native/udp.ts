@@ -1,4 +1,4 @@
-// The UDP listener: a question in one packet or several, its answer in packets, and no more of them than fit the question.
+// The UDP listener: a request in one packet or several, its answer in packets, at most 64 times the bytes of the request.
 import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
@@ -9,7 +9,7 @@ import { AnswerLimit } from './answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { FULL_PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
 import { Reassembly } from './reassembly.js';
-import { INVALID_LENGTH, type Problem, TRIPPED, problemOfLength } from './unreadable.js';
+import { INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './unreadable.js';
 
 export interface UdpDeps extends NativeAnswer {
   host: string;
@@ -32,23 +32,23 @@ export interface PassedPacket {
 export interface UdpListener {
   socket: Socket;
   receivePassed: (packet: PassedPacket) => void;
-  /** Closes the socket when every question that has come is answered. */
+  /** Closes the socket when every request that has come is answered. */
   drain: (timeoutMs: number) => Promise<void>;
 }
 
 type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 
-/** Maximum bytes of an answer per byte of its question: with more, a forged sender could use this as an amplifier. */
+/** Maximum bytes of an answer per byte of its request: with more, a forged sender could use this as an amplifier. */
 const MAX_AMPLIFICATION = 64;
 
-/** Unanswered questions, each of which may wait for the Handle server. */
+/** Unanswered requests, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
 /** A shorter datagram is dropped: even the refusal would exceed that. */
 const MIN_BYTES = 2;
 
 const TOO_LARGE = 'The answer is too large for UDP: use TCP';
-const TOO_MANY = 'Too many questions on UDP: use TCP';
+const TOO_MANY = 'Too many requests over UDP: use TCP';
 
 export function createUdpListener(deps: UdpDeps): UdpListener {
   const { host, now, deny, refuse, onLimited, passOn } = deps;
@@ -89,7 +89,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
     const request = reassembly.add(peer.address, envelope, packet, now());
     if (request === 'incomplete') return;
     respond(peer, () => {
-      if (request === 'invalid') return refuse(TRIPPED);
+      if (request === 'invalid') return refuse(SERVER_ERROR);
       const incoming: Incoming = { envelope, message: request.message, transport: 'udp' };
       return answerWithin(incoming, request.requestBytes);
     });
@@ -179,15 +179,15 @@ function createResponder(
 function createBoundedAnswer(
   { answer, deny, onLimited }: UdpDeps,
   pending: ReadonlySet<unknown>,
-): (incoming: Incoming, questionBytes: number) => Answered | Promise<Answered> {
-  return function answerWithin(incoming, questionBytes) {
+): (incoming: Incoming, requestBytes: number) => Answered | Promise<Answered> {
+  return function answerWithin(incoming, requestBytes) {
     if (pending.size >= MAX_PENDING) {
       onLimited('busy');
       return deny(incoming, TOO_MANY);
     }
     const fit = (answered: Answered): Answered => {
       const { length } = answered.reply.message;
-      if (length + packetsOf(length) * ENVELOPE_BYTES <= MAX_AMPLIFICATION * questionBytes) return answered;
+      if (length + packetsOf(length) * ENVELOPE_BYTES <= MAX_AMPLIFICATION * requestBytes) return answered;
       onLimited('size');
       return deny(incoming, TOO_LARGE);
     };

@@ -15,8 +15,8 @@ export interface Problem {
 
 const protocolError = (text: string): Problem => ({ responseCode: RESPONSE_CODE.protocolError, text });
 
-/** What a server says on TCP and UDP when it trips over a message; in the tunnel it gives the reason. */
-export const TRIPPED: Problem = {
+/** The text of a Handle server on TCP and UDP for a message that it cannot process; in the tunnel it gives the reason. */
+export const SERVER_ERROR: Problem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',
 };
@@ -28,7 +28,7 @@ export const READ_TIMED_OUT = protocolError('Read timed out');
 export function problemOfLength(length: number, transport: Transport): Problem | undefined {
   if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return undefined;
   const isShort = length >= 0 && length < MIN_MESSAGE_BYTES;
-  return isShort || transport === 'tunnel' ? INVALID_LENGTH : TRIPPED;
+  return isShort || transport === 'tunnel' ? INVALID_LENGTH : SERVER_ERROR;
 }
 
 /** The input ended before the message. */
@@ -52,7 +52,7 @@ const NO_OPCODE = `Unknown opCode in message: ${OP_CODE.reserved}`;
 /** `problem` is what the codec found. */
 export function malformed(problem: string, transport: Transport): Problem {
   if (transport === 'tunnel') return protocolError(inTunnel(problem));
-  return problem === NO_OPCODE ? protocolError(problem) : TRIPPED;
+  return problem === NO_OPCODE ? protocolError(problem) : SERVER_ERROR;
 }
 
 function inTunnel(problem: string): string {

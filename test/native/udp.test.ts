@@ -39,7 +39,7 @@ describe('a question', () => {
     expect(upstream.asked).toBe(1);
   });
 
-  it('in several packets is put together in any order, doublets too', async () => {
+  it('in several packets is put together in any order, duplicates too', async () => {
     mockUpstream();
     const { udpPort } = await startProxy(ON);
     const [first, second] = LONG_PACKETS as [Buffer, Buffer];
@@ -60,6 +60,18 @@ describe('a question', () => {
     sendUdp(socket, udpPort, second);
     sendUdp(socket, udpPort, REQUEST);
     expect(only(await next).envelope.requestId).toBe(1);
+  });
+
+  it('that claims 65,536 packets is refused at its first one, and takes no memory', async () => {
+    mockUpstream();
+    const { udpPort } = await startProxy(ON);
+    const [first] = LONG_PACKETS as [Buffer, Buffer];
+    const packet = Buffer.from(first);
+    packet.writeInt32BE(65_536 * 492, 16);
+    for (const sequence of [0, 65_535]) {
+      packet.writeInt32BE(sequence, 12);
+      expect(codeOf(only(await exchangeUdp(udpPort, [packet])))).toBe(2);
+    }
   });
 
   it('too short for an answer is not answered', async () => {

@@ -1,4 +1,5 @@
 // The bounds of the UDP listener: answers by network and second, memory of incomplete requests.
+import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
 import { AnswerLimit } from '../../src/native/answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec/envelope.js';
@@ -51,6 +52,24 @@ describe('the memory of incomplete requests', () => {
     expect(results.at(-1)).toMatchObject({ message: Buffer.alloc(LENGTH) });
   });
 
+  it('puts packets together in whatever order, each of them twice', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 493, max: 6000 }), fc.infiniteStream(fc.nat()), (length, numbers) => {
+        const message = Buffer.from(Array.from({ length }, (_, at) => at % 251));
+        const count = Math.ceil(length / 492);
+        const reassembly = new Reassembly();
+        const twice = [...Array(2 * count).keys()].map((at) => at % count);
+        const results = shuffled(twice, numbers).map((sequence) => {
+          const part = message.subarray(sequence * 492, (sequence + 1) * 492);
+          const bytes = Buffer.concat([Buffer.alloc(ENVELOPE_BYTES), part]);
+          return reassembly.add('a', { ...packet(1, sequence)[0], length }, bytes, 0);
+        });
+        const [whole] = results.filter((result) => result !== 'incomplete');
+        expect(whole).toEqual({ message, requestBytes: length + count * ENVELOPE_BYTES });
+      }),
+    );
+  });
+
   it('beyond 4 MiB loses the oldest', () => {
     const reassembly = new Reassembly();
     const [envelope, bytes] = packet(1, 0);
@@ -69,3 +88,8 @@ describe('the memory of incomplete requests', () => {
     expect(reassembly.add('a', envelope, bytes.subarray(0, 400), 0)).toBe('invalid');
   });
 });
+
+function shuffled<T>(list: readonly T[], numbers: fc.Stream<number>): T[] {
+  const rest = [...list];
+  return list.map(() => rest.splice(numbers.next().value % rest.length, 1)[0]!);
+}

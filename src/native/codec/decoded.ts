@@ -1,4 +1,4 @@
-// The result of decoding bytes of a stranger.
+// The result of decoding bytes from the network.
 
 /** A problem is the text for the answer. */
 export type Decoded<T> = { ok: true; value: T } | { ok: false; problem: string };
