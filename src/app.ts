@@ -113,8 +113,8 @@ export function createApp(deps: AppDeps): App {
   const operations = createOperations(() => [control], now);
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
   const native = makeNative(shared, made);
-  const nativeListeners = makeNativeListeners(shared, native);
-  const { handler, rebuild, close } = makeHandler(shared, { ...made, native });
+  const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
+  const nativeListeners = makeNativeListeners(shared, native, admitMessage);
   return {
     handler,
     connectionReports: makeConnectionReports(shared, 'http'),

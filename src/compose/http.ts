@@ -23,7 +23,7 @@ import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { makeClientCounter, makeTrafficPolicy } from './traffic.js';
+import { type AdmitMessageFrom, makeAdmitMessage, makeClientCounter, makeTrafficPolicy } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
@@ -42,6 +42,8 @@ interface Backends {
 
 interface Handler {
   handler: RequestListener;
+  /** Judges native messages over TCP by the same traffic rules. */
+  admitMessage: AdmitMessageFrom;
   /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
   rebuild: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
@@ -60,13 +62,14 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
     ...makeForwarding(shared, backends.upstreams),
     lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
   };
-  let listener = makeListener(shared, kept);
+  let parts = makeParts(shared, kept);
   return {
     handler: (req, res) => {
-      listener(req, res);
+      parts.listener(req, res);
     },
+    admitMessage: (address, handle) => parts.admitMessage(address, handle),
     rebuild() {
-      listener = makeListener(shared, kept);
+      parts = makeParts(shared, kept);
     },
     async close() {
       kept.hits.flush();
@@ -84,10 +87,22 @@ interface RequestSteps extends Pick<
   responses: ResponseCache;
 }
 
-function makeListener(shared: SharedDeps, kept: KeptOnReload): RequestListener {
+/** What a reload replaces. */
+interface ReloadedParts extends Pick<Handler, 'admitMessage'> {
+  listener: RequestListener;
+}
+
+function makeParts(shared: SharedDeps, kept: KeptOnReload): ReloadedParts {
+  const policy = makeTrafficPolicy(shared, kept);
+  return {
+    listener: makeListener(shared, kept, policy),
+    admitMessage: makeAdmitMessage(shared, policy),
+  };
+}
+
+function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPolicy): RequestListener {
   const { config, now, tracer, pseudonym } = shared;
   const onUnexpected = reportUnexpected(shared);
-  const policy = makeTrafficPolicy(shared, kept);
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({

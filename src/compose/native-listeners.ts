@@ -1,7 +1,7 @@
 // Creates the listeners of the native protocol.
 import type { Server } from 'node:net';
 import type { NativeAnswer, ReportMessage } from '../native/answer.js';
-import { createTcpServer } from '../native/tcp.js';
+import { type TcpDeps, createTcpServer } from '../native/tcp.js';
 import { type UdpListener, createUdpListener } from '../native/udp.js';
 import { makeConnectionReports } from './client-connections.js';
 import { makeReport } from './native-reports.js';
@@ -13,12 +13,19 @@ export interface NativeListeners {
   udp: UdpListener | undefined;
 }
 
-export function makeNativeListeners(shared: SharedDeps, native: NativeAnswer): NativeListeners {
+export function makeNativeListeners(
+  shared: SharedDeps,
+  native: NativeAnswer,
+  admit: TcpDeps['admit'],
+): NativeListeners {
   const report = makeReport(shared);
-  return { tcp: makeTcp(shared, native, report), udp: makeUdp(shared, native, report) };
+  return { tcp: makeTcp(shared, { ...native, admit, report }), udp: makeUdp(shared, native, report) };
 }
 
-function makeTcp(shared: SharedDeps, native: NativeAnswer, report: ReportMessage): Server | undefined {
+function makeTcp(
+  shared: SharedDeps,
+  native: NativeAnswer & Pick<TcpDeps, 'admit' | 'report'>,
+): Server | undefined {
   const { config, bodies } = shared;
   const { tcp } = config.native;
   if (tcp.port === undefined) return undefined;
@@ -26,7 +33,6 @@ function makeTcp(shared: SharedDeps, native: NativeAnswer, report: ReportMessage
     ...native,
     limits: { ...tcp, ...makeConnectionReports(shared, 'native-tcp') },
     bodies,
-    report,
   });
 }
 

@@ -31,9 +31,13 @@ export function makeNative(shared: SharedDeps, backends: NativeBackends): Native
   const site = makeSite(config, resolver);
   return createAnswer({
     resolve: createResolve({
-      lookUp: (handle, options) => resolver.lookUp(handle, options),
+      fromMemory: (handle) => resolver.fromMemory(handle),
+      resolve: (handle, options) => resolver.resolve(handle, options),
       readAll: (handle, { authoritative, ...selection }) =>
         upstreams.records.get(handle, { publicOnly: false, authoritative, selection }),
+      readUnreferred: shared.config.upstream.followReferrals
+        ? (handle, { authoritative }) => upstreams.records.get(handle, { publicOnly: true, authoritative })
+        : undefined,
       limitMiss,
       onStale: metrics.countStale,
     }),

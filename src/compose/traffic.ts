@@ -11,6 +11,7 @@ import {
   networkOf,
   plainAddress,
 } from '../server/client-address.js';
+import type { TcpDeps } from '../native/tcp.js';
 import { isTunnelled } from '../native/tunnel.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
@@ -49,6 +50,30 @@ export function makeTrafficPolicy(
     }),
     onUse: reportUse(shared),
   });
+}
+
+/** The caller of a native message from this address, which is not forged: of TCP. */
+export type AdmitMessageFrom = TcpDeps['admit'];
+
+export function makeAdmitMessage(
+  { config }: SharedDeps,
+  { admitMessage }: Pick<TrafficPolicy, 'admitMessage'>,
+): AdmitMessageFrom {
+  const isTrusted = createProxyTrust(config.http.trustedProxies);
+  return function admit(given, handle) {
+    const address = plainAddress(given);
+    // Behind a load balancer the client is unknown; one that has left has no address any more.
+    if (isIP(address) === 0 || isTrusted(address, 0)) return undefined;
+    return admitMessage({
+      address,
+      userAgent: '',
+      method: 'RESOLUTION',
+      interface: 'native',
+      handle,
+      credentials: undefined,
+      reads: 'misses',
+    });
+  };
 }
 
 const createAddressOf =

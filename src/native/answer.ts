@@ -2,14 +2,13 @@
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type ReportUnexpected, asServiceError } from '../http/error-reply.js';
-import type { Caller } from '../upstream/caller.js';
 import type { Envelope } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG } from './codec/message.js';
 import { type Request, decodeRequest } from './codec/request.js';
 import { type Outcome, failed, refusal } from './outcome.js';
 import { type PreparedMessages, isPreparable } from './prepared-messages.js';
 import { type Reply, type ReplyContext, createReply } from './reply.js';
-import type { Resolve } from './resolve.js';
+import type { AdmitMessage, Resolve } from './resolve.js';
 import type { SiteInfo } from './site-info.js';
 import { type Problem, type Transport, encrypted, malformed, replyUnreadable } from './unreadable.js';
 
@@ -18,8 +17,8 @@ export interface Incoming {
   envelope: Envelope;
   message: Buffer;
   transport: Transport;
-  /** Known on the tunnel. */
-  caller?: Caller | undefined;
+  /** Undefined on UDP, whose senders may be forged. */
+  admit?: AdmitMessage;
   /** Envelope and message as they came, where that was in one piece. */
   received?: Buffer;
 }
@@ -69,10 +68,10 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
     return { reply, opCode: undefined, handle: undefined, outcome };
   }
 
-  function read({ envelope, message, transport, caller }: Incoming): Exchange | Problem {
+  function read({ envelope, message, transport, admit }: Incoming): Exchange | Problem {
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    return request.ok ? { envelope, request: request.value, caller } : malformed(request.problem, transport);
+    return request.ok ? { envelope, request: request.value, admit } : malformed(request.problem, transport);
   }
 
   function prepare({ received, transport }: Incoming, { request }: Exchange, answered: Answered): void {
@@ -105,7 +104,7 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
 interface Exchange {
   envelope: Envelope;
   request: Request;
-  caller: Caller | undefined;
+  admit: AdmitMessage | undefined;
 }
 
 /** Makes the reply of an outcome. */
@@ -134,10 +133,10 @@ const isAdministration = (opCode: number): boolean =>
 function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
   const asOutcome = (error: unknown): Outcome => failed(asServiceError(error, onUnexpected));
 
-  function resolveSafely({ request, caller }: Exchange): Outcome | Promise<Outcome> {
+  function resolveSafely({ request, admit }: Exchange): Outcome | Promise<Outcome> {
     if (request.resolution === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
     try {
-      const outcome = resolve(request.resolution, { flags: request.header.flags, caller });
+      const outcome = resolve(request.resolution, { flags: request.header.flags, admit });
       return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
     } catch (error) {
       return asOutcome(error);

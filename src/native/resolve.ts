@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Entry } from '../cache/entry.js';
+import { ServiceError } from '../errors.js';
 import { toText } from '../handle/bytes.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -18,46 +19,86 @@ import { type Outcome, refusal } from './outcome.js';
 import { selectValues } from './select-values.js';
 
 export interface ResolveDeps {
-  /** Synchronous for a fresh entry in memory. */
-  lookUp: (handle: string, options: ResolveOptions) => FromEntry | Promise<Resolution>;
+  /** A fresh entry in memory. */
+  fromMemory: (handle: string) => FromEntry | undefined;
+  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
   readAll: (handle: string, options: Selection & { authoritative: boolean }) => Promise<RecordRead>;
+  /** Reads the public values at the responsible server, without following its referral; undefined where none is followed. */
+  readUnreferred: ReadPublic | undefined;
   limitMiss: LimitMiss;
   onStale: (reason: StaleReason) => void;
 }
+
+type ReadPublic = (handle: string, options: { authoritative: boolean }) => Promise<RecordRead>;
+
+/**
+ * Judges a request that memory does not answer, before the Handle server is asked; undefined for an unknown caller.
+ *
+ * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
+ */
+export type AdmitMessage = (handle: string) => Caller | undefined | Promise<Caller>;
 
 interface Asked extends Question {
   /** The handle as text. */
   name: string;
   authoritative: boolean;
+  /** Servers that only a referral leads to may be asked. */
+  recursive: boolean;
   doNotRefer: boolean;
-  caller: Caller | undefined;
+  admit: AdmitMessage | undefined;
 }
 
 /** Rejects with the failure of the upstream. */
 export type Resolve = (
   question: Question,
-  asked: { flags: number; caller?: Caller | undefined },
+  asked: { flags: number; admit?: AdmitMessage | undefined },
 ) => Outcome | Promise<Outcome>;
 
 export function createResolve(deps: ResolveDeps): Resolve {
-  const { lookUp } = deps;
-  return function resolve(question, { flags, caller }) {
+  return function resolve(question, { flags, admit }) {
     const { handle } = question;
     if (!canExist(handle)) return notFound('local');
     const asked: Asked = {
       ...question,
       name: handle.toString('utf8'),
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
+      recursive: (flags & OP_FLAG.recursive) !== 0,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
-      caller,
+      admit,
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    const found = lookUp(asked.name, asked);
-    return found instanceof Promise
-      ? found.then((resolution) => outcomeOf(resolution, asked, deps))
-      : outcomeOf(found, asked, deps);
+    const found = asked.authoritative ? undefined : deps.fromMemory(asked.name);
+    return found === undefined ? load(asked, deps) : outcomeOf(found, asked, deps);
   };
+}
+
+async function load(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
+  const { name, authoritative } = asked;
+  const caller = await asked.admit?.(name);
+  if (!asked.recursive) {
+    const elsewhere = await readElsewhere(asked, caller, deps);
+    if (elsewhere !== undefined) return elsewhere;
+  }
+  return outcomeOf(await deps.resolve(name, { authoritative, caller }), asked, deps);
+}
+
+/** The answer of a responsible server that has not the handle's prefix. Its failure is that of the read that follows. */
+async function readElsewhere(
+  asked: Asked,
+  caller: Caller | undefined,
+  { readUnreferred, limitMiss }: ResolveDeps,
+): Promise<Outcome | undefined> {
+  if (readUnreferred === undefined) return undefined;
+  const read = () => readUnreferred(asked.name, asked).catch(exceptServiceError);
+  const answer = await limitMiss(caller, read, () => undefined);
+  return answer !== undefined && ELSEWHERE.includes(answer.responseCode)
+    ? refused(answer.members, asked)
+    : undefined;
+}
+
+function exceptServiceError(error: unknown): undefined {
+  if (!(error instanceof ServiceError)) throw error;
 }
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
@@ -92,14 +133,15 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): O
 
 /** Private values are wanted too. One private match makes the whole answer a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
+  const caller = await asked.admit?.(asked.name);
   const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
   if (isByIndex) {
-    const resolution = await deps.lookUp(asked.name, asked);
+    const resolution = await deps.resolve(asked.name, { authoritative: asked.authoritative, caller });
     if (resolution.kind === 'entry' && hasAll(valuesOf(resolution.entry), asked.indexes)) {
       return outcomeOf(resolution, asked, deps);
     }
   }
-  const read = await deps.limitMiss(asked.caller, () => deps.readAll(asked.name, asked), isUnknown);
+  const read = await deps.limitMiss(caller, () => deps.readAll(asked.name, asked), isUnknown);
   const { values, responseCode, members } = read;
   if (values !== undefined) return record(values, asked, 'bypass');
   if (isUnknown(read)) return notFound('bypass');
@@ -125,6 +167,7 @@ const challenge = (): Outcome => ({
 });
 
 const REFERRALS: readonly unknown[] = [RESPONSE_CODE.serviceReferral, RESPONSE_CODE.prefixReferral];
+const ELSEWHERE: readonly unknown[] = [...REFERRALS, RESPONSE_CODE.notResponsible];
 /** What a server may say of a handle. Everything else is trouble, for which a client turns to another site. */
 const FINAL: readonly unknown[] = [RESPONSE_CODE.invalidHandle, RESPONSE_CODE.notResponsible];
 

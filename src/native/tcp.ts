@@ -7,6 +7,7 @@ import { type ConnectionBounds, type Use, boundConnections } from '../server/con
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
+import type { AdmitMessage } from './resolve.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
 export interface TcpLimits extends ConnectionBounds {
@@ -21,6 +22,8 @@ export interface TcpDeps extends NativeAnswer {
   /** Of messages that did not come in one piece. */
   bodies: MemoryBudget;
   report: ReportMessage;
+  /** As `AdmitMessage`, for the client at this address. */
+  admit: (address: string, handle: string) => ReturnType<AdmitMessage>;
 }
 
 export function createTcpServer(deps: TcpDeps): Server {
@@ -41,6 +44,9 @@ function useOf(socket: Socket): Use {
 
 function serveConnection(socket: Socket, deps: TcpDeps): void {
   const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
+  // Afterwards the client may have gone.
+  const { remoteAddress = '' } = socket;
+  const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);
   let isAnswering = false;
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
@@ -61,7 +67,7 @@ function serveConnection(socket: Socket, deps: TcpDeps): void {
     timer.refresh();
     const prepared = 'problem' in received ? undefined : answerPrepared(received.received, 'tcp');
     if (prepared !== undefined) send(prepared);
-    else respond(() => ('problem' in received ? refuse(received.problem) : answer(received)));
+    else respond(() => ('problem' in received ? refuse(received.problem) : answer({ ...received, admit })));
   });
   const onTimeout = (): void => {
     if (isAnswering) socket.destroy();

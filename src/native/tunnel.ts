@@ -60,7 +60,8 @@ function receive(
   const rest = bytes.subarray(ENVELOPE_BYTES);
   if (rest.length < envelope.length) return refuse(cutOff(envelope.length, rest.length));
   const message = rest.subarray(0, envelope.length);
-  return answer({ envelope, message, transport: 'tunnel', received: bytes, caller });
+  // The traffic rules have judged the POST.
+  return answer({ envelope, message, transport: 'tunnel', received: bytes, admit: () => caller });
 }
 
 interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {

@@ -49,12 +49,7 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  async resolve(handle: string, options: ResolveOptions): Promise<Resolution> {
-    return this.lookUp(handle, options);
-  }
-
-  /** The same, synchronous for a fresh entry in memory. */
-  lookUp(handle: string, { authoritative, caller }: ResolveOptions): FromEntry | Promise<Resolution> {
+  async resolve(handle: string, { authoritative, caller }: ResolveOptions): Promise<Resolution> {
     const key = this.keyOf(handle);
     const task = { key, handle, caller };
     if (authoritative) {

@@ -1,6 +1,6 @@
 // The traffic policy: judges each request by the first rule that matches, counts its limit, and refuses.
 import { createHash } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { TrafficRule } from '../config/schema-traffic.js';
 import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
@@ -38,6 +38,8 @@ export interface TrafficPolicy {
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
   /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
+  /** Judges a native message that memory does not answer, and returns its caller. @throws ServiceError, as `admit` */
+  admitMessage: (facts: RequestFacts) => Caller | Promise<Caller>;
   /** Counts further requests for one that stands for many. @throws ServiceError */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
@@ -61,38 +63,23 @@ interface Judgement {
 }
 
 export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
-  const { rules, takeTokens, readFacts, addressOf } = deps;
+  const { rules, readFacts, addressOf } = deps;
   const callerOf = createCallerOf(deps);
   const report = createReport(deps);
-  const compiled = rules.map(compileRule);
+  const { apply, judge } = createJudge(deps, { callerOf, report });
   const judged = new WeakMap<IncomingMessage, Judgement>();
 
-  function apply(rule: CompiledRule, facts: RequestFacts, tokens: number): Applied | Promise<Applied> {
-    const { window, limit } = rule;
-    if (window === undefined || limit === undefined) return appliedWithout(rule);
-    const taken = takeTokens(bucketOf(rule.name, limit.by, facts), window, tokens);
-    return taken instanceof Promise
-      ? taken.then((state) => appliedLimit(rule, state, tokens))
-      : appliedLimit(rule, taken, tokens);
-  }
-
-  function judge(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
-    const facts = readFacts(req);
-    const { shadows, deciding } = selectRules(compiled, facts);
-    const all = [...shadows, ...(deciding ? [deciding] : [])].map((rule) => apply(rule, facts, 1));
-    const settle = (applied: readonly Applied[]): Judgement => {
-      for (const one of applied) report(one, facts);
-      const last = deciding && applied.at(-1);
-      const judgement = { facts, caller: callerOf(req, facts.address, deciding), applied: last };
+  function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
+    const known = judged.get(req);
+    if (known !== undefined) return known;
+    const judging = judge(readFacts(req), req.headers);
+    const keep = (judgement: Judgement): Judgement => {
       judged.set(req, judgement);
-      if (last) setLimitHeaders(res, last);
+      if (judgement.applied) setLimitHeaders(res, judgement.applied);
       return judgement;
     };
-    return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
+    return judging instanceof Promise ? judging.then(keep) : keep(judging);
   }
-
-  const judgeOnce = (req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> =>
-    judged.get(req) ?? judge(req, res);
 
   return {
     wrap: (listener) => {
@@ -109,6 +96,10 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
+    admitMessage(facts) {
+      const judging = judge(facts, {});
+      return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
+    },
     async charge(req, more) {
       const { applied: { rule } = {}, facts } = judged.get(req) ?? {};
       if (rule === undefined || facts === undefined) return;
@@ -117,6 +108,38 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
       if (applied.refusal) throw applied.refusal;
     },
   };
+}
+
+interface JudgeParts {
+  callerOf: ReturnType<typeof createCallerOf>;
+  report: ReturnType<typeof createReport>;
+}
+
+/** Applies the rules to what is known of a request. */
+function createJudge({ rules, takeTokens }: PolicyDeps, { callerOf, report }: JudgeParts) {
+  const compiled = rules.map(compileRule);
+
+  function apply(rule: CompiledRule, facts: RequestFacts, tokens: number): Applied | Promise<Applied> {
+    const { window, limit } = rule;
+    if (window === undefined || limit === undefined) return appliedWithout(rule);
+    const taken = takeTokens(bucketOf(rule.name, limit.by, facts), window, tokens);
+    return taken instanceof Promise
+      ? taken.then((state) => appliedLimit(rule, state, tokens))
+      : appliedLimit(rule, taken, tokens);
+  }
+
+  function judge(facts: RequestFacts, headers: IncomingHttpHeaders): Judgement | Promise<Judgement> {
+    const { shadows, deciding } = selectRules(compiled, facts);
+    const all = [...shadows, ...(deciding ? [deciding] : [])].map((rule) => apply(rule, facts, 1));
+    const settle = (applied: readonly Applied[]): Judgement => {
+      for (const one of applied) report(one, facts);
+      const last = deciding && applied.at(-1);
+      return { facts, caller: callerOf({ headers }, facts.address, deciding), applied: last };
+    };
+    return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
+  }
+
+  return { apply, judge };
 }
 
 const isSynchronous = (all: readonly (Applied | Promise<Applied>)[]): all is readonly Applied[] =>
@@ -155,7 +178,11 @@ function createReport({ onUse }: Pick<PolicyDeps, 'onUse'>) {
 }
 
 function createCallerOf({ judgedNetworkOf }: Pick<PolicyDeps, 'judgedNetworkOf'>) {
-  return function callerOf({ headers }: IncomingMessage, address: string, rule?: TrafficRule): Caller {
+  return function callerOf(
+    { headers }: Pick<IncomingMessage, 'headers'>,
+    address: string,
+    rule?: TrafficRule,
+  ): Caller {
     const given = rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal');
     const network = given === 'preferred' ? undefined : judgedNetworkOf(address);
     const via = proxiesIn(headers.via);

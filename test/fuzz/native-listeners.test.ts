@@ -101,6 +101,7 @@ test(`${STREAMS} mutated streams`, async () => {
     limits: { maxConnections: 100, maxConnectionsPerNetwork: 0, idleTimeout: 60_000, requestTimeout: 60_000 },
     bodies: createMemoryBudget(1_000_000),
     report,
+    admit: () => undefined,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -6,6 +6,7 @@ import { textValue } from '../handle-server/seed.js';
 import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
+import { siteOf } from '../support/site-values.js';
 
 const certificate = await createCertificate({ keyType: 'rsa' });
 const jwk = new X509Certificate(certificate.cert).publicKey.export({ format: 'jwk' });
@@ -20,20 +21,6 @@ const secure = await startDemoServer({
 
 function urlOf(name: string) {
   return textValue(1, 'URL', `https://example.org/${name}`);
-}
-
-function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
-  const port = Number(new URL(url).port);
-  const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
-  const servers = [{ serverId: 1, address: '127.0.0.1', publicKey, interfaces }];
-  const site = {
-    version: 1,
-    protocolVersion: '2.11',
-    serialNumber: 1,
-    primarySite: true,
-    multiPrimary: false,
-  };
-  return { index: 1, type: 'HS_SITE', data: { format: 'site', value: { ...site, servers } } };
 }
 
 const ofKey = (n: unknown) => ({

@@ -1,0 +1,123 @@
+// Native resolution of handles of prefixes that no configured server serves, with `upstream.followReferrals`.
+import { describe, expect, test } from 'vitest';
+import { OP_FLAG } from '../../src/native/codec/message.js';
+import { textValue } from '../handle-server/seed.js';
+import { startDemoServer } from '../support/demo.js';
+import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';
+import { startProxy } from '../support/proxy.js';
+import { siteOf } from '../support/site-values.js';
+
+const page = [textValue(1, 'URL', 'https://example.org/')];
+
+const near = await startDemoServer({ prefixes: ['21.T1'], seed: { '21.T1/page': page } });
+const far = await startDemoServer({ prefixes: ['99.FAR'], seed: { '99.FAR/page': page } });
+const root = await startDemoServer({
+  prefixes: ['0.NA'],
+  seed: {
+    '0.NA/99.FAR': [siteOf(far)],
+    // That server does not know the prefix.
+    '0.NA/99.MOVED': [siteOf(far)],
+    '0.NA/99.NATIVE': [siteOf(far, { protocols: ['TCP'] })],
+    '0.NA/99.LOOP': [textValue(1, 'HS_SERV', '0.NA/99.LOOP')],
+  },
+});
+
+async function start(env: Record<string, string> = {}) {
+  for (const server of [near, far, root]) server.reset();
+  return startProxy({
+    UPSTREAMS: JSON.stringify([
+      { prefixes: ['21.T1'], url: near.url },
+      { prefixes: ['0.NA'], url: root.url, readOnly: true },
+    ]),
+    UPSTREAM_FOLLOW_REFERRALS: 'true',
+    UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+    ...env,
+  });
+}
+
+describe('at the end of a referral', () => {
+  test('a record is found, and kept for every interface', async () => {
+    const { app, ask } = await start();
+    expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
+    expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
+    expect((await ask('/api/handles/99.FAR/page')).status).toBe(200);
+    expect([far.askedFor('99.FAR/page'), root.askedFor('0.NA/99.FAR'), near.asked]).toEqual([1, 1, 0]);
+  });
+
+  test('a handle that does not exist is answered 100, and kept', async () => {
+    const { app } = await start();
+    for (let times = 0; times < 2; times++) {
+      expect(codeOf(await askNative(app.native, '99.FAR/none'))).toBe(100);
+    }
+    expect(far.askedFor('99.FAR/none')).toBe(1);
+  });
+
+  test('a server that is not responsible is answered 301 with its text', async () => {
+    const { app } = await start();
+    const answer = await askNative(app.native, '99.MOVED/page');
+    expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
+    expect(far.askedFor('99.MOVED/page')).toBe(1);
+  });
+
+  test('a filter that finds nothing is answered 200', async () => {
+    const { app } = await start();
+    expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
+  });
+
+  test('a record is read anew for the flag AUTH', async () => {
+    const { app } = await start();
+    await askNative(app.native, '99.FAR/page');
+    const flags = PUBLIC | OP_FLAG.authoritative;
+    expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
+    expect(far.askedFor('99.FAR/page')).toBe(2);
+  });
+});
+
+test('a prefix without a record is answered 100', async () => {
+  const { app } = await start();
+  expect(codeOf(await askNative(app.native, '99.NOBODY/page'))).toBe(100);
+  expect(far.asked).toBe(0);
+});
+
+test.each(['99.NATIVE', '99.LOOP'])(
+  '%s, which leads to no server over HTTP, is answered 2: the client asks another site',
+  async (prefix) => {
+    const { app } = await start();
+    expect(codeOf(await askNative(app.native, `${prefix}/page`))).toBe(2);
+  },
+);
+
+test('without upstream.followReferrals a handle of another prefix is answered 301', async () => {
+  const { app } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+  const answer = await askNative(app.native, '99.FAR/page');
+  expect([codeOf(answer), textIn(answer)]).toEqual([301, "That prefix doesn't live here"]);
+  expect([far.asked, root.asked]).toEqual([0, 0]);
+});
+
+describe('a request that wants no recursion', () => {
+  const flags = PUBLIC & ~OP_FLAG.recursive;
+
+  test('is answered 301 for a handle of another prefix, unless it is kept', async () => {
+    const { app } = await start();
+    expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
+    expect([far.asked, root.asked]).toEqual([0, 0]);
+    await askNative(app.native, '99.FAR/page');
+    expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
+  });
+
+  test('is answered what the server of all other prefixes says', async () => {
+    const { app } = await start({
+      UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
+      UPSTREAM_REFERRAL_ROOT: root.url,
+    });
+    expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
+    expect(far.asked).toBe(0);
+    expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);
+  });
+
+  test('is answered as ever for a handle of a configured server', async () => {
+    const { app } = await start();
+    expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
+    expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);
+  });
+});

@@ -1,0 +1,92 @@
+// Traffic rules for native messages over TCP, whose sender is known: they concern misses alone.
+import '../support/real-sockets.js';
+import { describe, expect, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { configFrom } from '../support/load-config.js';
+import { askTcp, exchangeUdp } from '../support/native-client.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const HANDLE = '21.T11998/page';
+const OTHER = '21.T11998/none';
+const demo = await startDemoServer();
+
+async function start(rules: object[], env: Record<string, string> = {}): Promise<Proxy> {
+  demo.reset();
+  return startProxy({
+    UPSTREAM_URL: demo.url,
+    NATIVE_TCP_PORT: '0',
+    NATIVE_UDP_PORT: '0',
+    TRAFFIC_RULES: JSON.stringify(rules),
+    ...env,
+  });
+}
+
+const codeOver = async ({ tcpPort }: Proxy, handle = HANDLE): Promise<number> =>
+  codeOf(await askTcp(tcpPort, handle));
+
+async function usesOf({ app }: Proxy): Promise<Record<string, number>> {
+  const used = (await app.control.metrics()).find(
+    ({ name }) => name === 'handle_proxy_traffic_rule_requests_total',
+  );
+  return Object.fromEntries(used!.values.map(({ labels, value }) => [String(labels['result']), value]));
+}
+
+describe('a rule that refuses', () => {
+  test.each([
+    ['native messages', { interface: 'native' }, true],
+    ['a handle', { handle: '21.T11998/pa*' }, true],
+    ['a prefix', { prefix: '21.T11998' }, true],
+    ['a network', { network: '127.0.0.0/8' }, true],
+    ['misses', { reads: 'misses' }, true],
+    ['everything', {}, true],
+    ['another network', { network: '192.0.2.0/24' }, false],
+    ['another handle', { handle: '21.T11998/x' }, false],
+    ['another interface', { interface: ['record', 'redirect'] }, false],
+    ['hits', { reads: 'hits' }, false],
+    ['a method of HTTP', { method: ['GET', 'POST'] }, false],
+    ['credentials', { credentials: true }, false],
+    ['a user agent', { userAgent: '*' }, true],
+  ])('%s: judged by what is known of a message', async (_what, match, isRefused) => {
+    const proxy = await start([{ name: 'tested', match, answer: 403 }]);
+    expect(await codeOver(proxy)).toBe(isRefused ? 2 : 1);
+    expect(demo.asked).toBe(isRefused ? 0 : 1);
+  });
+
+  test('leaves hits alone', async () => {
+    const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+    await proxy.ask(`/api/handles/${HANDLE}`);
+    expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
+    expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
+  });
+
+  test('leaves UDP alone, where the sender may be forged', async () => {
+    const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+    const [packet] = await exchangeUdp(proxy.udpPort, [nativeRequest(HANDLE)]);
+    expect(codeOf(readResponse(packet!))).toBe(1);
+  });
+});
+
+test('above its limit a miss is answered 2, which sends the client to another site, until tokens are back', async () => {
+  const limit = { perMinute: 2 };
+  const proxy = await start([{ name: 'native', match: { interface: 'native' }, limit }]);
+  const codes = [];
+  for (const suffix of ['a', 'b', 'c']) codes.push(await codeOver(proxy, `21.T11998/${suffix}`));
+  expect(codes).toEqual([100, 100, 2]);
+  expect(await usesOf(proxy)).toMatchObject({ matched: 2, limited: 1 });
+  proxy.pass(30_000);
+  expect(await codeOver(proxy, '21.T11998/c')).toBe(100);
+});
+
+test('a reload replaces the rules', async () => {
+  const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+  expect(await codeOver(proxy)).toBe(2);
+  proxy.app.reload(configFrom({ env: { UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0' } }));
+  expect(await codeOver(proxy)).toBe(1);
+});
+
+test('behind a load balancer, whose clients are unknown, no rule applies', async () => {
+  const rules = [{ name: 'native', match: { interface: 'native' }, answer: 429 }];
+  const proxy = await start(rules, { HTTP_TRUSTED_PROXIES: 'loopback' });
+  expect(await codeOver(proxy)).toBe(1);
+});

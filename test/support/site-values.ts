@@ -1,0 +1,16 @@
+// HS_SITE values that name a server of a test.
+
+/** The value at index 1 that names a server by its URL. */
+export function siteOf({ url }: { url: string }, { publicKey = {}, protocols = ['HTTP'] } = {}) {
+  const port = Number(new URL(url).port);
+  const interfaces = protocols.map((protocol) => ({ query: true, admin: false, protocol, port }));
+  const servers = [{ serverId: 1, address: '127.0.0.1', publicKey, interfaces }];
+  const site = {
+    version: 1,
+    protocolVersion: '2.11',
+    serialNumber: 1,
+    primarySite: true,
+    multiPrimary: false,
+  };
+  return { index: 1, type: 'HS_SITE', data: { format: 'site', value: { ...site, servers } } };
+}
