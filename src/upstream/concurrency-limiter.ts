@@ -71,7 +71,7 @@ export class ConcurrencyLimiter {
   readonly #tuner: LimitTuner;
   readonly #running = new Tally();
   readonly #queued = new Tally();
-  readonly #queue = new FairQueue<Waiting>();
+  readonly #queue = new FairQueue<Waiting>(() => performance.now());
   readonly #preemptible = new Set<Preempt>();
 
   constructor(options: LimiterOptions) {

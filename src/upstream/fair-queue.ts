@@ -16,18 +16,33 @@ export interface PlacesInUse {
 /** While all classes wait, each gets its part of the places that become free: none starves. */
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
-/** Waiters by client; a client that was served goes to the end of the map. */
-type Clients<W> = Map<string | undefined, Set<W>>;
+interface Client<W> {
+  waiters: Set<W>;
+  /** When it was last served, or `MAX_CREDIT_MS` before it came, whichever is later. */
+  servedAt: number;
+}
+
+type Clients<W> = Map<string | undefined, Client<W>>;
+
+/** A longer pause gives no more precedence, so that clients that never came before cannot starve the others. */
+const MAX_CREDIT_MS = 1000;
 
 /**
  * Weighted fair queueing among the classes (by virtual time), and within a class among its clients: the client with
- * the fewest places in use is next, so that one with a thousand requests does not come before one with a single
- * request.
+ * the fewest places in use is next, and of several the one that was served longest ago. So one with a thousand requests
+ * gets no more than one that asks again after each answer.
  */
 export class FairQueue<W extends Waiter> {
   readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
   readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
+  /** When clients were last served, the longest ago first, for as long as it matters. */
+  readonly #servedAt = new Map<string | undefined, number>();
+  readonly #now: () => number;
   #size = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   get size(): number {
     return this.#size;
@@ -37,17 +52,18 @@ export class FairQueue<W extends Waiter> {
     const clients = this.#clientsOf(waiter.caller.class);
     if (clients.size === 0) this.#catchUp(waiter.caller.class);
     const { client } = waiter.caller;
-    const waiters = clients.get(client) ?? new Set();
-    clients.set(client, waiters.add(waiter));
+    const known = clients.get(client) ?? { waiters: new Set(), servedAt: this.#servedAtOf(client) };
+    known.waiters.add(waiter);
+    clients.set(client, known);
     this.#size++;
   }
 
   remove(waiter: W): void {
     const clients = this.#clientsOf(waiter.caller.class);
-    const waiters = clients.get(waiter.caller.client);
-    if (waiters?.delete(waiter) !== true) return;
+    const client = clients.get(waiter.caller.client);
+    if (client?.waiters.delete(waiter) !== true) return;
     this.#size--;
-    if (waiters.size === 0) clients.delete(waiter.caller.client);
+    if (client.waiters.size === 0) clients.delete(waiter.caller.client);
   }
 
   /** Takes out the waiter that is next; undefined when none may run. */
@@ -71,11 +87,11 @@ export class FairQueue<W extends Waiter> {
     for (const name of [...CLASSES].reverse()) {
       const clients = this.#clientsOf(name);
       const largest = [...clients.values()].reduce<Set<W> | undefined>(
-        (most, waiters) => (waiters.size > (most?.size ?? 0) ? waiters : most),
+        (most, { waiters }) => (waiters.size > (most?.size ?? 0) ? waiters : most),
         undefined,
       );
       const isSame = name === caller.class;
-      const own = isSame ? (clients.get(caller.client)?.size ?? 0) : -1;
+      const own = isSame ? (clients.get(caller.client)?.waiters.size ?? 0) : -1;
       const last = largest && largest.size > own + 1 ? [...largest].at(-1) : undefined;
       if (last !== undefined) {
         this.remove(last);
@@ -102,27 +118,36 @@ export class FairQueue<W extends Waiter> {
     if (waiting.length > 0) this.#virtualTime.set(name, Math.max(this.#timeOf(name), Math.min(...waiting)));
   }
 
+  #servedAtOf(client: string | undefined): number {
+    return Math.max(this.#servedAt.get(client) ?? -Infinity, this.#now() - MAX_CREDIT_MS);
+  }
+
   #serve(waiter: W): void {
-    const clients = this.#clientsOf(waiter.caller.class);
-    const waiters = clients.get(waiter.caller.client);
+    const { client: name } = waiter.caller;
+    const now = this.#now();
+    const client = this.#clientsOf(waiter.caller.class).get(name);
+    if (client) client.servedAt = now;
     this.remove(waiter);
-    if (waiters === undefined || waiters.size === 0) return;
-    clients.delete(waiter.caller.client);
-    clients.set(waiter.caller.client, waiters);
+    this.#servedAt.delete(name);
+    this.#servedAt.set(name, now);
+    for (const [oldest, servedAt] of this.#servedAt) {
+      if (servedAt > now - MAX_CREDIT_MS) return;
+      this.#servedAt.delete(oldest);
+    }
   }
 }
 
-/** The first waiter that may run, of the client with the fewest places. */
+/** The first waiter that may run, of the client with the fewest places, and of these the one served longest ago. */
 function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
   let next: W | undefined;
-  let fewest = Infinity;
-  for (const [client, waiters] of clients) {
-    const running = runningOf(client);
-    if (running >= fewest) continue;
+  let [fewest, earliest] = [Infinity, Infinity];
+  for (const [name, { waiters, servedAt }] of clients) {
+    const running = runningOf(name);
+    if (running > fewest || (running === fewest && servedAt >= earliest)) continue;
     for (const waiter of waiters) {
       if (!mayRun(waiter)) continue;
       next = waiter;
-      fewest = running;
+      [fewest, earliest] = [running, servedAt];
       break;
     }
   }

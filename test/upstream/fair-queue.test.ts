@@ -14,6 +14,10 @@ const waiter = (name: string, client: string, inClass: CallerClass = 'normal'): 
   caller: { class: inClass, client },
 });
 
+/** The clock of the queues. */
+let time = 0;
+const now = (): number => time;
+
 const FREE = { mayRun: () => true, runningOf: () => 0 };
 
 /** The names in the order in which they are served. */
@@ -24,7 +28,7 @@ function served(queue: FairQueue<Named>, places: PlacesInUse = FREE): string[] {
 }
 
 function queueOf(...waiters: Named[]): FairQueue<Named> {
-  const queue = new FairQueue<Named>();
+  const queue = new FairQueue<Named>(now);
   for (const one of waiters) queue.add(one);
   return queue;
 }
@@ -40,6 +44,32 @@ describe('the queue', () => {
     const running: Record<string, number> = { a: 3, b: 1 };
     const queue = queueOf(waiter('a', 'a'), waiter('b', 'b'));
     expect(served(queue, { ...FREE, runningOf: (client = '') => running[client] ?? 0 })).toEqual(['b', 'a']);
+  });
+
+  it('serves a client that comes back after a pause before one that was served meanwhile', () => {
+    const queue = queueOf(
+      waiter('polite 1', 'polite'),
+      waiter('greedy 1', 'greedy'),
+      waiter('greedy 2', 'greedy'),
+    );
+    const next = (): string | undefined => queue.takeNext(FREE)?.name;
+    expect(next()).toBe('polite 1');
+    time += 600;
+    expect(next()).toBe('greedy 1');
+    time += 100;
+    queue.add(waiter('polite 2', 'polite'));
+    expect([next(), next()]).toEqual(['polite 2', 'greedy 2']);
+  });
+
+  it('serves a client that has waited for a second before one that comes for the first time', () => {
+    const queue = queueOf(waiter('old 1', 'old'), waiter('old 2', 'old'));
+    const next = (): string | undefined => queue.takeNext(FREE)?.name;
+    expect(next()).toBe('old 1');
+    time += 999;
+    queue.add(waiter('new 1', 'new 1'));
+    time += 2;
+    queue.add(waiter('new 2', 'new 2'));
+    expect([next(), next(), next()]).toEqual(['new 1', 'old 2', 'new 2']);
   });
 
   it('gives preferred clients most places, and the others some', () => {
