@@ -6,6 +6,7 @@ complete -c handle-resolver-proxy -n __fish_use_subcommand -a check-config -d 'c
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a resolve -d 'resolve a handle through the proxy and show its cache entries'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a purge -d 'invalidate handles in every worker and instance'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a stats -d 'show current statistics'
+complete -c handle-resolver-proxy -n __fish_use_subcommand -a traffic -d 'show limited networks and what each traffic rule did, or end a limit'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a export -d 'write the records of a prefix that are in memory, one JSON object per line'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a import -d 'put the records of an export into the memory of every worker'
 complete -c handle-resolver-proxy -n __fish_use_subcommand -a warm -d 'load the handles of a list or a prefix into the cache'
@@ -38,6 +39,10 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l admi
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l watch -d 'refresh every second until Ctrl-C'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from stats' -l json -d 'print JSON'
 
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l admin -x -d 'address of the admin listener'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l unblock -x -d 'end the limit of this network'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from traffic' -l json -d 'print JSON'
+
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'prefix without a slash, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
@@ -69,4 +74,4 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats export import warm bench site-record completion help'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from help' -a 'serve check-config resolve purge stats traffic export import warm bench site-record completion help'

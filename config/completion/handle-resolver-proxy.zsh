@@ -11,6 +11,7 @@ _handle-resolver-proxy() {
     'resolve:resolve a handle through the proxy and show its cache entries'
     'purge:invalidate handles in every worker and instance'
     'stats:show current statistics'
+    'traffic:show limited networks and what each traffic rule did, or end a limit'
     'export:write the records of a prefix that are in memory, one JSON object per line'
     'import:put the records of an export into the memory of every worker'
     'warm:load the handles of a list or a prefix into the cache'
@@ -54,6 +55,12 @@ _handle-resolver-proxy() {
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
             '--watch[refresh every second until Ctrl-C]' \
+            '--json[print JSON]'
+          ;;
+        traffic)
+          _arguments $help \
+            '--admin[address of the admin listener]:value: ' \
+            '--unblock[end the limit of this network]:value: ' \
             '--json[print JSON]'
           ;;
         export)
@@ -103,7 +110,7 @@ _handle-resolver-proxy() {
           ;;
         help)
           _arguments $help \
-            '*:argument:(serve check-config resolve purge stats export import warm bench site-record completion help)'
+            '*:argument:(serve check-config resolve purge stats traffic export import warm bench site-record completion help)'
           ;;
       esac
       ;;

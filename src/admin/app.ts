@@ -82,10 +82,20 @@ export function createAdminApp(deps: AdminDeps): Express {
   return app;
 }
 
-/** What the status page shows of the traffic beside the statistics. */
+/** What the status page shows: the statistics and the traffic. */
 async function statusOf(operations: Operations): Promise<object> {
-  const [stats, { blocked }] = await Promise.all([operations.stats(), operations.traffic()]);
-  return { ...stats, blocked: blocked.slice(0, MAX_SHOWN), blockedCount: blocked.length };
+  const [stats, { rules, networks, agents, blocked }] = await Promise.all([
+    operations.stats(),
+    operations.traffic(),
+  ]);
+  const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
+  const lists = {
+    rules: shown(rules),
+    networks: shown(networks),
+    agents: shown(agents),
+    blocked: shown(blocked),
+  };
+  return { ...stats, traffic: { ...lists, blockedCount: blocked.length } };
 }
 
 /** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
@@ -101,7 +111,8 @@ function disableCaching(_req: Request, res: Response, next: NextFunction): void 
   next();
 }
 
-const MAX_SHOWN = 20;
+/** Rows of a list on the status page. */
+const MAX_SHOWN = 10;
 
 /** Calls that monitoring and the status page repeat. */
 const ROUTINE = /^\/(?:healthz|readyz|metrics|stats|events|status\/[\w.]+)?$/;

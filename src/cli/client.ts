@@ -8,14 +8,18 @@ export interface AdminOptions {
 
 /** The JSON that the admin listener responds with. @throws Failure as below */
 export async function askAdmin(options: AdminOptions, path: string, body?: object): Promise<unknown> {
-  return (await callAdmin(options, path, body && JSON.stringify(body))).json();
+  return (await callAdmin(options, path, body && { body: JSON.stringify(body) })).json();
 }
 
-/** @throws Failure when the admin listener does not respond with 2xx */
-export async function callAdmin({ admin }: AdminOptions, path: string, body?: string): Promise<Response> {
+/** POST where there is a body. @throws Failure when the admin listener does not respond with 2xx */
+export async function callAdmin(
+  { admin }: AdminOptions,
+  path: string,
+  { body, method }: { body?: string; method?: 'DELETE' } = {},
+): Promise<Response> {
   const { ADMIN_TOKEN: token = '' } = process.env;
   const response = await fetchOrFail(`${admin}${path}`, {
-    method: body === undefined ? 'GET' : 'POST',
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
       'Content-Type': 'application/json',
       ...(token !== '' && { Authorization: `Bearer ${token}` }),

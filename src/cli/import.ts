@@ -49,7 +49,7 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 
 async function send(admin: string, lines: string[], counts: ImportCounts, done: number): Promise<void> {
   try {
-    const response = await callAdmin({ admin }, '/import', lines.join('\n'));
+    const response = await callAdmin({ admin }, '/import', { body: lines.join('\n') });
     const sent = (await response.json()) as ImportCounts;
     for (const name of ['restored', 'kept', 'refused'] as const) counts[name] += sent[name];
   } catch (error) {

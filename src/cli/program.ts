@@ -9,6 +9,7 @@ import type { PurgeOptions } from './purge.js';
 import type { ResolveOptions } from './resolve.js';
 import type { SiteRecordOptions } from './site-record.js';
 import type { StatsOptions } from './stats.js';
+import type { TrafficOptions } from './traffic.js';
 import type { WarmOptions } from './warm.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
@@ -87,6 +88,11 @@ function addOperate(program: Command): void {
     .option('--watch', 'refresh every second until Ctrl-C')
     .option('--json', 'print JSON')
     .action(async (options: StatsOptions) => (await import('./stats.js')).stats(options));
+  atAdmin(program.command('traffic'))
+    .description('show limited networks and what each traffic rule did, or end a limit')
+    .option('--unblock <network>', 'end the limit of this network')
+    .option('--json', 'print JSON')
+    .action(async (options: TrafficOptions) => (await import('./traffic.js')).traffic(options));
 }
 
 function addTransfer(program: Command): void {

@@ -162,8 +162,10 @@ test('the stream sends the statistics at once and then every second', async () =
   const second = await next();
   expect(second).toMatchObject({ requests: { total: 4, perSecond: 0.4, hitRatioLastMinute: 0.75 } });
   expect(second?.history.at(-1)).toMatchObject({ answers: 4, upstreamAnswers: 1 });
-  const stats = JSON.parse((await ask(url, '/stats')).text) as object;
-  expect(Object.keys(second ?? {})).toEqual([...Object.keys(stats), 'blocked', 'blockedCount']);
+  const read = async (path: string) => JSON.parse((await ask(url, path)).text) as object;
+  expect(Object.keys(second ?? {})).toEqual([...Object.keys(await read('/stats')), 'traffic']);
+  expect(second).toMatchObject({ traffic: { ...(await read('/traffic')), blockedCount: 0 } });
+  expect(second).toMatchObject({ traffic: { networks: [{ name: '127.0.0.0/24', misses: 1 }] } });
 });
 
 test('collects the statistics once for all viewers, and only while there are viewers', async () => {

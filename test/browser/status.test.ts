@@ -106,6 +106,30 @@ describeInBrowser('the status page', (open) => {
     await page.screenshot({ ...shot('status-phone'), fullPage: true });
   });
 
+  test('shows rules, the clients with the most misses, and limited networks', async () => {
+    const { proxy, admin } = await startWorld({
+      HTTP_TRUSTED_PROXIES: '127.0.0.1',
+      TRAFFIC_UNKNOWN_PER_MINUTE: '3',
+      TRAFFIC_RULES: JSON.stringify([{ name: 'bots', match: { userAgent: '*Bot*' }, answer: 403 }]),
+    });
+    const headers = { 'X-Forwarded-For': '198.51.100.7', 'User-Agent': '<b>guesser</b>' };
+    for (const name of ['a', 'b', 'c', 'd'])
+      await proxy.ask(`/api/handles/21.T11998/none-${name}`, { headers });
+    await proxy.ask(PAGE, { headers: { 'User-Agent': 'SomeBot' } });
+    const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 1200 } });
+    await page.goto(admin.url);
+    for (const row of [
+      '4 198.51.100.0/24: 4 requests, 4 not found, 0 limited',
+      '4 <b>guesser</b>: 4 requests, 4 not found, 0 limited',
+      '1 bots: 0 passed, 0 in shadow',
+    ])
+      await page.getByRole('row', { name: row, exact: true }).waitFor();
+    await page.getByRole('row', { name: '198.51.100.0/24 asks for handles that do not exist' }).waitFor();
+    expect(await findings()).toEqual([]);
+    expect(complaints).toEqual([]);
+    await page.screenshot({ ...shot('status-traffic'), fullPage: true });
+  });
+
   test('accepts the token as the password of the browser', async () => {
     const { admin } = await startWorld({ ADMIN_TOKEN: TOKEN });
     const { page, complaints } = await open({ httpCredentials: { username: 'operator', password: TOKEN } });

@@ -92,6 +92,11 @@ const PAGE = renderDocument({
       ${listTile('misses', 'Most missed handles', ['Count', 'Handle'])}
       ${listTile('errors', 'Recent errors', ['Time', 'Error'])}
     </div>
+    <div class="tiles lists">
+      ${listTile('networks', 'Networks with the most misses', ['Misses', 'Network'])}
+      ${listTile('agents', 'User agents with the most misses', ['Misses', 'User agent'])}
+      ${listTile('rules', 'Traffic rules', ['Limited', 'Rule, since the start'])}
+    </div>
     <div class="tiles" id="blocked-part" hidden>
       ${listTile('blocked', 'Limited networks', ['Until', 'Network'])}
     </div>`,
@@ -117,7 +122,7 @@ export function statusPage(_req: Request, res: Response): void {
   res.set(HEADERS).type('html').send(PAGE);
 }
 
-const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'chart.js'];
+const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'chart.js', 'traffic.js'];
 
 /** The scripts and the style sheet of the page, by name. */
 export function createStatusFiles(): RequestHandler {

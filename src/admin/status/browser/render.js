@@ -1,8 +1,9 @@
 // Renders one message of the event stream.
 import { draw } from './chart.js';
-import { element, putFigure, putHealth, putRows, putState, putText } from './dom.js';
+import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
 import { bytes, counted, joined, percent, plural, rate, span, time } from './format.js';
 import { overallHealth, processHealth, redisHealth, serverHealth, sum } from './health.js';
+import { renderTraffic } from './traffic.js';
 
 function drawAll(history) {
   const of = (name) => history.map((point) => point[name]);
@@ -30,7 +31,7 @@ export function render(stats) {
   putRows('handles', rows(stats.topHandles), 'No requests.');
   putRows('misses', rows(stats.topMisses), 'No misses.');
   putRows('errors', groupErrors(stats.recentErrors), 'None.');
-  renderBlocked(stats);
+  renderTraffic(stats.traffic);
   drawAll(stats.history);
   putText('connection', 'Live');
 }
@@ -62,27 +63,6 @@ function renderParts(stats) {
   putFigure('memory', bytes(sum(stats.workers.map(({ rssBytes }) => rssBytes))), stores.join('\n'));
   putHealth('workers', processes);
   putState(...overallHealth(server, redis, processes));
-}
-
-const REASONS = {
-  'unknown-names': 'asks for handles that do not exist',
-  'most-misses': 'makes most of the misses',
-};
-
-/** Only while there are some. */
-function renderBlocked({ blocked, blockedCount }) {
-  element('blocked-part').hidden = blockedCount === 0;
-  const rows = blocked.map(({ network, until, reason }) => [
-    new Date(until).toLocaleTimeString('en-GB'),
-    `${network} ${REASONS[reason]}`,
-  ]);
-  putRows('blocked', rows, '');
-  if (blockedCount > 0) {
-    putText(
-      'blocked-more',
-      `${plural(blockedCount, 'network')}; to end one: DELETE /traffic/blocked/<network>`,
-    );
-  }
 }
 
 /** Repeated errors are one row. */

@@ -1,0 +1,37 @@
+// Renders the part of a message that is about traffic: clients, rules and limited networks.
+import { element, putRows, putText } from './dom.js';
+import { counted, plural } from './format.js';
+
+const REASONS = {
+  'unknown-names': 'asks for handles that do not exist',
+  'most-misses': 'makes most of the misses',
+};
+
+export function renderTraffic({ networks, agents, rules, blocked, blockedCount }) {
+  putRows('networks', networks.map(describeClient), 'No requests.');
+  putRows('agents', agents.map(describeClient), 'No requests.');
+  putRows('rules', rules.map(describeRule), 'None.');
+  renderBlocked(blocked, blockedCount);
+}
+
+const describeClient = ({ name, requests, misses, notFound, limited }) => [
+  counted(misses),
+  `${name || '(none)'}: ${plural(requests, 'request')}, ${counted(notFound)} not found, ${counted(limited)} limited`,
+];
+
+const describeRule = ({ name, matched, limited, shadowed }) => [
+  counted(limited),
+  `${name}: ${counted(matched)} passed, ${counted(shadowed)} in shadow`,
+];
+
+/** Only while there are some. */
+function renderBlocked(blocked, count) {
+  element('blocked-part').hidden = count === 0;
+  const rows = blocked.map(({ network, until, reason }) => [
+    new Date(until).toLocaleTimeString('en-GB'),
+    `${network} ${REASONS[reason]}`,
+  ]);
+  putRows('blocked', rows, '');
+  if (count > 0)
+    putText('blocked-more', `${plural(count, 'network')}; to end one: DELETE /traffic/blocked/<network>`);
+}
