@@ -23,3 +23,12 @@ export const RESPONSE_CODE = {
   sessionTimeout: 500,
   sessionFailed: 501,
 } as const;
+
+const ELSEWHERE: readonly (number | undefined)[] = [
+  RESPONSE_CODE.notResponsible,
+  RESPONSE_CODE.serviceReferral,
+  RESPONSE_CODE.prefixReferral,
+];
+
+/** Whether a server says that the handle is at another one: not its prefix, or a referral. */
+export const isElsewhere = (responseCode: number | undefined): boolean => ELSEWHERE.includes(responseCode);

@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, NextFunction, Request, Response } from 'expre
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { PageSender } from '../html/send.js';
 import { contextOf, hasContext, requestIdOf } from '../http/context.js';
 import {
@@ -97,11 +97,9 @@ function inactiveError(handle: string, statusMessage: string): ServiceError {
  */
 export const hasPrefix = (text: string): boolean => /^(?:\d|[^/]*\.)/.test(text);
 
-const REFERRALS: readonly number[] = [RESPONSE_CODE.notResponsible, 302, 303];
-
 export function refusedError(handle: string, { status, members, retryAfter }: Refused): ServiceError {
   const { responseCode, message } = members;
-  if (typeof responseCode === 'number' && REFERRALS.includes(responseCode)) {
+  if (typeof responseCode === 'number' && isElsewhere(responseCode)) {
     return new ServiceError('REDIRECT_NOT_SERVED', { detail: handle.split('/', 1)[0] ?? '', responseCode });
   }
   return new ServiceError('REDIRECT_REFUSED', {

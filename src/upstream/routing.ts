@@ -1,6 +1,6 @@
 // Reads and writes of handles at the server that is responsible for each.
 import type { Outcome } from '../handle/outcome.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { UpstreamClient } from './client.js';
 import { sumUsages } from './concurrency-limiter.js';
 import type { FindServers } from './prefix-routing.js';
@@ -51,13 +51,13 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
         ask: ({ reads }) => reads.resolve(read),
         // A server that has the prefix 0.NA knows the records of few prefixes; the root knows all.
         isElsewhere: (answer) =>
-          isElsewhere(answer) ||
+          isNotServed(answer) ||
           referralIn(answer) !== undefined ||
           (answer.kind === 'not-found' && found.includes(root as Server)),
         otherwise: NO_SERVER,
       });
       if (readReferred === undefined || !isReferable(read.handle)) return outcome;
-      return isElsewhere(outcome) || referralIn(outcome) ? readReferred(read) : outcome;
+      return isNotServed(outcome) || referralIn(outcome) ? readReferred(read) : outcome;
     },
     detachLoads(key) {
       for (const { reads } of findServers(key)) reads.detachLoads(key);
@@ -69,11 +69,7 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
   };
 }
 
-const { notResponsible, serviceReferral, prefixReferral } = RESPONSE_CODE;
-/** Codes of an answer that another server may know better. */
-const ELSEWHERE: readonly number[] = [notResponsible, serviceReferral, prefixReferral];
-
-const isElsewhere = (outcome: Outcome): boolean =>
+const isNotServed = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
 
 /** Handles under `0.`, and those without a slash, are at the root itself. */
@@ -89,7 +85,7 @@ export function routeRecords(findServers: FindServers<RecordServer>): RecordClie
     get: (handle, options) =>
       askInTurn(findServers(handle), {
         ask: ({ records }) => records.get(handle, options),
-        isElsewhere: ({ responseCode = 0 }) => ELSEWHERE.includes(responseCode),
+        isElsewhere: ({ responseCode }) => isElsewhere(responseCode),
         otherwise: NO_RECORD,
       }),
     put: (handle, options) => at(handle, (records) => records.put(handle, options)),

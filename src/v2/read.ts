@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { toText } from '../handle/bytes.js';
 import { parseJson, writeJson } from '../handle/json.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
@@ -76,10 +76,9 @@ export async function readAsCaller(
 ): Promise<CallerRecord | undefined> {
   const answer = await readVisible(records, handle, { authorization, authoritative });
   if (answer.values !== undefined) return { values: answer.values, isFull: answer.isFull };
-  const { handleNotFound, notResponsible } = RESPONSE_CODE;
-  if (answer.responseCode === handleNotFound) return undefined;
+  if (answer.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
   // Before a write: there is nothing to replace, and the server itself refuses a foreign prefix.
-  if (answer.responseCode === notResponsible && authoritative) return undefined;
+  if (isElsewhere(answer.responseCode) && authoritative) return undefined;
   throw refusalError(answer, 'read');
 }
 

@@ -1,6 +1,6 @@
 // What a refusal of the Handle server means in ePIC v2 (table in README.md).
 import { type ErrorCode, ServiceError } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 
 type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
@@ -26,6 +26,14 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
 };
 
+const ELSEWHERE = 'the prefix does not live at the Handle server';
+
+/** A write under a prefix that no server here has is refused as by a server that does not have it. */
+export function rejectAsServer(failure: unknown): never {
+  if (!(failure instanceof ServiceError) || failure.code !== 'NOT_RESPONSIBLE') throw failure;
+  throw new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE });
+}
+
 /** The v2 error for a refusal of the Handle server. */
 export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
   const [code, detail] = classifyRefusal(answer, operation);
@@ -45,10 +53,7 @@ export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write')
 function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 'read' | 'write'): Refusal {
   if (status === 401) return WRONG_LOGIN;
   if (responseCode === undefined) return classifyStatus(status);
-  if (responseCode === RESPONSE_CODE.notResponsible) {
-    const code = operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN';
-    return [code, 'the prefix does not live at the Handle server'];
-  }
+  if (isElsewhere(responseCode)) return [operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN', ELSEWHERE];
   if (responseCode === RESPONSE_CODE.authenticationNeeded) {
     return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
   }

@@ -8,6 +8,7 @@ import { readLogin } from './login.js';
 import { mint } from './mint.js';
 import { sendProblem } from './response.js';
 import { getHandle, getPublicHandle } from './read.js';
+import { rejectAsServer } from './refusal.js';
 import { type Resource, answerOptions, assertMethod, readResource } from './resource.js';
 import { deleteHandle, putHandle } from './write.js';
 
@@ -43,7 +44,7 @@ function forCaller(deps: V2Deps, { headers }: Request, res: Response): V2Deps {
   return {
     ...deps,
     resolver: {
-      fence: (handle) => resolver.fence(handle),
+      fence: (handle) => resolver.fence(handle).catch(rejectAsServer),
       resolve: (handle, options) => resolver.resolve(handle, { ...options, caller }),
     },
   };

@@ -37,7 +37,8 @@ describe('for a read', () => {
     ['an error', [code(500, 2, 'Internal Error')], 502, 'UPSTREAM_FAILED'],
     ['an authentication error', [code(500, 406)], 502, 'UPSTREAM_FAILED'],
     ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
-    ['a referral', [code(300, 302)], 502, 'UPSTREAM_FAILED'],
+    ['a referral to a service', [code(300, 302)], 404, 'V2_NOT_FOUND'],
+    ['a referral to another prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
     ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
     ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
     ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
@@ -80,6 +81,7 @@ describe('for the write of a PUT', () => {
     ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
     ['an invalid value', code(400, 202, 'Value indexes must be positive'), 400, 'V2_REJECTED'],
     ['an invalid handle', code(400, 102), 400, 'V2_REJECTED'],
     ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
@@ -127,11 +129,21 @@ describe('for the read before a write', () => {
   );
 });
 
+test.each([code(400, 301), code(300, 302), code(300, 303)])(
+  'a PUT whose record lives elsewhere is refused by the server itself ($body.responseCode)',
+  async (elsewhere) => {
+    const { answer, sent, problem } = await run(PUT, [elsewhere, elsewhere]);
+    expect([answer.status, problem.code]).toEqual([403, 'V2_FORBIDDEN']);
+    expect(sent.map(({ method }) => method)).toEqual(['GET', 'PUT']);
+  },
+);
+
 describe('for the write of a POST', () => {
   test.each<[string, Scripted, number, string]>([
     ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['not permitted', code(403, 401), 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a referral', code(300, 302), 403, 'V2_FORBIDDEN'],
     ['an invalid value', code(400, 202), 400, 'V2_REJECTED'],
     ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
@@ -163,6 +175,7 @@ describe('for a DELETE', () => {
     ['not found', reply.missing, 404, 'V2_NOT_FOUND'],
     ['forbidden', reply.forbidden, 403, 'V2_FORBIDDEN'],
     ['a prefix that lives elsewhere', code(400, 301), 403, 'V2_FORBIDDEN'],
+    ['a referral', code(300, 303), 403, 'V2_FORBIDDEN'],
     ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['not supported', code(501, 5), 501, 'V2_NOT_SUPPORTED'],
