@@ -1,4 +1,5 @@
 // What a batch refuses as a whole, what it counts for, and how much of the Handle server it takes.
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { answerByHandle, batchTarget, elementsOf, numbered, postBatch } from '../support/batch.js';
 import { gate } from '../support/gate.js';
@@ -43,7 +44,20 @@ describe('a batch is refused before anything is loaded', () => {
     ['no handles', '{}', 400, /handles: /],
     ['a number among the handles', '{"handles":["21.T1/a",5]}', 400, /handles\.1: /],
     ['a misspelt member', '{"handles":["21.T1/a"],"types":["URL"]}', 400, /types/],
+    ['null among the handles', '{"handles":[null]}', 400, /handles\.0: /],
+    ['one handle in place of the list', '{"handles":"21.T1/a"}', 400, /handles: /],
+    ['null', 'null', 400, /give \{"handles": \["…"\]\}/],
+    ['no body', '', 400, /not valid UTF-8 JSON/],
+    ['deeply nested lists', `{"handles":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 400, /handles\.0: /],
     ['an index that is none', '{"handles":["21.T1/a"],"index":"1,2"}', 400, /index has to be a whole number/],
+    // Each is compared with each value of each handle.
+    ['101 types', JSON.stringify({ handles: [A], type: numbered(101) }), 400, /type: /],
+    [
+      '101 indexes',
+      JSON.stringify({ handles: [A], index: numbered(101).map((_, at) => at) }),
+      400,
+      /index: /,
+    ],
     ['a body that is too large', JSON.stringify({ handles: ['x'.repeat(1024 ** 2)] }), 413, /body too large/],
   ])('with %s', async (_why, body, status, message) => {
     const upstream = mockUpstream(answerByHandle);
@@ -53,6 +67,14 @@ describe('a batch is refused before anything is loaded', () => {
       responseCode: 4,
       message: expect.stringMatching(message) as unknown,
     });
+  });
+
+  test('with a compressed body that is too large once it is decompressed', async () => {
+    const upstream = mockUpstream(answerByHandle);
+    const body = gzipSync(JSON.stringify({ handles: ['x'.repeat(10 * 1024 ** 2)] }));
+    const headers = { 'Content-Encoding': 'gzip' };
+    const answer = await (await startProxy()).ask('/api/resolve', { method: 'POST', headers, body });
+    expect([answer.status, upstream.asked]).toEqual([413, 0]);
   });
 
   test.each(['Basic eDp5', 'Handle sessionId="1x"', 'Handle clientCert="true"'])(
@@ -85,6 +107,13 @@ test('as many handles as are allowed are answered', async () => {
   const proxy = await startProxy();
   expect(elementsOf(await proxy.ask(batchTarget(numbered(100), '&publicOnly=true')))).toHaveLength(100);
   expect(elementsOf(await postBatch(proxy, { handles: numbered(1000) }))).toHaveLength(1000);
+});
+
+test('the same handle a thousand times is loaded once, and answered a thousand times', async () => {
+  const upstream = mockUpstream(answerByHandle);
+  const elements = elementsOf(await postBatch(await startProxy(), { handles: Array(1000).fill(A) }));
+  expect(new Set(elements.map(({ handle, status }) => `${status} ${handle}`))).toEqual(new Set([`200 ${A}`]));
+  expect([elements.length, upstream.asked]).toEqual([1000, 1]);
 });
 
 test('curl -d declares a form, and is understood', async () => {

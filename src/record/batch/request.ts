@@ -6,13 +6,17 @@ import { type RecordQuery, readParameters, readRecordQuery } from '../../http/qu
 /** Those of a GET stand in the request line. */
 export const MAX_HANDLES = { GET: 100, POST: 1000 };
 
+/** Of types, and of indexes, in a body: each is compared with each value of each handle. */
+const MAX_SELECTORS = 100;
+
 export interface BatchRequest {
   /** As the caller wrote them; they may be invalid. */
   handles: readonly string[];
   query: RecordQuery;
 }
 
-const oneOrMore = <T extends z.ZodType>(schema: T) => z.union([schema, z.array(schema)]).optional();
+const oneOrMore = <T extends z.ZodType>(schema: T) =>
+  z.union([schema, z.array(schema).max(MAX_SELECTORS)]).optional();
 
 /** An unknown member is refused: with a misspelt `type` the answer would be another one. */
 export const batchBody = z.strictObject({
