@@ -1,29 +1,20 @@
 // The proxy before the demo server chooses locations as HDLProxy did before a real Handle server.
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { expect, onTestFinished, test } from 'vitest';
-import { type DemoServer, createDemoServer } from '../handle-server/server.js';
-import { DEMO_PREFIXES } from '../handle-server/seed.js';
-import { writeCountryDatabase } from '../support/country-database.js';
+import { expect, test } from 'vitest';
+import type { DemoServer } from '../handle-server/server.js';
 import { locationWaivers } from '../support/location-waivers.js';
+import {
+  OF_RECORDS,
+  isOfApi,
+  isSetup,
+  locationRecordings as recordings,
+  putRecorded,
+  startLocationWorld,
+} from '../support/location-world.js';
 import { readDocument } from '../support/markdown.js';
+import type { Proxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
-import { type Proxy, startProxy } from '../support/proxy.js';
-
-const fixture = new URL('../fixtures/hdl-proxy-loc.json', import.meta.url);
-const recordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
-
-const ENV = {
-  HTTP_TRUSTED_PROXIES: 'loopback',
-  REDIRECT_ALLOWED_HEADERS: 'link,x-one,x-two,x-a,x-b,x-sub,x-ns,x-inc,x-own',
-};
-/** Those of the look-up that was recorded. */
-const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/24': 'US' };
-const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
-
-/** Not those of the endpoints of a Handle server itself: test/http/endpoints.test.ts has them. */
-const isReplayed = ({ name }: Recording): boolean => !/^path: server: .*\/api/.test(name);
 
 /** HTTP/1.0, which node's client does not send: without a header, to the end of the connection. */
 async function replayOld({ request }: Recording, { baseUrl }: { baseUrl: string }): Promise<Answer> {
@@ -68,14 +59,6 @@ const withoutReferences = (text: string): string =>
     .replace(/&#(\d+);/g, (_whole, code) => String.fromCharCode(Number(code)))
     .replace(/&(?:amp|quot);/g, (name) => (name === '&amp;' ? '&' : '"'));
 
-/** Writes a record at the Handle server, where HDLProxy did not see it either. */
-function setUp(demo: DemoServer, { request }: Recording): void {
-  if (request.method !== 'PUT') return;
-  const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
-  const handle = decodeURIComponent(request.path.slice('/api/handles/'.length));
-  demo.put(handle, Array.isArray(body) ? body : body.values);
-}
-
 /** Before these the prefix record of 21.T11998 was forgotten, with its HS_NAMESPACE and without. */
 const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
   'prefix 21.T11998: with HS_NAMESPACE, browser': 'kept',
@@ -101,24 +84,13 @@ async function chosenBy(proxy: Proxy, recording: Recording): Promise<Chosen> {
 }
 
 async function replayAll(): Promise<Map<string, Chosen>> {
-  const demo = createDemoServer({
-    prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
-  });
-  onTestFinished(() => demo.close());
-  const { url: upstreamUrl } = await demo.listen(0);
-  const proxy = await startProxy({
-    UPSTREAM_URL: upstreamUrl,
-    REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES),
-    ...ENV,
-  });
+  const { demo, proxy } = await startLocationWorld();
   const answers = new Map<string, Chosen>();
   for (const recording of recordings) {
     const change = FORGOTTEN_BEFORE[recording.name];
     if (change !== undefined) await forgetPrefix(proxy, demo, change);
-    if (recording.name.startsWith('setup')) setUp(demo, recording);
-    else if (isReplayed(recording)) {
-      answers.set(recording.name, await chosenBy(proxy, recording));
-    }
+    if (isSetup(recording)) putRecorded(demo, recording);
+    else if (!isOfApi(recording)) answers.set(recording.name, await chosenBy(proxy, recording));
   }
   return answers;
 }

@@ -38,7 +38,7 @@ export async function replay(recording: Recording, { baseUrl }: { baseUrl: strin
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
     const outgoing = request(
-      { hostname, port, method, path: asRawBytes(path), headers: Object.fromEntries(headers), agent: false },
+      { hostname, port, method, path: asRawBytes(path), headers: grouped(headers), agent: false },
       (incoming) => {
         const chunks: Buffer[] = [];
         incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -68,6 +68,13 @@ export function withoutPageText(answer: Answer, { response }: Recording): Answer
     headers: answer.headers.filter((line) => !line.startsWith('content-length')),
     body: null,
   };
+}
+
+/** One line for each value of a name that comes more than once. */
+function grouped(headers: Header[]): Record<string, string[]> {
+  const values: Record<string, string[]> = {};
+  for (const [name, value] of headers) (values[name] ??= []).push(value);
+  return values;
 }
 
 /** Node takes a path as one character per byte. */

@@ -1,0 +1,67 @@
+// The endpoints of a Handle server besides handles are answered through the proxy as the server itself did.
+import { expect, onTestFinished, test } from 'vitest';
+import { endpointWaivers } from '../support/endpoint-waivers.js';
+import { isOfApi, locationRecordings } from '../support/location-world.js';
+import { readDocument } from '../support/markdown.js';
+import { startProxy } from '../support/proxy.js';
+import '../support/real-sockets.js';
+import { type Answer, type Recording, recordedAnswer, replay } from '../support/recordings.js';
+import { startRecordingUpstream } from '../support/recording-upstream.js';
+
+const recordings = locationRecordings.filter(isOfApi);
+
+/** The bytes of the recorded response. */
+function responseOf({ request, response: { status, headers, body } }: Recording): string {
+  const text = request.method === 'HEAD' ? '' : (body ?? '');
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `HTTP/1.1 ${status} Recorded\r\n${lines}\r\n${text}`;
+}
+
+interface Compared {
+  status: number;
+  body: string | null;
+  challenges: string[];
+}
+
+const compared = ({ status, headers, body }: Answer): Compared => ({
+  status,
+  body,
+  challenges: headers.filter((line) => line.startsWith('www-authenticate: ')),
+});
+
+/** Through the proxy, before a server that gives the recorded response to the recorded request. */
+async function replayOne(recording: Recording): Promise<{ answer: Compared; sent: string[] }> {
+  const upstream = await startRecordingUpstream(() => responseOf(recording));
+  onTestFinished(upstream.close);
+  const proxy = await startProxy({ UPSTREAM_URL: upstream.url });
+  const answer = compared(await replay(recording, { baseUrl: proxy.url }));
+  const sent = upstream.requests.map(({ method, target, headers }) =>
+    [method, target, ...(headers['authorization'] ?? [])].join(' '),
+  );
+  return { answer, sent };
+}
+
+test.each(recordings.map((recording) => [recording.name, recording] as const))(
+  '%s',
+  async (name, recording) => {
+    const { method, path, headers } = recording.request;
+    const { answer, sent } = await replayOne(recording);
+    const recorded = compared(recordedAnswer(recording));
+    if (name in endpointWaivers) expect(answer, 'no longer needs its waiver').not.toEqual(recorded);
+    else expect(answer).toEqual(recorded);
+    // What is not answered here is relayed as it came.
+    const login = headers.find(([header]) => header === 'Authorization')?.[1];
+    const asked = [method, path, ...(login === undefined ? [] : [login])].join(' ');
+    expect([[], [asked]]).toContainEqual(sent);
+  },
+);
+
+test('there are 31 recordings, and every waiver names one', () => {
+  expect(recordings).toHaveLength(31);
+  expect(recordings.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(endpointWaivers)));
+});
+
+test('the README lists every waiver', () => {
+  const readme = readDocument('src/redirect/locations/README.md');
+  expect(Object.keys(endpointWaivers).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+});

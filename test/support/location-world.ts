@@ -1,0 +1,75 @@
+// The records of the recordings of HDLProxy at a demo server, and a proxy before it.
+import { readFileSync } from 'node:fs';
+import { onTestFinished, vi } from 'vitest';
+import { DEMO_PREFIXES } from '../handle-server/seed.js';
+import { type DemoServer, createDemoServer } from '../handle-server/server.js';
+import type { Asked, Question } from './ask.js';
+import { writeCountryDatabase } from './country-database.js';
+import { type Proxy, startProxy } from './proxy.js';
+import type { Recording } from './recordings.js';
+
+const fixture = new URL('../fixtures/hdl-proxy-loc.json', import.meta.url);
+export const locationRecordings = JSON.parse(readFileSync(fixture, 'utf8')) as Recording[];
+
+const ENV = {
+  HTTP_TRUSTED_PROXIES: 'loopback',
+  REDIRECT_ALLOWED_HEADERS: 'link,x-one,x-two,x-a,x-b,x-sub,x-ns,x-inc,x-own',
+};
+/** The headers that records set. */
+export const OF_RECORDS = /^(?:link|x-(?:one|two|a|b|sub|ns|inc|own)): /;
+
+/** Those of the look-up that was recorded. */
+const COUNTRIES = { '192.0.2.0/24': 'DE', '198.51.100.0/24': 'US' };
+
+export const isSetup = ({ name }: Recording): boolean => name.startsWith('setup');
+
+/** An endpoint of the API of a Handle server. */
+export const isOfApi = ({ name }: Recording): boolean => /^path: server: .*\/api/.test(name);
+
+/** Without the records: `putRecorded` writes them. Closed when the test ends. */
+export async function startLocationWorld(): Promise<{ demo: DemoServer; proxy: Proxy }> {
+  const demo = createDemoServer({
+    prefixes: [...DEMO_PREFIXES, ...'ABCDEFGHIJKLM'.replace(/./g, ' 21.T7NS$&').trim().split(' ')],
+  });
+  onTestFinished(() => demo.close());
+  const { url: upstreamUrl } = await demo.listen(0);
+  const proxy = await startProxy({
+    UPSTREAM_URL: upstreamUrl,
+    REDIRECT_COUNTRY_DATABASE: writeCountryDatabase(COUNTRIES),
+    ...ENV,
+  });
+  return { demo, proxy };
+}
+
+/** Writes a record at the Handle server, where HDLProxy did not see it either. */
+export function putRecorded(demo: DemoServer, { request }: Recording): void {
+  if (request.method !== 'PUT') return;
+  const body = JSON.parse(request.body ?? '') as unknown[] | { values: unknown[] };
+  const handle = decodeURIComponent(request.path.slice('/api/handles/'.length));
+  demo.put(handle, Array.isArray(body) ? body : body.values);
+}
+
+export type DrawnQuestion = Question & {
+  /** The number that is drawn, 0.5 by default. */
+  random?: number;
+};
+
+/**
+ * A world with all recorded records, but without HS_NAMESPACE for 21.T11998. Sends requests to the proxy; a path that
+ * begins with `rec` is that of a handle under 21.T11998.
+ */
+export async function startRecordedLocations(): Promise<
+  (path: string, question?: DrawnQuestion) => Promise<Asked>
+> {
+  let drawn = 0.5;
+  vi.spyOn(Math, 'random').mockImplementation(() => drawn);
+  const { demo, proxy } = await startLocationWorld();
+  const ofNamespace = '/0.NA/21.T11998';
+  for (const recording of locationRecordings.filter(isSetup)) {
+    if (!recording.request.path.endsWith(ofNamespace)) putRecorded(demo, recording);
+  }
+  return (path, { random = 0.5, ...question } = {}) => {
+    drawn = random;
+    return proxy.ask(path.startsWith('rec') ? `/21.T11998/${path}` : path, question);
+  };
+}
