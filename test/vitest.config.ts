@@ -10,7 +10,7 @@ const FULL = within('attack', 'cli', 'faults', 'fuzz', 'live', 'model', 'rollout
 const ALONE = [
   'test/attack/expensive.test.ts',
   'test/chaos/*.test.ts',
-  'test/faults/{overload,pipelined,unread-answers}.test.ts',
+  'test/faults/{hanging-server,overload,pipelined,unread-answers}.test.ts',
   'test/live/{redis-link,redis-trouble,worker-killed,workers-late,write-instances}.test.ts',
   'test/redirect/hostile.test.ts',
 ];
