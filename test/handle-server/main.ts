@@ -1,23 +1,37 @@
 // `npm run demo`: a Handle server in memory and the proxy before it, to try the product.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config/load.js';
 import { exitOnFailure, stopOnSignal } from '../../src/process/run.js';
 import { serve } from '../../src/process/serve.js';
-import { nativePort } from './native-port.js';
+import { portIfFree } from './port-if-free.js';
 import { DEMO_PREFIX } from './seed.js';
 import { createDemoServer } from './server.js';
 
+const NATIVE_PORT = 2641;
+
+/** Of the Handle server, the same at each start: a snapshot of another address would be refused. */
+const { HANDLE_SERVER_PORT = '21998' } = process.env;
+const SNAPSHOT = fileURLToPath(
+  new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),
+);
+
 await exitOnFailure(async () => {
   const demo = createDemoServer({});
-  const { url: upstreamUrl } = await demo.listen(0);
+  const upstreamPort = await portIfFree('tcp', '127.0.0.1', Number(HANDLE_SERVER_PORT));
+  const { url: upstreamUrl } = await demo.listen(Number(upstreamPort));
+  mkdirSync(dirname(SNAPSHOT), { recursive: true });
   // On loopback unless HOST says otherwise: everybody knows the password of the demo.
   const host = process.env['HOST'] || '127.0.0.1';
   const config = loadConfig({
     env: {
       LOG_LEVEL: 'error',
       V2_PREFIXES: DEMO_PREFIX,
-      NATIVE_TCP_PORT: await nativePort('tcp', host),
-      NATIVE_UDP_PORT: await nativePort('udp', host),
+      NATIVE_TCP_PORT: await portIfFree('tcp', host, NATIVE_PORT),
+      NATIVE_UDP_PORT: await portIfFree('udp', host, NATIVE_PORT),
       NATIVE_SITE_ADDRESS: '127.0.0.1',
+      ...(upstreamPort !== '0' && { CACHE_SNAPSHOT_FILE: SNAPSHOT }),
       ...process.env,
       HOST: host,
       UPSTREAM_URL: upstreamUrl,

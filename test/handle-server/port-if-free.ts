@@ -1,11 +1,9 @@
-// The native ports of the demo: those of the protocol, unless another program has them.
+// The ports of the demo: the usual ones, unless another program has them.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 
-const NATIVE_PORT = 2641;
-
-/** On a machine with a Handle server, or beside another demo, it is taken; then 0, which selects a free port. */
-export async function nativePort(protocol: 'tcp' | 'udp', host: string, port = NATIVE_PORT): Promise<string> {
+/** Beside a Handle server, or another demo, a port may be taken; then 0, which selects a free one. */
+export async function portIfFree(protocol: 'tcp' | 'udp', host: string, port: number): Promise<string> {
   const isFree = await (protocol === 'tcp' ? canListen(host, port) : canBind(host, port));
   return String(isFree ? port : 0);
 }

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { nativePort } from '../handle-server/native-port.js';
+import { portIfFree } from '../handle-server/port-if-free.js';
 import { startProgram } from '../support/built-proxy.js';
 import { askTcp, exchangeUdp, openUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
 
 const HANDLE = '21.T11998/DEMO';
 const MAIN = 'dist-demo/main.js';
-const PORTS = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+const PORTS = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', HANDLE_SERVER_PORT: '0' };
 
 async function startDemo(): Promise<{ tcpPort: number; udpPort: number }> {
   const { stdout } = startProgram([MAIN], PORTS);
@@ -36,17 +36,17 @@ test('a port that is free is taken, one that is not gives way to a free one', as
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  expect(await nativePort('tcp', '127.0.0.1', port)).toBe('0');
+  expect(await portIfFree('tcp', '127.0.0.1', port)).toBe('0');
   server.close();
   await once(server, 'close');
-  expect(await nativePort('tcp', '127.0.0.1', port)).toBe(String(port));
+  expect(await portIfFree('tcp', '127.0.0.1', port)).toBe(String(port));
 
   const socket = await openUdp();
   const { port: udpPort } = socket.address();
-  expect(await nativePort('udp', '127.0.0.1', udpPort)).toBe('0');
+  expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe('0');
   socket.close();
   await once(socket, 'close');
-  expect(await nativePort('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
+  expect(await portIfFree('udp', '127.0.0.1', udpPort)).toBe(String(udpPort));
 });
 
 test('a port that a variable names is not given up', async () => {

@@ -28,7 +28,7 @@ const expectedOf = (block: string): Expected[] =>
 /** Starts what `npm run demo` starts after the build. */
 async function startDemo(): Promise<Demo> {
   const native = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' };
-  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...native };
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', HANDLE_SERVER_PORT: '0', ...native };
   const { stdout } = startProgram(['dist-demo/main.js'], ports);
   await expect.poll(stdout).toContain('Press Ctrl-C');
   const [url = '', , adminUrl = ''] = [...stdout().matchAll(/http:\/\/127\.0\.0\.1:\d+/g)].map(

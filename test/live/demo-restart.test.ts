@@ -1,0 +1,31 @@
+// The snapshot of `npm run demo`: a record from before a restart is still in its cache.
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { startProgram } from '../support/built-proxy.js';
+import { freePort } from '../support/redis-server.js';
+
+test('a record of the demo survives a restart', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'demo-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const env = {
+    ...{ PORT: '0', ADMIN_PORT: '0', NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' },
+    HANDLE_SERVER_PORT: String(await freePort()),
+    CACHE_SNAPSHOT_FILE: join(folder, 'snapshot'),
+  };
+  for (const count of [0, 1]) {
+    const { child, exited, stdout } = startProgram(['dist-demo/main.js'], env);
+    await expect.poll(stdout).toContain('Press Ctrl-C');
+    const [url = '', , admin = ''] = stdout().match(/http:\/\/127\.0\.0\.1:\d+/g) ?? [];
+    const restored = (): Promise<string> => ask(admin, '/metrics').then(({ text }) => text);
+    await expect.poll(restored).toContain(`restored_records_total{source="snapshot"} ${count}`);
+    expect((await ask(url, '/api/handles/21.T11998/demo')).status).toBe(200);
+    child.kill('SIGINT');
+    expect(await exited).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+  }
+});
