@@ -63,6 +63,32 @@ describe('the file', () => {
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
 
+  test('is whole, and alone in its folder, when the end comes while it is written', async () => {
+    mockUpstream();
+    const folder = newFolder();
+    const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
+    const times = { requestedAt: '2026-11-21', staleAt: '2026-11-22', deleteAt: '2126-11-22' };
+    const lines = Array.from({ length: 20_000 }, (_, at) =>
+      JSON.stringify({ handle: `21.T11998/${at}`, ...times, values: [urlValue('https://example.org/')] }),
+    );
+    await proxy.app.control.importLines(lines.join('\n'));
+    await expect.poll(() => readdirSync(folder), { interval: 2 }).toContain('snapshot.tmp');
+    await proxy.close();
+    expect(readdirSync(folder)).toEqual(['snapshot']);
+    expect(proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 20_000 });
+  });
+
+  test('on a disk that nobody can write takes nothing from the service, and is reported once', async () => {
+    mockUpstream();
+    // Not even root may create a file there.
+    const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
+    await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
+    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    expect((await proxy.ask(PATH)).status).toBe(200);
+    await proxy.close();
+    expect(proxy.lines('snapshot not written')).toHaveLength(1);
+  });
+
   test('holds nothing that was read with credentials', async () => {
     const file = join(newFolder(), 'snapshot');
     const upstream = mockUpstream(recordOf([urlValue('https://example.org/secret')]));
