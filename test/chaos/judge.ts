@@ -1,7 +1,7 @@
 // Judges every answer: right, stale within the limits, of another handle, private, or an avoidable failure.
 import type { Asked } from '../support/ask.js';
 import type { Ledger } from './ledger.js';
-import { SECRET, numberOf } from './records.js';
+import { CALM, SECRET, numberOf } from './records.js';
 import type { ProxyLife } from './world.js';
 
 export interface Figures {
@@ -11,6 +11,8 @@ export interface Figures {
   /** Answers of proxies that had an entry to give, and how many of them were failures. */
   ofKept: number;
   failedOfKept: number;
+  /** Answers of proxies whose entry was in their snapshot; they count above too. */
+  ofRestored: number;
   /** 5xx without an entry: the upstream was down. */
   failures: number;
   /** Connections that broke because their proxy was killed. */
@@ -19,6 +21,9 @@ export interface Figures {
   writesOfUnknownEnd: number;
   wrong: string[];
 }
+
+/** An interval, the longest standstill, and some for a busy machine: what is kept for as long is in the snapshot. */
+const IN_SNAPSHOT_AFTER_MS = 6000;
 
 /** An anonymous read of a handle. */
 export interface Read {
@@ -35,6 +40,7 @@ export class Judge {
     stale: 0,
     ofKept: 0,
     failedOfKept: 0,
+    ofRestored: 0,
     failures: 0,
     broken: 0,
     writes: 0,
@@ -44,6 +50,8 @@ export class Judge {
   readonly #ledger: Ledger;
   /** By life of a proxy and handle: the number of changes at its last answer. */
   readonly #kept = new Map<string, number>();
+  /** By life of a proxy and handle that is never written: since when it has an entry. */
+  readonly #since = new Map<string, number>();
   readonly #from = Date.now();
 
   constructor(ledger: Ledger) {
@@ -57,9 +65,21 @@ export class Judge {
     );
   }
 
+  /** Since when a proxy has had the entry of this handle, by its snapshots. */
+  #restoredSince({ before, restored }: ProxyLife, handle: string): number {
+    if (before === undefined || restored === undefined) return Infinity;
+    const known = this.#since.get(`${before.name} ${handle}`) ?? this.#restoredSince(before, handle);
+    return known + IN_SNAPSHOT_AFTER_MS < restored.writtenAt ? restored.at : Infinity;
+  }
+
+  #isRestored({ handle, life, askedAt }: Read): boolean {
+    return this.#restoredSince(life, handle) < askedAt;
+  }
+
   answered(read: Read, answer: Asked): void {
     this.figures.answers++;
-    if (this.#isKept(read)) this.figures.ofKept++;
+    if (this.#isKept(read) || this.#isRestored(read)) this.figures.ofKept++;
+    if (this.#isRestored(read)) this.figures.ofRestored++;
     const report = (what: string): void => {
       const seconds = ((read.askedAt - this.#from) / 1000).toFixed(1);
       const seen = `${answer.status}, ${String(answer.headers['cache-status'])}`;
@@ -74,7 +94,7 @@ export class Judge {
   }
 
   #shown(read: Read, answer: Asked, report: (what: string) => void): void {
-    const { handle, life, askedAt, sizeBefore } = read;
+    const { handle, life, askedAt } = read;
     const isMarkedStale = /detail=(error|late|resting)/.test(String(answer.headers['cache-status']));
     this.figures[isMarkedStale ? 'stale' : 'fresh']++;
     const isFound = answer.status === 200;
@@ -88,13 +108,18 @@ export class Judge {
     // Only a hit shows that it is kept: a load may have met a fence or a Redis that was just found. What was
     // not found is kept too, but not for long enough to be counted on.
     const isHit = String(answer.headers['cache-status']).includes('; hit;');
-    if (isFound && isHit && this.#ledger.isSettled(handle, askedAt))
-      this.#kept.set(`${life.name} ${handle}`, sizeBefore);
+    if (isFound && isHit && this.#ledger.isSettled(handle, askedAt)) this.#keep(read);
+  }
+
+  #keep({ handle, life, sizeBefore }: Read): void {
+    const name = `${life.name} ${handle}`;
+    this.#kept.set(name, sizeBefore);
+    if (CALM.includes(handle) && !this.#since.has(name)) this.#since.set(name, Date.now());
   }
 
   #failed(read: Read, report: (what: string) => void): void {
     this.figures.failures++;
-    if (!this.#isKept(read)) return;
+    if (!this.#isKept(read) && !this.#isRestored(read)) return;
     this.figures.failedOfKept++;
     report('a failure while there was an entry');
   }

@@ -73,6 +73,7 @@ function report({ seconds, seed }: ChaosOptions, figures: Figures, faults: numbe
     `  connections broken with their proxy ${figures.broken}`,
     `  writes ${figures.writes}, of unknown end ${figures.writesOfUnknownEnd}`,
     `  availability of what was kept ${availability.toFixed(3)} % (${ofKept} answers)`,
+    `  of these, answers of records that a snapshot has restored ${figures.ofRestored}`,
     `  wrong answers ${wrong.length}`,
     ...wrong.slice(0, 20).map((text) => `    ${text}`),
   ];

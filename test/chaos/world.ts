@@ -1,5 +1,5 @@
 // Two built proxies on one Redis before one demo server, and the faults that meet them.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
@@ -15,6 +15,10 @@ export interface ProxyLife {
   startedAt: number;
   /** False from just before it is killed. */
   isAlive: boolean;
+  /** The same proxy before it was killed. */
+  before: ProxyLife | undefined;
+  /** When its snapshot was read, and when that was written; undefined until then. */
+  restored?: { at: number; writtenAt: number };
 }
 
 export interface World {
@@ -66,9 +70,14 @@ export async function startWorld(
   const env = { ...ENVIRONMENT, UPSTREAM_URL: upstreamUrl, REDIS_URL: redis.url };
   const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
   // A proxy that was killed begins with its last snapshot.
-  const proxies = ['a', 'b'].map((letter) =>
-    createProxy(letter, { ...env, CACHE_SNAPSHOT_FILE: join(folder, letter), CACHE_SNAPSHOT_EVERY: '1s' }),
-  );
+  const proxies = ['a', 'b'].map((letter) => {
+    const snapshot = join(folder, letter);
+    return createProxy(
+      letter,
+      { ...env, CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: '1s' },
+      snapshot,
+    );
+  });
   await Promise.all(proxies.map((proxy) => proxy.start()));
   const close = async (): Promise<void> => {
     redis.thaw();
@@ -151,14 +160,16 @@ interface Proxy {
   freeze: (forMs: number) => Promise<void>;
 }
 
-function createProxy(letter: string, env: Record<string, string>): Proxy {
+function createProxy(letter: string, env: Record<string, string>, snapshot: string): Proxy {
   let program: Program | undefined;
   let life: ProxyLife | undefined;
+  let before: ProxyLife | undefined;
   let count = 0;
   return {
     life: () => life,
     async start() {
       const [port, adminPort] = [await freePort(), await freePort()];
+      const writtenAt = statSync(snapshot, { throwIfNoEntry: false })?.mtimeMs;
       program = startMain({ ...env, PORT: String(port), ADMIN_PORT: String(adminPort) });
       const adminUrl = `http://127.0.0.1:${adminPort}`;
       while (!(await isReady(adminUrl))) {
@@ -166,7 +177,8 @@ function createProxy(letter: string, env: Record<string, string>): Proxy {
         await pause(50);
       }
       const url = `http://127.0.0.1:${port}`;
-      life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true };
+      life = { name: `${letter}${++count}`, url, startedAt: Date.now(), isAlive: true, before };
+      if (writtenAt !== undefined) void noteRestored(life, { adminUrl, writtenAt });
     },
     async freeze(forMs) {
       program?.child.kill('SIGSTOP');
@@ -175,11 +187,27 @@ function createProxy(letter: string, env: Record<string, string>): Proxy {
     },
     async kill() {
       if (life) life.isAlive = false;
+      before = life ?? before;
       life = undefined;
       program?.child.kill('SIGKILL');
       await program?.exited;
     },
   };
+}
+
+/** Waits until the metrics count what was restored. */
+async function noteRestored(
+  life: ProxyLife,
+  { adminUrl, writtenAt }: { adminUrl: string; writtenAt: number },
+): Promise<void> {
+  while (life.isAlive) {
+    const { text } = await ask(adminUrl, '/metrics').catch(() => ({ text: '' }));
+    if (/restored_records_total\{source="snapshot"\} [1-9]/.test(text)) {
+      life.restored = { at: Date.now(), writtenAt };
+      return;
+    }
+    await pause(50);
+  }
 }
 
 const isReady = (adminUrl: string): Promise<boolean> =>
