@@ -54,6 +54,7 @@ await exitOnFailure(async () => {
   curl -s '${adminUrl}/metrics' | grep handle_proxy_requests
 
 Native protocol, for Java programs and HDLProxy: ${nativeTcp}, ${nativeUdp}
+Snapshot of the cache, for the next start: ${config.cache.snapshot.file ?? 'off'}
 Press Ctrl-C to stop.
 `);
 });
