@@ -87,6 +87,14 @@ describe('a record that a hostile author made', () => {
     expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(100);
   });
 
+  test('with two hundred includes of thousands of places each', async () => {
+    located('many-places', '', places(8000, 'ctype="a/b"'));
+    located('includes', '', Array<string>(200).fill('<include>21.T11998/many-places</include>'));
+    const query = Array.from({ length: 50 }, (_, at) => `locatt=a${at}:b&`).join('');
+    expect(await redirectsMs('includes', query)).toBeLessThan(2000);
+    expect(await redirectsMs('includes', 'action=showurls&')).toBeLessThan(2000);
+  });
+
   test('with an address of a megabyte that has to be written anew', async () => {
     const value = `https://${'ü.'.repeat(330_000)}`;
     demo.put('21.T11998/address', [textValue(1, 'URL', value)]);

@@ -29,6 +29,10 @@ export interface ListReader {
 const MAX_LEVELS = 21;
 /** HDLProxy has no limit: a record that includes itself twice has two million lists there. */
 const MAX_INCLUDED = 200;
+/** HDLProxy has no limit: two hundred includes of one large list are millions of locations for each request. */
+const MAX_ELEMENTS = 20_000;
+/** Of a header line, as an element. */
+const CHARS_PER_ELEMENT = 50;
 
 export async function gatherLists(
   own: HandleLists,
@@ -37,8 +41,25 @@ export async function gatherLists(
   const included = await followIncludes([own], reader);
   const settings = createSettings([own, ...included.flat()].flatMap(({ lists }) => lists));
   const prefix = await readAll(await prefixListHandles(handle, { settings, reader }), reader);
-  return { own, included, prefix, prefixIncluded: await followIncludes(prefix, reader) };
+  const prefixIncluded = await followIncludes(prefix, reader);
+  const keep = createBound(own);
+  return {
+    own,
+    included: included.map(keep),
+    prefix: keep(prefix),
+    prefixIncluded: prefixIncluded.map(keep),
+  };
 }
+
+/** Leaves out the lists from the first that exceeds the bound on; the own ones count, but stay. */
+function createBound(own: HandleLists): (level: readonly HandleLists[]) => HandleLists[] {
+  let left = MAX_ELEMENTS - countElements(own);
+  return (level) => level.filter((handle) => (left -= countElements(handle)) >= 0);
+}
+
+const countElements = ({ lists, links, headers }: HandleLists): number =>
+  [...lists, ...links].reduce((sum, { locations }) => sum + locations.length, 0) +
+  headers.reduce((sum, text) => sum + text.length / CHARS_PER_ELEMENT, 0);
 
 /** The setting in the first list that has it. */
 export type Settings = (name: string) => string | undefined;
