@@ -167,7 +167,7 @@ function makePipeline(
 ): RequestListener {
   const { config } = shared;
   const { resolver, upstreams, passThrough, withBody, reverse, lock } = kept;
-  const { records, forward, onIgnoredLogin } = upstreams;
+  const { records, forward, onIgnoredLogin, serverOf } = upstreams;
   const fence = makeFence(kept);
   return createPipeline({
     ...steps,
@@ -189,7 +189,7 @@ function makePipeline(
     ...(config.native.tunnel && {
       tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody }) },
     }),
-    ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge }) }),
+    ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge, serverOf }) }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
     ...(config.redirect.enabled && {

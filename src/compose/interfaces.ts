@@ -19,6 +19,7 @@ import type { V2Deps, V2Settings } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
 import { openCountries } from './countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { Upstreams } from './upstreams.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
   const limits = { clientMaxAgeMs: http.clientMaxAge, sharedMaxAgeMs: http.sharedMaxAge };
@@ -74,16 +75,20 @@ function ownPrefix({ upstreams, v2 }: Config): string | undefined {
 
 interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge'> {
   resolver: Resolver<unknown>;
+  serverOf: Upstreams['serverOf'];
 }
 
-export function makeBatch(shared: SharedDeps, { resolver, withBody, charge }: BatchBackends): BatchRoutes {
+export function makeBatch(
+  shared: SharedDeps,
+  { resolver, withBody, charge, serverOf }: BatchBackends,
+): BatchRoutes {
   const { http } = shared.config;
   // A batch may be for one server alone.
   const least = Math.min(...upstreamServers(shared.config).map(({ concurrency }) => concurrency));
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
   return createBatchRoutes({
     // Single reads always have the other half.
-    streamElements: createStreamElements({ perBatch: part(4), total: part(2) }),
+    streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     fromMemory: (handle) => resolver.fromMemory(handle),
     resolve: (handle, options) => resolver.resolve(handle, options),
     withBody,

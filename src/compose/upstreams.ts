@@ -19,6 +19,8 @@ export interface Upstreams {
   reads: UpstreamClient;
   records: RecordClient;
   forward: Forward;
+  /** The address of the server that is responsible; undefined for none here. */
+  serverOf: (handle: string) => string | undefined;
   /** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
   assertWritable: (handle: string) => void;
   /** To be called when a write of the handle was refused because its login was ignored; undefined over https. */
@@ -42,6 +44,7 @@ export function makeUpstreams(shared: SharedDeps, resolve: ResolveShared): Upstr
     records: routeRecords(findServers),
     forward: (req, res, content) =>
       serverFor(contextOf(res), servers, findServers).forward(req, res, content),
+    serverOf: (handle) => findServers(handle)[0]?.url,
     assertWritable(handle) {
       const { readOnly } = assertFound(findServers(handle)[0]);
       if (readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');

@@ -6,6 +6,7 @@ import request from 'supertest';
 import { expect, onTestFinished, test } from 'vitest';
 import type { RecordInput } from '../handle-server/store.js';
 import { textValue } from '../handle-server/seed.js';
+import { batchTarget, numbered } from '../support/batch.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
 
@@ -200,4 +201,17 @@ test('a server that hangs delays no read of another', async () => {
   expect(a.asked).toBe(20);
   b.hold.end('GET');
   expect((await Promise.all(hanging)).map(({ status }) => status)).toContain(404);
+});
+
+test('a server that hangs delays no batch of another', async () => {
+  const { ask } = await start({ UPSTREAM_CONCURRENCY: '8' });
+  b.hold.begin('GET');
+  const hanging = [0, 1, 2, 3].map((at) => ask(batchTarget(numbered(20, `20.500.99/batch${at}`))));
+  // As many as all batches may load at a time.
+  await expect.poll(() => b.asked).toBe(4);
+  const { body } = await ask(batchTarget(['21.T1/page', '99.X/none', '21.T1/none']));
+  const elements = JSON.parse(body.toString()) as { status: number }[];
+  expect(elements.map(({ status }) => status)).toEqual([200, 400, 404]);
+  b.hold.end('GET');
+  for (const { status } of await Promise.all(hanging)) expect(status).toBe(200);
 });

@@ -3,8 +3,10 @@
 export interface BatchLimits {
   /** Maximum loads of one batch at a time. */
   perBatch: number;
-  /** Maximum loads of all batches of this process at a time. */
+  /** Maximum loads of all batches of this process at a time, at each server. */
   total: number;
+  /** The server that a handle is loaded from. */
+  serverOf: (handle: string) => string | undefined;
 }
 
 /** How a handle becomes an element. */
@@ -29,12 +31,12 @@ const CHUNK_CHARS = 16 * 1024;
 /** Elements that are ready behind one that is loaded. */
 const MAX_AHEAD_CHARS = 64 * 1024;
 
-export function createStreamElements({ perBatch, total }: BatchLimits): StreamElements {
-  const inSlot = createSlots(total);
+export function createStreamElements({ perBatch, total, serverOf }: BatchLimits): StreamElements {
+  const inSlotOf = createSlotsByServer(total);
 
   return async function* streamElements(work) {
     const load = (handle: string): Promise<string> =>
-      inSlot(() => {
+      inSlotOf(serverOf(handle), () => {
         work.signal.throwIfAborted();
         return work.load(handle);
       });
@@ -126,8 +128,22 @@ class LookAhead {
   }
 }
 
+type InSlot = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** The loads of one server do not wait for those of another, which may hang. */
+function createSlotsByServer(
+  total: number,
+): <T>(server: string | undefined, work: () => Promise<T>) => Promise<T> {
+  const slots = new Map<string | undefined, InSlot>();
+  return function inSlotOf(server, work) {
+    const inSlot = slots.get(server) ?? createSlots(total);
+    slots.set(server, inSlot);
+    return inSlot(work);
+  };
+}
+
 /** Runs at most so much at a time, in the order in which it came: batches take turns. */
-function createSlots(total: number): <T>(work: () => Promise<T>) => Promise<T> {
+function createSlots(total: number): InSlot {
   const waiting: (() => void)[] = [];
   let free = total;
   return async function inSlot(work) {
