@@ -57,9 +57,10 @@ type ReportHit = (hit: AnsweredMessage, post: TunnelRequest | undefined) => void
 
 /** Of messages that are answered as prepared. */
 export function makeReportHit({ tracer }: SharedDeps, { count }: Hits): ReportHit {
+  const postOf = createPostOf();
   return function reportHit(hit, post) {
     if (post === undefined) count(hit, undefined);
-    else count({ ...hit, method: 'POST', target: post.target, status: 200 }, post.requestId);
+    else count(postOf(hit, post.target), post.requestId);
     if (tracer === undefined) return;
     const attributes = attributesOf({ ...hit, result: 'hit' });
     if (post !== undefined) tracer.current()?.describe({ 'url.path': pathOf(post), ...attributes });
@@ -69,5 +70,20 @@ export function makeReportHit({ tracer }: SharedDeps, { count }: Hits): ReportHi
         trace.end(false);
       });
     }
+  };
+}
+
+type PostedMessage = Omit<AnsweredMessage, 'method'> & { method: 'POST'; target: string };
+
+/** A hit in the tunnel as the HTTP request that it is: the same object as long as the target is, whose log line is cached. */
+function createPostOf(): (hit: AnsweredMessage, target: string) => PostedMessage {
+  const posts = new WeakMap<AnsweredMessage, PostedMessage>();
+  return function postOf(hit, target) {
+    const known = posts.get(hit);
+    if (known?.target === target) return known;
+    const { family, handle } = hit;
+    const post = { family, handle, method: 'POST', target, status: 200 } as const;
+    posts.set(hit, post);
+    return post;
   };
 }

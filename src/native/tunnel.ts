@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
-import { createSendRaw, linesOf } from '../http/raw-response.js';
+import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestCheck } from '../record/request-checks.js';
@@ -93,8 +93,7 @@ export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {
       req.unshift(body);
       return false;
     }
-    const lines = linesOf(headersOf(message).flat());
-    sendRaw(res, { status: 200, lines, body: message.toString('latin1') }, now());
+    sendRaw(res, { status: 200, lines: linesFor(message), body: message.toString('latin1') }, now());
     return true;
   }
 
@@ -132,6 +131,15 @@ const headersOf = ({ length }: Buffer): [name: string, value: string][] => [
   ['Content-Length', String(length)],
   ['Cache-Control', 'no-store'],
 ];
+
+const [TYPE_LINE, CACHE_LINE] = [
+  linesOf(['Content-Type', MESSAGE_TYPE]),
+  linesOf(['Cache-Control', 'no-store']),
+];
+
+/** The same headers, without checking them for each answer. */
+const linesFor = ({ length }: Buffer): HeaderLines =>
+  `${TYPE_LINE}Content-Length: ${length}\r\n${CACHE_LINE}` as HeaderLines;
 
 function sendMessage(res: Response, message: Buffer): void {
   res.writeHead(200, Object.fromEntries(headersOf(message)));

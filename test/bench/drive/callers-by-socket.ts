@@ -5,8 +5,8 @@ import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec/envelo
 import { nativeRequest } from '../../support/native-messages.js';
 import { targetPath } from '../records.js';
 
-export const WIRES = ['http', 'http-close', 'native-tcp', 'native-udp'] as const;
-/** `http` keeps its connections; `http-close` and `native-tcp` open one for each request. */
+export const WIRES = ['http', 'http-close', 'native-tcp', 'native-udp', 'native-tunnel'] as const;
+/** `http` and `native-tunnel` keep their connections; `http-close` and `native-tcp` open one for each request. */
 export type Wire = (typeof WIRES)[number];
 
 export interface Caller {
@@ -57,9 +57,9 @@ const LOOPBACK = '127.0.0.1';
 const LOST_MS = 1000;
 
 function createStreamCaller({ wire, port, handle, onAnswer, onBroken }: CallerOptions): Caller {
-  const isKept = wire === 'http';
-  const readAnswer = wire === 'native-tcp' ? readNative : readHttp;
-  const request = wire === 'native-tcp' ? nativeRequest(handle) : httpRequest(handle, isKept);
+  const isKept = wire === 'http' || wire === 'native-tunnel';
+  const readAnswer = wire === 'native-tcp' ? readNative : wire === 'native-tunnel' ? readTunnel : readHttp;
+  const request = requestOf(wire, handle);
   let socket: Socket | undefined;
   let received: Buffer = Buffer.alloc(0);
   const drop = (): void => {
@@ -124,6 +124,26 @@ function createUdpCaller({ port, handle, onAnswer, onBroken }: CallerOptions): C
   };
 }
 
+function requestOf(wire: Wire, handle: string): Buffer {
+  if (wire === 'native-tcp') return nativeRequest(handle);
+  return wire === 'native-tunnel' ? tunnelRequest(handle) : httpRequest(handle, wire === 'http');
+}
+
+/** As the Java client sends it. */
+function tunnelRequest(handle: string): Buffer {
+  const message = nativeRequest(handle);
+  const type = 'application/x-hdl-message';
+  const lines = [
+    `POST /${encodeURIComponent(handle)} HTTP/1.1`,
+    `Host: ${LOOPBACK}`,
+    `Accept: ${type}`,
+    'User-Agent: CNRI-HCL 2.0',
+    `Content-Type: ${type}`,
+    `Content-Length: ${message.length}`,
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), message]);
+}
+
 function httpRequest(handle: string, isKept: boolean): Buffer {
   const connection = isKept ? '' : 'Connection: close\r\n';
   return Buffer.from(`GET ${targetPath(handle)} HTTP/1.1\r\nHost: ${LOOPBACK}\r\n${connection}\r\n`);
@@ -131,13 +151,23 @@ function httpRequest(handle: string, isKept: boolean): Buffer {
 
 /** Status line and body; headers differ in `Date` and `Age`. */
 function readHttp(bytes: Buffer): Buffer | undefined {
+  const body = bodyOf(bytes);
+  return body && Buffer.concat([bytes.subarray(0, bytes.indexOf('\n') + 1), body]);
+}
+
+function readTunnel(bytes: Buffer): Buffer | undefined {
+  const body = bodyOf(bytes);
+  return body && readNative(body);
+}
+
+/** Of an HTTP response; undefined as long as some of it is missing. */
+function bodyOf(bytes: Buffer): Buffer | undefined {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const head = bytes.toString('latin1', 0, end);
   const from = end + 4;
   const length = Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);
-  if (bytes.length < from + length) return undefined;
-  return Buffer.concat([bytes.subarray(0, bytes.indexOf('\n') + 1), bytes.subarray(from, from + length)]);
+  return bytes.length < from + length ? undefined : bytes.subarray(from, from + length);
 }
 
 function readNative(bytes: Buffer): Buffer | undefined {

@@ -18,6 +18,7 @@ export const NAME_OF: Record<Wire, string> = {
   'http-close': 'HTTP, a connection for each request',
   'native-tcp': 'native TCP, a connection for each request',
   'native-udp': 'native UDP',
+  'native-tunnel': 'native over HTTP, connections kept alive',
 };
 
 const HANDLE = `${PREFIX}/${nameOf(1)}`;
@@ -37,6 +38,7 @@ export const native: Workload = async (bench) => {
     'http-close': portIn(proxy.url),
     'native-tcp': tcp,
     'native-udp': udp,
+    'native-tunnel': portIn(proxy.url),
   };
   const peers: Peer[] = [];
   for (const wire of WIRES) {
