@@ -1,5 +1,7 @@
 // What strangers do to the native ports of the built program: many silent connections, lengths that promise much, streams
 // that never end, requests cut into packets without end. A client beside them is answered, and the program goes on.
+import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -9,6 +11,7 @@ import {
   exchangeUdp,
   openNativeSocket,
   openUdp,
+  readToEnd,
   sendUdp,
 } from '../support/native-client.js';
 import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
@@ -26,6 +29,12 @@ async function start(env: Record<string, string> = {}) {
   return { proxy, tcpPort: portOf('nativeTcp'), udpPort: portOf('nativeUdp') };
 }
 
+const MIB = 1024 * 1024;
+
+/** Bytes of resident memory. */
+const memoryOf = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+
 /** A request with other bytes at this place. */
 function withInt(value: number, at: number): Buffer {
   const bytes = Buffer.from(REQUEST);
@@ -42,6 +51,27 @@ test('silent connections above the bound give way: a client is answered over TCP
   };
   await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
 });
+
+test('beside 2,000 silent connections and 2,000 that send byte by byte clients are answered, and memory is bounded', async () => {
+  const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
+  const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
+  expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
+  const before = memoryOf(proxy.pid);
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 4000; count++) sockets.push(await openNativeSocket(tcpPort));
+  const slow = sockets.slice(2000);
+  const long = nativeRequest('a'.repeat(1000));
+  for (let sent = 0; sent < 20; sent++) {
+    for (const socket of slow) socket.write(long.subarray(sent, sent + 1));
+    expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
+  }
+  expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
+  // Whole after all.
+  const [first] = slow as [Socket];
+  const answer = readToEnd(first);
+  first.write(long.subarray(20));
+  expect(codeOf(readResponse(await answer))).toBe(100);
+}, 120_000);
 
 test.each([
   ['a length of -1', withInt(-1, 16), 2],
