@@ -27,27 +27,27 @@ export interface TcpDeps extends NativeAnswer {
 }
 
 export function createTcpServer(deps: TcpDeps): Server {
+  /** Those whose message has come. */
+  const answering = new WeakSet<Socket>();
   // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
   // algorithm does not hold the answer back, which is followed by the end of the connection.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    serveConnection(socket, deps);
+    serveConnection(socket, deps, answering);
   });
-  boundConnections(server, deps.limits, useOf);
+  boundConnections(server, deps.limits, (socket): Use => {
+    if (socket.bytesRead === 0) return 'unused';
+    if (!answering.has(socket)) return 'receiving';
+    // Answered connections wait for their clients to close them.
+    return socket.writableFinished ? 'idle' : 'busy';
+  });
   return server;
 }
 
-/** Answered connections wait for their clients to close them. */
-function useOf(socket: Socket): Use {
-  if (socket.bytesRead === 0) return 'unused';
-  return socket.writableFinished ? 'idle' : 'busy';
-}
-
-function serveConnection(socket: Socket, deps: TcpDeps): void {
+function serveConnection(socket: Socket, deps: TcpDeps, answering: WeakSet<Socket>): void {
   const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
   // Afterwards the client may have gone.
   const { remoteAddress = '' } = socket;
   const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);
-  let isAnswering = false;
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
     // Unread bytes would make the kernel reset the connection, and the client lose the answer.
@@ -62,7 +62,7 @@ function serveConnection(socket: Socket, deps: TcpDeps): void {
     else sendReply(answered);
   };
   const receiver = createReceiver(bodies, (received) => {
-    isAnswering = true;
+    answering.add(socket);
     socket.off('data', receiver.onData).off('end', receiver.onEnd);
     timer.refresh();
     const prepared = 'problem' in received ? undefined : answerPrepared(received.received, 'tcp');
@@ -70,7 +70,7 @@ function serveConnection(socket: Socket, deps: TcpDeps): void {
     else respond(() => ('problem' in received ? refuse(received.problem) : answer({ ...received, admit })));
   });
   const onTimeout = (): void => {
-    if (isAnswering) socket.destroy();
+    if (answering.has(socket)) socket.destroy();
     else receiver.finish({ problem: READ_TIMED_OUT });
   };
   const timer = setTimeout(onTimeout, limits.requestTimeout).unref();

@@ -15,8 +15,11 @@ export interface ConnectionBounds {
   onIdleClosed?: () => void;
 }
 
-/** Unused: nothing came over it. Idle: all that came is answered. Busy: a request is under way. */
-export type Use = 'unused' | 'idle' | 'busy';
+/**
+ * Unused: nothing came over it. Idle: all that came is answered. Busy: a request is under way. Receiving: a part of a
+ * request has come that can be cut, because it changes nothing and its client asks elsewhere.
+ */
+export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 
 /**
  * A connection that was in use a moment ago is not closed: its next request may be on its way, which the client could
@@ -29,6 +32,7 @@ const SAMPLE_INTERVAL_MS = 500;
 
 interface Connection {
   network: string;
+  openedAt: number;
   bytesRead: number;
   bytesWritten: number;
   /** At most when it was last in use (ms); when it was opened, if it never was. */
@@ -79,11 +83,13 @@ export function boundConnections(
       onDropped?.('network', networkOf(socket.remoteAddress ?? ''));
       return;
     }
+    const openedAt = performance.now();
     open.set(socket, {
       network,
+      openedAt,
       bytesRead: 0,
       bytesWritten: 0,
-      since: performance.now(),
+      since: openedAt,
       isReceiving: false,
     });
     socket.once('close', () => {
@@ -131,27 +137,28 @@ function createNetworkCount({ maxConnectionsPerNetwork, isTrustedProxy }: Connec
   };
 }
 
-/** Finds the least useful connection: unused ones, then those whose last answer is longest ago. */
+/** Finds the least useful connection: unused ones, those whose last answer is longest ago, those that send for longest. */
 function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: (socket: Socket) => Use) {
   let sampledAt = 0;
   /** By use, the least useful last; undefined until somebody asks. */
   let sorted: Socket[] | undefined;
 
   function isClosable(socket: Socket, connection: Connection, use: Use): boolean {
+    if (use === 'receiving') return sampledAt - connection.openedAt >= IDLE_GRACE_MS;
     if (use === 'busy' || connection.isReceiving) return false;
     return isUnchanged(socket, connection) && sampledAt - connection.since >= IDLE_GRACE_MS;
   }
 
   function sort(): Socket[] {
-    const unused: [Socket, Connection][] = [];
-    const idle: [Socket, Connection][] = [];
+    const byUse: Record<Use, [Socket, Connection][]> = { unused: [], idle: [], receiving: [], busy: [] };
     for (const [socket, connection] of open) {
       const use = useOf(socket);
-      if (isClosable(socket, connection, use)) (use === 'unused' ? unused : idle).push([socket, connection]);
+      if (isClosable(socket, connection, use)) byUse[use].push([socket, connection]);
     }
-    const byTime = (list: typeof idle): Socket[] =>
-      list.sort(([, one], [, other]) => one.since - other.since).map(([socket]) => socket);
-    return [...byTime(unused), ...byTime(idle)].reverse();
+    const by = (time: 'since' | 'openedAt', list: [Socket, Connection][]): Socket[] =>
+      list.sort(([, one], [, other]) => one[time] - other[time]).map(([socket]) => socket);
+    const { unused, idle, receiving } = byUse;
+    return [...by('since', unused), ...by('since', idle), ...by('openedAt', receiving)].reverse();
   }
 
   return {

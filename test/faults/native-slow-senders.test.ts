@@ -1,0 +1,77 @@
+// Clients of native TCP that send their message byte by byte hold no place against others, when all places are taken.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { askTcp, openNativeSocket, readToEnd } from '../support/native-client.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const HANDLE = '21.T11998/page';
+const REQUEST = nativeRequest(HANDLE);
+const demo = await startDemoServer();
+
+/** The clock and the sampling of connections; sockets are real. */
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const start = (env: Record<string, string>): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: demo.url, NATIVE_TCP_PORT: '0', ...env });
+
+/** Connections that have sent the first bytes of a message, which the proxy has read. */
+async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[]> {
+  const slow: Socket[] = [];
+  for (let at = 0; at < count; at++) {
+    const accepted = once(app.nativeListeners.tcp!, 'connection') as Promise<[Socket]>;
+    const socket = await openNativeSocket(tcpPort);
+    const [other] = await accepted;
+    const read = once(other, 'data');
+    socket.write(REQUEST.subarray(0, 30));
+    await read;
+    slow.push(socket);
+  }
+  return slow;
+}
+
+test('the one that has been sending for longest makes room for a client, and the others go on', async () => {
+  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
+  const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
+  for (let sent = 30; sent < 34; sent++) {
+    for (const socket of [oldest, other]) socket.write(REQUEST.subarray(sent, sent + 1));
+    vi.advanceTimersByTime(500);
+  }
+  const cut = readToEnd(oldest);
+  expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
+  expect(await cut).toHaveLength(0);
+  const answer = readToEnd(other);
+  other.write(REQUEST.subarray(34));
+  expect(codeOf(readResponse(await answer))).toBe(1);
+});
+
+test('one that has been sending for less than a second is kept: the new connection is closed', async () => {
+  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+  const [slow] = (await openSlow(proxy, 1)) as [Socket];
+  vi.advanceTimersByTime(500);
+  expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
+  const answer = readToEnd(slow);
+  slow.write(REQUEST.subarray(30));
+  expect(codeOf(readResponse(await answer))).toBe(1);
+});
+
+test('a message that waits for the Handle server keeps its place', async () => {
+  const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
+  demo.hold.begin('GET');
+  const waiting = await openNativeSocket(proxy.tcpPort);
+  const answer = readToEnd(waiting);
+  waiting.write(nativeRequest('21.T11998/held'));
+  await expect.poll(() => demo.askedFor('21.T11998/held')).toBe(1);
+  vi.advanceTimersByTime(5000);
+  expect(await readToEnd(await openNativeSocket(proxy.tcpPort))).toHaveLength(0);
+  demo.hold.end('GET');
+  expect(codeOf(readResponse(await answer))).toBe(100);
+});
