@@ -1,14 +1,20 @@
-// Starts the bare node:http listener that sends the proxy's own bytes.
+// Starts the bare programs that show what node can do: a listener that sends the proxy's own bytes, and a relay.
 import { fileURLToPath } from 'node:url';
 import { freePort, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
 
-const PROGRAM = fileURLToPath(new URL('../programs/bare.js', import.meta.url));
+const programAt = (name: string): string => fileURLToPath(new URL(`../programs/${name}.js`, import.meta.url));
 
-export async function startBare(proxyUrl: string): Promise<Peer> {
-  const port = await freePort();
-  const child = start([process.execPath, PROGRAM, String(port), proxyUrl], { place: 'server' });
-  const url = `http://127.0.0.1:${port}`;
-  await untilAnswers(`${url}/api/site`, child);
-  return peerOf('bare node:http', url, child);
-}
+const startProgram = (name: string, program: string) =>
+  async function startBareProgram(sourceUrl: string): Promise<Peer> {
+    const port = await freePort();
+    const child = start([process.execPath, programAt(program), String(port), sourceUrl], { place: 'server' });
+    const url = `http://127.0.0.1:${port}`;
+    await untilAnswers(`${url}/api/site`, child);
+    return peerOf(name, url, child);
+  };
+
+export const startBare = startProgram('bare node:http', 'bare');
+
+export const BARE_RELAY = 'a bare relay';
+export const startBareRelay = startProgram(BARE_RELAY, 'relay');

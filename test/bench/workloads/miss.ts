@@ -1,5 +1,6 @@
 // miss: every request is for another handle, and the upstream is as fast as can be. What does a miss add?
 import { type Driven, driveOnce, writeTargets } from '../drive/drive.js';
+import { startBareRelay } from '../peers/bare.js';
 import { startNginx } from '../peers/nginx.js';
 import { OURS, type Peer } from '../peers/peer.js';
 import { startCompared, startProxy } from '../peers/proxy.js';
@@ -44,13 +45,14 @@ async function startPeers(bench: Bench, { url: upstreamUrl }: Upstream): Promise
   const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
   const compared = await startCompared(bench, upstreamUrl);
+  const relay = await crew.start(startBareRelay(upstreamUrl));
   const redis = await crew.startIfInstalled(startRedis);
   const withRedis =
     redis &&
     (await crew.start(startProxy({ upstreamUrl, name: OURS_WITH_REDIS, env: { REDIS_URL: redis.url } })));
   const nginx = await crew.startIfInstalled(() => startNginx(upstreamUrl));
   const varnish = await crew.startIfInstalled(() => startVarnish(upstreamUrl));
-  return [proxy, ...compared, withRedis, nginx, varnish].filter((peer) => peer !== undefined);
+  return [proxy, ...compared, withRedis, relay, nginx, varnish].filter((peer) => peer !== undefined);
 }
 
 function figuresOf({ alone, busy, direct }: Record<'alone' | 'busy' | 'direct', Driven>): Figures {
