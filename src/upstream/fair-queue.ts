@@ -68,8 +68,9 @@ export class FairQueue<W extends Waiter> {
 
   /** Takes out the waiter that is next; undefined when none may run. */
   takeNext(places: PlacesInUse): W | undefined {
-    const byTime = [...CLASSES].sort((one, other) => this.#timeOf(one) - this.#timeOf(other));
-    for (const name of byTime) {
+    const waiting = CLASSES.filter((name) => this.#clientsOf(name).size > 0);
+    waiting.sort((one, other) => this.#timeOf(one) - this.#timeOf(other));
+    for (const name of waiting) {
       const next = nextOf(this.#clientsOf(name), places);
       if (next === undefined) continue;
       this.#virtualTime.set(name, this.#timeOf(name) + 1 / WEIGHT[name]);
