@@ -17,6 +17,7 @@ export interface PlacesInUse {
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
 interface Client<W> {
+  name: string | undefined;
   waiters: Set<W>;
   /** When it was last served, or `MAX_CREDIT_MS` before it came, whichever is later. */
   servedAt: number;
@@ -52,7 +53,11 @@ export class FairQueue<W extends Waiter> {
     const clients = this.#clientsOf(waiter.caller.class);
     if (clients.size === 0) this.#catchUp(waiter.caller.class);
     const { client } = waiter.caller;
-    const known = clients.get(client) ?? { waiters: new Set(), servedAt: this.#servedAtOf(client) };
+    const known = clients.get(client) ?? {
+      name: client,
+      waiters: new Set(),
+      servedAt: this.#servedAtOf(client),
+    };
     known.waiters.add(waiter);
     clients.set(client, known);
     this.#size++;
@@ -142,7 +147,7 @@ export class FairQueue<W extends Waiter> {
 function nextOf<W extends Waiter>(clients: Clients<W>, { mayRun, runningOf }: PlacesInUse): W | undefined {
   let next: W | undefined;
   let [fewest, earliest] = [Infinity, Infinity];
-  for (const [name, { waiters, servedAt }] of clients) {
+  for (const { name, waiters, servedAt } of clients.values()) {
     const running = runningOf(name);
     if (running > fewest || (running === fewest && servedAt >= earliest)) continue;
     for (const waiter of waiters) {
