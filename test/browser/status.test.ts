@@ -89,6 +89,19 @@ describeInBrowser('the status page', (open) => {
     expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
   });
 
+  test('shows four figures and three lists beside each other on a desktop', async () => {
+    const { admin } = await startWorld();
+    const { page } = await open({ viewport: { width: 1280, height: 900 } });
+    await page.goto(admin.url);
+    await page.getByText('Healthy').waitFor();
+    const inFirstRow = async (tiles: string): Promise<number> => {
+      const sections = await page.locator(`.${tiles} >> nth=0 >> section`).all();
+      const boxes = await Promise.all(sections.map((section) => section.boundingBox()));
+      return boxes.filter((box) => box?.y === boxes[0]?.y).length;
+    };
+    expect([await inFirstRow('figures'), await inFirstRow('lists')]).toEqual([4, 3]);
+  });
+
   test('fits a phone, and shows names as text', async () => {
     const { proxy, admin } = await startWorld();
     const hostile = `<img src=x onerror="document.title='run'">`;

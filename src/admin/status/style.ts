@@ -15,8 +15,8 @@ p{margin:0}
 .state[data-level=good]{background:var(--good-back);color:var(--on-good)}
 .state[data-level=warn]{background:var(--warn)}
 .state[data-level=bad]{background:var(--bad)}
+.tiles{display:grid;gap:.75rem;margin:.75rem 0;grid-template-columns:minmax(0,1fr)}
 .tiles[hidden]{display:none}
-.tiles:not([hidden]){display:grid;gap:.75rem;margin:.75rem 0;grid-template-columns:minmax(0,1fr)}
 @media (min-width:34em){.figures{grid-template-columns:repeat(2,minmax(0,1fr))}}
 @media (min-width:64em){.figures{grid-template-columns:repeat(4,minmax(0,1fr))}.lists{grid-template-columns:repeat(3,minmax(0,1fr))}}
 section{padding:.7rem .9rem;min-width:0;display:flex;flex-direction:column}
