@@ -35,9 +35,6 @@ export function makeNative(shared: SharedDeps, backends: NativeBackends): Native
       resolve: (handle, options) => resolver.resolve(handle, options),
       readAll: (handle, { authoritative, ...selection }) =>
         upstreams.records.get(handle, { publicOnly: false, authoritative, selection }),
-      readUnreferred: shared.config.upstream.followReferrals
-        ? (handle, { authoritative }) => upstreams.records.get(handle, { publicOnly: true, authoritative })
-        : undefined,
       limitMiss,
       onStale: metrics.countStale,
     }),

@@ -2,7 +2,6 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Entry } from '../cache/entry.js';
-import { ServiceError } from '../errors.js';
 import { toText } from '../handle/bytes.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -24,13 +23,9 @@ export interface ResolveDeps {
   resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
   readAll: (handle: string, options: Selection & { authoritative: boolean }) => Promise<RecordRead>;
-  /** Reads the public values at the responsible server, without following its referral; undefined where none is followed. */
-  readUnreferred: ReadPublic | undefined;
   limitMiss: LimitMiss;
   onStale: (reason: StaleReason) => void;
 }
-
-type ReadPublic = (handle: string, options: { authoritative: boolean }) => Promise<RecordRead>;
 
 /**
  * Judges a request that memory does not answer, before the Handle server is asked; undefined for an unknown caller.
@@ -68,38 +63,24 @@ export function createResolve(deps: ResolveDeps): Resolve {
       admit,
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    const found = asked.authoritative ? undefined : deps.fromMemory(asked.name);
+    const found = inMemory(asked, deps);
     return found === undefined ? load(asked, deps) : outcomeOf(found, asked, deps);
   };
 }
 
+const inMemory = ({ name, authoritative }: Asked, { fromMemory }: ResolveDeps): FromEntry | undefined =>
+  authoritative ? undefined : fromMemory(name);
+
 async function load(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
-  const { name, authoritative } = asked;
-  const caller = await asked.admit?.(name);
-  if (!asked.recursive) {
-    const elsewhere = await readElsewhere(asked, caller, deps);
-    if (elsewhere !== undefined) return elsewhere;
-  }
-  return outcomeOf(await deps.resolve(name, { authoritative, caller }), asked, deps);
+  const caller = await asked.admit?.(asked.name);
+  return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
 }
 
-/** The answer of a responsible server that has not the handle's prefix. Its failure is that of the read that follows. */
-async function readElsewhere(
-  asked: Asked,
+const resolvePublic = (
+  { name, authoritative, recursive }: Asked,
   caller: Caller | undefined,
-  { readUnreferred, limitMiss }: ResolveDeps,
-): Promise<Outcome | undefined> {
-  if (readUnreferred === undefined) return undefined;
-  const read = () => readUnreferred(asked.name, asked).catch(exceptServiceError);
-  const answer = await limitMiss(caller, read, () => undefined);
-  return answer !== undefined && ELSEWHERE.includes(answer.responseCode)
-    ? refused(answer.members, asked)
-    : undefined;
-}
-
-function exceptServiceError(error: unknown): undefined {
-  if (!(error instanceof ServiceError)) throw error;
-}
+  { resolve }: ResolveDeps,
+): Promise<Resolution> => resolve(name, { authoritative, caller, isUnreferred: !recursive });
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
 const canExist = (handle: Buffer): boolean =>
@@ -133,14 +114,18 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): O
 
 /** Private values are wanted too. One private match makes the whole answer a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
-  const caller = await asked.admit?.(asked.name);
   const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
-  if (isByIndex) {
-    const resolution = await deps.resolve(asked.name, { authoritative: asked.authoritative, caller });
-    if (resolution.kind === 'entry' && hasAll(valuesOf(resolution.entry), asked.indexes)) {
-      return outcomeOf(resolution, asked, deps);
-    }
+  const found = isByIndex ? inMemory(asked, deps) : undefined;
+  if (found !== undefined && hasAllAsked(found, asked)) return outcomeOf(found, asked, deps);
+  const caller = await asked.admit?.(asked.name);
+  if (isByIndex && found === undefined) {
+    const resolution = await resolvePublic(asked, caller, deps);
+    if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, deps);
   }
+  return readWhole(asked, caller, deps);
+}
+
+async function readWhole(asked: Asked, caller: Caller | undefined, deps: ResolveDeps): Promise<Outcome> {
   const read = await deps.limitMiss(caller, () => deps.readAll(asked.name, asked), isUnknown);
   const { values, responseCode, members } = read;
   if (values !== undefined) return record(values, asked, 'bypass');
@@ -153,8 +138,9 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
 const isUnknown = ({ responseCode }: RecordRead): boolean => responseCode === RESPONSE_CODE.handleNotFound;
 
 /** An index stands for at most one value: when all are public, no private value matches. */
-function hasAll(values: readonly HandleValue[], indexes: readonly number[]): boolean {
-  const known = new Set(values.map(({ index }) => index));
+function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {
+  if (resolution.kind !== 'entry') return false;
+  const known = new Set(valuesOf(resolution.entry).map(({ index }) => index));
   return indexes.every((index) => known.has(index));
 }
 
@@ -167,7 +153,6 @@ const challenge = (): Outcome => ({
 });
 
 const REFERRALS: readonly unknown[] = [RESPONSE_CODE.serviceReferral, RESPONSE_CODE.prefixReferral];
-const ELSEWHERE: readonly unknown[] = [...REFERRALS, RESPONSE_CODE.notResponsible];
 /** What a server may say of a handle. Everything else is trouble, for which a client turns to another site. */
 const FINAL: readonly unknown[] = [RESPONSE_CODE.invalidHandle, RESPONSE_CODE.notResponsible];
 

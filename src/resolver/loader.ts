@@ -18,7 +18,9 @@ import type { Resolution } from './resolution.js';
 export interface LoaderDeps<Ticket> {
   store: Store<Ticket>;
   upstream: {
-    resolve: (read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller'>) => Promise<Outcome>;
+    resolve: (
+      read: Pick<LoadTask, 'handle' | 'authoritative' | 'caller' | 'isUnreferred'>,
+    ) => Promise<Outcome>;
     detachLoads?: (key: string) => void;
     detachLoadsUnder?: (prefix: string) => void;
   };
@@ -48,6 +50,8 @@ export interface LoadTask {
   /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
   newerThan: number;
   caller: Caller | undefined;
+  /** Whether a referral is an answer: it is not followed. */
+  isUnreferred?: boolean | undefined;
 }
 
 export class Loader<Ticket> {
@@ -114,9 +118,9 @@ export class Loader<Ticket> {
     );
   }
 
-  #outcomeOf({ key, handle, authoritative, caller }: LoadTask): Promise<Outcome> {
+  #outcomeOf({ key, handle, authoritative, caller, isUnreferred }: LoadTask): Promise<Outcome> {
     const { upstream, failures } = this.#deps;
-    return upstream.resolve({ handle, authoritative, caller }).then(
+    return upstream.resolve({ handle, authoritative, caller, isUnreferred }).then(
       (outcome) => {
         failures.delete(key);
         return outcome;

@@ -26,6 +26,8 @@ export interface ResolveOptions {
   authoritative: boolean;
   /** By default a normal client that is not known. */
   caller?: Caller | undefined;
+  /** Whether a referral is the answer, where memory has none; by default it is followed. */
+  isUnreferred?: boolean;
 }
 
 /** One handle, or all handles under the prefix; an empty prefix means every handle. */
@@ -38,6 +40,8 @@ export class Resolver<Ticket> {
   readonly #deps: ResolverDeps<Ticket>;
   readonly #loader: Loader<Ticket>;
   readonly #flight = new SingleFlight<EntryLoad>();
+  /** Of loads that follow no referral. */
+  readonly #unreferredFlight = new SingleFlight<EntryLoad>();
 
   constructor(deps: ResolverDeps<Ticket>) {
     this.#deps = deps;
@@ -49,9 +53,12 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  async resolve(handle: string, { authoritative, caller }: ResolveOptions): Promise<Resolution> {
+  async resolve(
+    handle: string,
+    { authoritative, caller, isUnreferred }: ResolveOptions,
+  ): Promise<Resolution> {
     const key = this.keyOf(handle);
-    const task = { key, handle, caller };
+    const task = { key, handle, caller, isUnreferred };
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
     }
@@ -80,7 +87,7 @@ export class Resolver<Ticket> {
     return limitMiss === undefined ? read() : limitMiss(caller, read, isUnknown);
   }
 
-  #load(named: Pick<LoadTask, 'key' | 'handle' | 'caller'>, entry: Entry | undefined): Promise<Resolution> {
+  #load(named: Omit<LoadTask, 'authoritative' | 'newerThan'>, entry: Entry | undefined): Promise<Resolution> {
     const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
     const answer = this.#answerInTime(named.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
@@ -110,13 +117,13 @@ export class Resolver<Ticket> {
 
   /** Later callers do not join the loads in flight: the key was invalidated, here or on another instance. */
   detachLoads(key: string): void {
-    this.#flight.detach(key);
+    for (const flight of [this.#flight, this.#unreferredFlight]) flight.detach(key);
     this.#deps.upstream.detachLoads?.(key);
   }
 
   /** The same for all keys under the prefix. */
   detachLoadsUnder(prefix: string): void {
-    this.#flight.detachUnder(prefix);
+    for (const flight of [this.#flight, this.#unreferredFlight]) flight.detachUnder(prefix);
     this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
@@ -134,7 +141,8 @@ export class Resolver<Ticket> {
 
   #join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
     const start = (): EntryLoad => this.#loader.start(task);
-    return this.#flight.join(task.key, { start, since: this.#deps.trustedSince() });
+    const flight = task.isUnreferred ? this.#unreferredFlight : this.#flight;
+    return flight.join(task.key, { start, since: this.#deps.trustedSince() });
   }
 
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {

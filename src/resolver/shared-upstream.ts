@@ -20,12 +20,12 @@ export class SharedUpstream {
     this.#deps = deps;
   }
 
-  /** An authoritative read is never shared: an earlier load may be older than a change. */
+  /** An authoritative read is never shared: an earlier load may be older than a change. The others follow referrals. */
   async resolve(read: HandleRead): Promise<Outcome> {
-    const { handle, authoritative, caller } = read;
+    const { handle, authoritative, caller, isUnreferred } = read;
     const { upstream, keyOf, loadAtOwner } = this.#deps;
     // Without other workers the resolver's callers share its own load.
-    if (authoritative || loadAtOwner === undefined) return upstream.resolve(read);
+    if (authoritative || isUnreferred || loadAtOwner === undefined) return upstream.resolve(read);
     const key = keyOf(handle);
     return (await loadAtOwner(key, { handle, caller })) ?? this.load(key, { handle, caller });
   }

@@ -39,6 +39,8 @@ export interface HandleRead {
   authoritative: boolean;
   /** By default a normal client that is not known. */
   caller?: Caller | undefined;
+  /** Whether a referral is not followed. */
+  isUnreferred?: boolean | undefined;
 }
 
 /** A read that callers share: who waits is who came first. */

@@ -56,7 +56,7 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
           (answer.kind === 'not-found' && found.includes(root as Server)),
         otherwise: NO_SERVER,
       });
-      if (readReferred === undefined || !isReferable(read.handle)) return outcome;
+      if (readReferred === undefined || read.isUnreferred || !isReferable(read.handle)) return outcome;
       return isNotServed(outcome) || referralIn(outcome) ? readReferred(read) : outcome;
     },
     detachLoads(key) {

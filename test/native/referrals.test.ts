@@ -105,6 +105,13 @@ describe('a request that wants no recursion', () => {
     expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
   });
 
+  test('is answered 301 also where it asks for private values', async () => {
+    const { app } = await start();
+    const asked = { flags: flags & ~OP_FLAG.publicOnly, indexes: [1] };
+    expect(codeOf(await askNative(app.native, '99.FAR/page', asked))).toBe(301);
+    expect(far.asked).toBe(0);
+  });
+
   test('is answered what the server of all other prefixes says', async () => {
     const { app } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
@@ -119,5 +126,31 @@ describe('a request that wants no recursion', () => {
     const { app } = await start();
     expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
     expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);
+    expect([near.askedFor('21.T1/page'), near.askedFor('21.T1/none')]).toEqual([1, 1]);
+  });
+
+  test('shares one load with all others that want none', async () => {
+    const { app } = await start();
+    const ask = () => askNative(app.native, '21.T1/page', { flags });
+    const answers = await Promise.all(Array.from({ length: 20 }, ask));
+    expect(answers.map(codeOf)).toEqual(Array.from({ length: 20 }, () => 1));
+    expect(near.asked).toBe(1);
+  });
+
+  test('shares none with those that want recursion', async () => {
+    const { app } = await start();
+    const ask = (options = {}) => askNative(app.native, '99.FAR/page', options);
+    const answers = await Promise.all([ask({ flags }), ask(), ask({ flags }), ask()]);
+    expect(answers.map(codeOf)).toEqual([301, 1, 301, 1]);
+    expect(far.asked).toBe(1);
+  });
+
+  test('is answered from a stale entry while the Handle server hangs', async () => {
+    const { app, pass } = await start({ UPSTREAM_STALE_AFTER: '50ms' });
+    await askNative(app.native, '21.T1/page', { flags });
+    pass(2 * 3_600_000);
+    near.fail('hang', { times: 1 });
+    expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
+    expect(near.asked).toBe(2);
   });
 });
