@@ -22,7 +22,7 @@ export function makeReport({ metrics, activity, logger, tracer }: SharedDeps): R
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
         metrics.countRequest({ family, result, status, ms });
         activity.countRequest({ family, handle, result, ms });
-        if (failure) activity.addError(`${failure.status} for ${handle ?? family}`);
+        if (failure && failure.status >= 500) activity.addError(`${failure.status} for ${handle ?? family}`);
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
         logger.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');

@@ -3,6 +3,7 @@ import type { Entry } from '../cache/entry.js';
 import type { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Result } from '../http/context.js';
+import { resultOfError } from '../http/error-reply.js';
 import type { ResponseBody } from './codec/response.js';
 
 export interface Outcome {
@@ -27,5 +28,5 @@ export const refusal = (responseCode: number, result: Result, text = ''): Outcom
  */
 export function failed(failure: ServiceError): Outcome {
   const { status, message } = failure;
-  return { ...refusal(RESPONSE_CODE.error, status >= 500 ? 'error' : 'invalid', message), failure };
+  return { ...refusal(RESPONSE_CODE.error, resultOfError(status), message), failure };
 }

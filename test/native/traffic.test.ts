@@ -1,10 +1,11 @@
 // Traffic rules for native messages over TCP, whose sender is known: they concern misses alone.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
+import { OP_FLAG } from '../../src/native/codec/message.js';
 import { startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
 import { askTcp, exchangeUdp } from '../support/native-client.js';
-import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { PUBLIC, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 const HANDLE = '21.T11998/page';
@@ -58,6 +59,22 @@ describe('a rule that refuses', () => {
     await proxy.ask(`/api/handles/${HANDLE}`);
     expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
     expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
+  });
+
+  test('leaves hits alone that may show private values too', async () => {
+    const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
+    await proxy.ask(`/api/handles/${HANDLE}`);
+    const flags = PUBLIC & ~OP_FLAG.publicOnly;
+    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags, indexes: [1] }))).toBe(1);
+    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
+  });
+
+  test('makes no error on the status page, and is logged as it is over HTTP', async () => {
+    const proxy = await start([{ name: 'all', answer: 403 }]);
+    await codeOver(proxy);
+    await proxy.ask(`/api/handles/${HANDLE}`);
+    const { errors, results } = (await proxy.app.control.report()).activity;
+    expect([errors, results]).toEqual([[], { refused: 2 }]);
   });
 
   test('leaves UDP alone, where the sender may be forged', async () => {
