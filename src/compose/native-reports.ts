@@ -73,6 +73,9 @@ export function makeReportHit({ tracer }: SharedDeps, { count }: Hits): ReportHi
   };
 }
 
+/** A longer target is not kept: nothing counts its bytes, nor those of its log line, and clients post to short ones. */
+const MAX_KEPT_TARGET_CHARS = 100;
+
 type PostedMessage = Omit<AnsweredMessage, 'method'> & { method: 'POST'; target: string };
 
 /** A hit in the tunnel as the HTTP request that it is: the same object as long as the target is, whose log line is cached. */
@@ -83,7 +86,7 @@ function createPostOf(): (hit: AnsweredMessage, target: string) => PostedMessage
     if (known?.target === target) return known;
     const { family, handle } = hit;
     const post = { family, handle, method: 'POST', target, status: 200 } as const;
-    posts.set(hit, post);
+    if (target.length <= MAX_KEPT_TARGET_CHARS) posts.set(hit, post);
     return post;
   };
 }

@@ -1,0 +1,33 @@
+// Reports of native hits in the tunnel: what is kept between them.
+import { expect, test } from 'vitest';
+import { makeReportHit } from '../../src/compose/native-reports.js';
+import type { SharedDeps } from '../../src/compose/shared-deps.js';
+
+const hit = {
+  family: 'native-tunnel',
+  method: 'RESOLUTION',
+  handle: '21.T1/page',
+  status: 1,
+} as const;
+
+function reportTwice(target: string): object[] {
+  const counted: object[] = [];
+  const reportHit = makeReportHit({ tracer: undefined } as unknown as SharedDeps, {
+    count: (line) => counted.push(line),
+    flush: () => undefined,
+  });
+  for (let times = 0; times < 2; times++) reportHit(hit, { target, requestId: undefined });
+  return counted;
+}
+
+test('the same object reports hits of one target, so that its log line is written once', () => {
+  const [first, second] = reportTwice('/');
+  expect(second).toBe(first);
+  expect(first).toMatchObject({ method: 'POST', target: '/', status: 200 });
+});
+
+test('a long target is not kept: one for each of 200,000 prepared answers would take gigabytes', () => {
+  const [first, second] = reportTwice(`/${'x'.repeat(4000)}`);
+  expect(second).toEqual(first);
+  expect(second).not.toBe(first);
+});
