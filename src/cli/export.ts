@@ -120,7 +120,7 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
       seen.add(handle);
       counter.add(1);
       if (from !== fresh) kept++;
-      // The lines that came together: compressing each by itself takes longer than all the rest.
+      // Lines that arrive together are one write: compressing each alone takes longer than everything else.
       if (chunk === '') setImmediate(flush);
       chunk += `${line}\n`;
       if (sink.writableNeedDrain) await once(sink, 'drain');

@@ -78,7 +78,7 @@ const MAX_KEPT_TARGET_CHARS = 100;
 
 type PostedMessage = Omit<AnsweredMessage, 'method'> & { method: 'POST'; target: string };
 
-/** A hit in the tunnel as the HTTP request that it is: the same object as long as the target is, whose log line is cached. */
+/** Describes a hit in the tunnel as its HTTP request. One target gives one object, by which the log line is cached. */
 function createPostOf(): (hit: AnsweredMessage, target: string) => PostedMessage {
   const posts = new WeakMap<AnsweredMessage, PostedMessage>();
   return function postOf(hit, target) {

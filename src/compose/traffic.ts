@@ -52,7 +52,7 @@ export function makeTrafficPolicy(
   });
 }
 
-/** The caller of a native message from this address, which is not forged: of TCP. */
+/** Judges a native message over TCP, whose address cannot be forged. */
 export type AdmitMessageFrom = TcpDeps['admit'];
 
 export function makeAdmitMessage(
@@ -62,7 +62,7 @@ export function makeAdmitMessage(
   const isTrusted = createProxyTrust(config.http.trustedProxies);
   return function admit(given, handle) {
     const address = plainAddress(given);
-    // Behind a load balancer the client is unknown; one that has left has no address any more.
+    // Behind a load balancer the client is unknown; a closed connection has no address.
     if (isIP(address) === 0 || isTrusted(address, 0)) return undefined;
     return admitMessage({
       address,

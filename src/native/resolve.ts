@@ -38,7 +38,7 @@ interface Asked extends Question {
   /** The handle as text. */
   name: string;
   authoritative: boolean;
-  /** Servers that only a referral leads to may be asked. */
+  /** Whether referrals may be followed. */
   recursive: boolean;
   doNotRefer: boolean;
   admit: AdmitMessage | undefined;

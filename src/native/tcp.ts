@@ -27,7 +27,7 @@ export interface TcpDeps extends NativeAnswer {
 }
 
 export function createTcpServer(deps: TcpDeps): Server {
-  /** Those whose message has come. */
+  /** Connections whose message is complete. */
   const answering = new WeakSet<Socket>();
   // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
   // algorithm does not hold the answer back, which is followed by the end of the connection.
@@ -45,7 +45,7 @@ export function createTcpServer(deps: TcpDeps): Server {
 
 function serveConnection(socket: Socket, deps: TcpDeps, answering: WeakSet<Socket>): void {
   const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
-  // Afterwards the client may have gone.
+  // Undefined once the client has closed the connection.
   const { remoteAddress = '' } = socket;
   const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);
   const send = (bytes: Buffer): void => {

@@ -16,8 +16,8 @@ export interface ConnectionBounds {
 }
 
 /**
- * Unused: nothing came over it. Idle: all that came is answered. Busy: a request is under way. Receiving: a part of a
- * request has come that can be cut, because it changes nothing and its client asks elsewhere.
+ * Unused: no byte has arrived. Idle: every request is answered. Busy: a request is being answered. Receiving: a part of a
+ * request has arrived; it may be cut, because it has changed nothing and the client asks another site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
 
@@ -137,7 +137,7 @@ function createNetworkCount({ maxConnectionsPerNetwork, isTrustedProxy }: Connec
   };
 }
 
-/** Finds the least useful connection: unused ones, those whose last answer is longest ago, those that send for longest. */
+/** Finds the connection to close: unused ones first, then the least recently answered, then the longest receiving. */
 function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: (socket: Socket) => Use) {
   let sampledAt = 0;
   /** By use, the least useful last; undefined until somebody asks. */

@@ -36,7 +36,7 @@ const MAX_CREDIT_MS = 1000;
 export class FairQueue<W extends Waiter> {
   readonly #classes = new Map<CallerClass, Clients<W>>(CLASSES.map((name) => [name, new Map()]));
   readonly #virtualTime = new Map<CallerClass, number>(CLASSES.map((name) => [name, 0]));
-  /** When clients were last served, the longest ago first, for as long as it matters. */
+  /** When clients were last served, oldest first; forgotten after `MAX_CREDIT_MS`. */
   readonly #servedAt = new Map<string | undefined, number>();
   readonly #now: () => number;
   #size = 0;

@@ -26,9 +26,9 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
 };
 
-const ELSEWHERE = 'the prefix does not live at the Handle server';
+const ELSEWHERE = 'the Handle server does not serve this prefix';
 
-/** A write under a prefix that no server here has is refused as by a server that does not have it. */
+/** Rejects a write under a prefix of no configured server as a server that does not have the prefix would. */
 export function rejectAsServer(failure: unknown): never {
   if (!(failure instanceof ServiceError) || failure.code !== 'NOT_RESPONSIBLE') throw failure;
   throw new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE });

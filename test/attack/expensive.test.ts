@@ -87,7 +87,7 @@ describe('a record that a hostile author made', () => {
     expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(100);
   });
 
-  test('with two hundred includes of thousands of places each', async () => {
+  test('with two hundred includes of thousands of locations each', async () => {
     located('many-places', '', places(8000, 'ctype="a/b"'));
     located('includes', '', Array<string>(200).fill('<include>21.T11998/many-places</include>'));
     const query = Array.from({ length: 50 }, (_, at) => `locatt=a${at}:b&`).join('');

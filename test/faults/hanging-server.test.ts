@@ -84,7 +84,7 @@ async function askHanging(url: string): Promise<{ end: () => Promise<number[]> }
 }
 
 test(
-  'a server that hangs takes nothing from the misses of another',
+  'a server that hangs does not slow down the misses of another',
   { timeout: 120_000 + MISSES * 20 },
   async () => {
     const { port } = working.address() as AddressInfo;

@@ -1,4 +1,4 @@
-// Clients of native TCP that send their message byte by byte hold no place against others, when all places are taken.
+// Clients of native TCP that send their message byte by byte keep nobody else out when all places are taken.
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -38,7 +38,7 @@ async function openSlow({ tcpPort, app }: Proxy, count: number): Promise<Socket[
   return slow;
 }
 
-test('the one that has been sending for longest makes room for a client, and the others go on', async () => {
+test('the connection that has been sending for longest is closed for a new client, and the others continue', async () => {
   const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '2' });
   const [oldest, other] = (await openSlow(proxy, 2)) as [Socket, Socket];
   for (let sent = 30; sent < 34; sent++) {
@@ -53,7 +53,7 @@ test('the one that has been sending for longest makes room for a client, and the
   expect(codeOf(readResponse(await answer))).toBe(1);
 });
 
-test('one that has been sending for less than a second is kept: the new connection is closed', async () => {
+test('a connection that has been sending for less than a second stays, and the new one is closed', async () => {
   const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
   const [slow] = (await openSlow(proxy, 1)) as [Socket];
   vi.advanceTimersByTime(500);
@@ -63,7 +63,7 @@ test('one that has been sending for less than a second is kept: the new connecti
   expect(codeOf(readResponse(await answer))).toBe(1);
 });
 
-test('a message that waits for the Handle server keeps its place', async () => {
+test('a connection that waits for the Handle server stays open', async () => {
   const proxy = await start({ NATIVE_TCP_MAX_CONNECTIONS: '1' });
   demo.hold.begin('GET');
   const waiting = await openNativeSocket(proxy.tcpPort);

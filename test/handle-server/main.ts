@@ -11,7 +11,7 @@ import { createDemoServer } from './server.js';
 
 const NATIVE_PORT = 2641;
 
-/** Of the Handle server, the same at each start: a snapshot of another address would be refused. */
+/** The Handle server has the same port at each start: a snapshot of another address would be refused. */
 const { HANDLE_SERVER_PORT = '21998' } = process.env;
 const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),

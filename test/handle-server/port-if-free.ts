@@ -1,4 +1,4 @@
-// The ports of the demo: the usual ones, unless another program has them.
+// Chooses the usual ports for the demo, or free ones when another program uses them.
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 

@@ -63,7 +63,7 @@ describe('the file', () => {
     await expect.poll(() => proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 1 });
   });
 
-  test('is whole, and alone in its folder, when the end comes while it is written', async () => {
+  test('is complete, without a temporary file beside it, when the proxy stops while it is written', async () => {
     mockUpstream();
     const folder = newFolder();
     const proxy = await startLogged(join(folder, 'snapshot'), { CACHE_SNAPSHOT_EVERY: '1s' });
@@ -78,7 +78,7 @@ describe('the file', () => {
     expect(proxy.lines('snapshot written').at(-1)).toMatchObject({ records: 20_000 });
   });
 
-  test('on a disk that nobody can write takes nothing from the service, and is reported once', async () => {
+  test('that cannot be written disturbs no request, and is reported once', async () => {
     mockUpstream();
     // Not even root may create a file there.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });

@@ -52,7 +52,7 @@ test('silent connections above the bound give way: a client is answered over TCP
   await expect.poll(ask, { timeout: 60_000, interval: 500 }).toBe(1);
 });
 
-test('beside 2,000 silent connections and 2,000 that send byte by byte clients are answered, and memory is bounded', async () => {
+test('clients are answered beside 2,000 silent connections and 2,000 that send byte by byte, and memory is bounded', async () => {
   const patient = { NATIVE_TCP_IDLE_TIMEOUT: '10m', NATIVE_TCP_REQUEST_TIMEOUT: '10m' };
   const { proxy, tcpPort } = await start({ ...patient, NATIVE_TCP_MAX_CONNECTIONS: '5000' });
   expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
@@ -66,7 +66,7 @@ test('beside 2,000 silent connections and 2,000 that send byte by byte clients a
     expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(1);
   }
   expect(memoryOf(proxy.pid) - before).toBeLessThan(100 * MIB);
-  // Whole after all.
+  // The messages are complete now.
   const [first] = slow as [Socket];
   const answer = readToEnd(first);
   first.write(long.subarray(20));

@@ -72,7 +72,7 @@ const manyRecords = (): string => {
   return Array.from({ length: 20_000 }, (_, at) => line(at)).join('\n');
 };
 
-test('after kill -9 while a snapshot is written the last one is read, and the half of it is gone at the next end', async () => {
+test('after kill -9 while a snapshot is written the previous one is read, and the incomplete file is gone after the next stop', async () => {
   const { folder, file } = newFile();
   const env = { UPSTREAM_URL: demo.url, CACHE_SNAPSHOT_FILE: file, CACHE_SNAPSHOT_EVERY: '1s' };
   const first = await startBuiltProxy(env);

@@ -36,7 +36,7 @@ async function start(env: Record<string, string> = {}) {
 }
 
 describe('at the end of a referral', () => {
-  test('a record is found, and kept for every interface', async () => {
+  test('a record is found, and cached for every interface', async () => {
     const { app, ask } = await start();
     expect(indexesIn(await askNative(app.native, '99.FAR/page'))).toEqual([1]);
     expect(indexesIn(await askNative(app.native, '99.far/PAGE', { transport: 'udp' }))).toEqual([1]);
@@ -44,7 +44,7 @@ describe('at the end of a referral', () => {
     expect([far.askedFor('99.FAR/page'), root.askedFor('0.NA/99.FAR'), near.asked]).toEqual([1, 1, 0]);
   });
 
-  test('a handle that does not exist is answered 100, and kept', async () => {
+  test('a handle that does not exist is answered 100, and cached', async () => {
     const { app } = await start();
     for (let times = 0; times < 2; times++) {
       expect(codeOf(await askNative(app.native, '99.FAR/none'))).toBe(100);
@@ -64,7 +64,7 @@ describe('at the end of a referral', () => {
     expect(codeOf(await askNative(app.native, '99.FAR/page', { types: ['EMAIL'] }))).toBe(200);
   });
 
-  test('a record is read anew for the flag AUTH', async () => {
+  test('a record is read again for the flag AUTH', async () => {
     const { app } = await start();
     await askNative(app.native, '99.FAR/page');
     const flags = PUBLIC | OP_FLAG.authoritative;
@@ -94,10 +94,10 @@ test('without upstream.followReferrals a handle of another prefix is answered 30
   expect([far.asked, root.asked]).toEqual([0, 0]);
 });
 
-describe('a request that wants no recursion', () => {
+describe('a request without the flag RECU', () => {
   const flags = PUBLIC & ~OP_FLAG.recursive;
 
-  test('is answered 301 for a handle of another prefix, unless it is kept', async () => {
+  test('is answered 301 for a handle of another prefix, unless the cache has it', async () => {
     const { app } = await start();
     expect(codeOf(await askNative(app.native, '99.FAR/page', { flags }))).toBe(301);
     expect([far.asked, root.asked]).toEqual([0, 0]);
@@ -105,14 +105,14 @@ describe('a request that wants no recursion', () => {
     expect(indexesIn(await askNative(app.native, '99.FAR/page', { flags }))).toEqual([1]);
   });
 
-  test('is answered 301 also where it asks for private values', async () => {
+  test('is answered 301 when it asks for private values too', async () => {
     const { app } = await start();
     const asked = { flags: flags & ~OP_FLAG.publicOnly, indexes: [1] };
     expect(codeOf(await askNative(app.native, '99.FAR/page', asked))).toBe(301);
     expect(far.asked).toBe(0);
   });
 
-  test('is answered what the server of all other prefixes says', async () => {
+  test('is answered with the answer of the server of all other prefixes', async () => {
     const { app } = await start({
       UPSTREAMS: JSON.stringify([{ prefixes: '*', url: near.url }]),
       UPSTREAM_REFERRAL_ROOT: root.url,
@@ -122,7 +122,7 @@ describe('a request that wants no recursion', () => {
     expect(codeOf(await askNative(app.native, '99.FAR/page'))).toBe(1);
   });
 
-  test('is answered as ever for a handle of a configured server', async () => {
+  test('is resolved for a handle of a configured server', async () => {
     const { app } = await start();
     expect(indexesIn(await askNative(app.native, '21.T1/page', { flags }))).toEqual([1]);
     expect(codeOf(await askNative(app.native, '21.T1/none', { flags }))).toBe(100);

@@ -79,7 +79,7 @@ describe('a handle', () => {
     expect(upstream.asked).toBe(2);
   });
 
-  it('with percent characters is not the one that they stand for', async () => {
+  it('with percent-encoded characters is not the decoded handle', async () => {
     const upstream = mockUpstream((target) => recordOf(values, handleIn(target)));
     const { app } = await startProxy();
     for (const handle of ['21.T1/a/b', '21.T1/a%2Fb']) await askNative(app.native, handle);

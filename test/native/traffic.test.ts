@@ -1,4 +1,4 @@
-// Traffic rules for native messages over TCP, whose sender is known: they concern misses alone.
+// Traffic rules for native messages over TCP, whose sender is known: they apply to misses only.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
 import { OP_FLAG } from '../../src/native/codec/message.js';
@@ -54,14 +54,14 @@ describe('a rule that refuses', () => {
     expect(demo.asked).toBe(isRefused ? 0 : 1);
   });
 
-  test('leaves hits alone', async () => {
+  test('does not refuse hits', async () => {
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
     await proxy.ask(`/api/handles/${HANDLE}`);
     expect([await codeOver(proxy), await codeOver(proxy, OTHER)]).toEqual([1, 2]);
     expect(await usesOf(proxy)).toMatchObject({ limited: 1 });
   });
 
-  test('leaves hits alone that may show private values too', async () => {
+  test('does not refuse hits of requests for private values too', async () => {
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
     await proxy.ask(`/api/handles/${HANDLE}`);
     const flags = PUBLIC & ~OP_FLAG.publicOnly;
@@ -69,7 +69,7 @@ describe('a rule that refuses', () => {
     expect(codeOf(await askTcp(proxy.tcpPort, HANDLE, { flags }))).toBe(2);
   });
 
-  test('makes no error on the status page, and is logged as it is over HTTP', async () => {
+  test('adds no error to the status page, and is counted as over HTTP', async () => {
     const proxy = await start([{ name: 'all', answer: 403 }]);
     await codeOver(proxy);
     await proxy.ask(`/api/handles/${HANDLE}`);
@@ -77,14 +77,14 @@ describe('a rule that refuses', () => {
     expect([errors, results]).toEqual([[], { refused: 2 }]);
   });
 
-  test('leaves UDP alone, where the sender may be forged', async () => {
+  test('does not refuse messages over UDP, whose sender may be forged', async () => {
     const proxy = await start([{ name: 'native', match: { interface: 'native' }, answer: 429 }]);
     const [packet] = await exchangeUdp(proxy.udpPort, [nativeRequest(HANDLE)]);
     expect(codeOf(readResponse(packet!))).toBe(1);
   });
 });
 
-test('above its limit a miss is answered 2, which sends the client to another site, until tokens are back', async () => {
+test('a miss above the limit is answered 2 until the bucket has tokens again', async () => {
   const limit = { perMinute: 2 };
   const proxy = await start([{ name: 'native', match: { interface: 'native' }, limit }]);
   const codes = [];

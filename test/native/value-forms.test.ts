@@ -202,11 +202,11 @@ describe.each(BOTH_WAYS)('%s', (_what, json, layout) => {
   const value = { ...PLAIN, ...json };
   const bytes = bytesOf(layout);
 
-  it('becomes the bytes', () => {
+  it('is encoded to the bytes', () => {
     expect(encodeValue(value).toString('hex')).toBe(bytes);
   });
 
-  it('is read from them', () => {
+  it('is decoded from the bytes', () => {
     const reader = new ByteReader(Buffer.from(bytes, 'hex'));
     expect(readValue(reader)).toEqual(value);
     expect(reader.remaining).toBe(0);
@@ -236,6 +236,6 @@ it.each<[string, Partial<HandleValue>, Layout]>([
   expect(encodeValue({ ...PLAIN, ...json }).toString('hex')).toBe(bytesOf(layout));
 });
 
-it('a value without TTL has a day', () => {
+it('a value without TTL has a TTL of one day', () => {
   expect(encodeValue(WITHOUT_TTL).toString('hex')).toBe(bytesOf({}));
 });

@@ -72,7 +72,7 @@ describe('the record of a prefix that its server does not have', () => {
   });
 });
 
-test('a handle that its server has is asked for nowhere else, found or not', async () => {
+test('a handle is looked up only at the server of its prefix, found or not', async () => {
   const v2 = await start();
   expect((await v2('/21.T1/page')).status).toBe(200);
   expect((await v2('/21.T1/none')).status).toBe(404);

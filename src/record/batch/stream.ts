@@ -142,7 +142,7 @@ function createSlotsByServer(
   };
 }
 
-/** Runs at most so much at a time, in the order in which it came: batches take turns. */
+/** Runs at most `total` loads at a time, first come, first served: batches take turns. */
 function createSlots(total: number): InSlot {
   const waiting: (() => void)[] = [];
   let free = total;

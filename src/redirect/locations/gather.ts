@@ -31,7 +31,7 @@ const MAX_LEVELS = 21;
 const MAX_INCLUDED = 200;
 /** HDLProxy has no limit: two hundred includes of one large list are millions of locations for each request. */
 const MAX_ELEMENTS = 20_000;
-/** Of a header line, as an element. */
+/** This many characters of header lines count as one element. */
 const CHARS_PER_ELEMENT = 50;
 
 export async function gatherLists(
@@ -51,7 +51,7 @@ export async function gatherLists(
   };
 }
 
-/** Leaves out the lists from the first that exceeds the bound on; the own ones count, but stay. */
+/** Leaves out the first list that exceeds the bound, and all later ones. The record's own lists count, but are kept. */
 function createBound(own: HandleLists): (level: readonly HandleLists[]) => HandleLists[] {
   let left = MAX_ELEMENTS - countElements(own);
   return (level) => level.filter((handle) => (left -= countElements(handle)) >= 0);

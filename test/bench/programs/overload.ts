@@ -83,7 +83,7 @@ function yieldToOthers(): void {
     // Where Linux groups processes by session, the priority counts within the session only.
     writeFileSync('/proc/self/autogroup', String(nice));
   } catch {
-    // It does not.
+    // This kernel has no such groups.
   }
 }
 
