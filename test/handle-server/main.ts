@@ -1,5 +1,5 @@
 // `npm run demo`: a Handle server in memory and the proxy before it, to try the product.
-import { mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config/load.js';
@@ -17,11 +17,22 @@ const SNAPSHOT = fileURLToPath(
   new URL('../node_modules/.cache/handle-resolver-proxy/demo-snapshot', import.meta.url),
 );
 
+/** Not where this user may not write. */
+function hasPlace(file: string): boolean {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    accessSync(dirname(file), constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 await exitOnFailure(async () => {
   const demo = createDemoServer({});
   const upstreamPort = await portIfFree('tcp', '127.0.0.1', Number(HANDLE_SERVER_PORT));
   const { url: upstreamUrl } = await demo.listen(Number(upstreamPort));
-  mkdirSync(dirname(SNAPSHOT), { recursive: true });
+  const hasSnapshot = upstreamPort !== '0' && hasPlace(SNAPSHOT);
   // On loopback unless HOST says otherwise: everybody knows the password of the demo.
   const host = process.env['HOST'] || '127.0.0.1';
   const config = loadConfig({
@@ -31,7 +42,7 @@ await exitOnFailure(async () => {
       NATIVE_TCP_PORT: await portIfFree('tcp', host, NATIVE_PORT),
       NATIVE_UDP_PORT: await portIfFree('udp', host, NATIVE_PORT),
       NATIVE_SITE_ADDRESS: '127.0.0.1',
-      ...(upstreamPort !== '0' && { CACHE_SNAPSHOT_FILE: SNAPSHOT }),
+      ...(hasSnapshot && { CACHE_SNAPSHOT_FILE: SNAPSHOT }),
       ...process.env,
       HOST: host,
       UPSTREAM_URL: upstreamUrl,

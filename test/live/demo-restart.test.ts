@@ -1,5 +1,5 @@
-// The snapshot of `npm run demo`: a record from before a restart is still in its cache.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+// The snapshot of `npm run demo`: a record from before a restart is still in its cache, where there is a place for it.
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -28,4 +28,22 @@ test('a record of the demo survives a restart', async () => {
     expect(await exited).toEqual({ code: 0, signal: null });
     expect(readdirSync(folder)).toEqual(['snapshot']);
   }
+});
+
+test('without a place for its snapshot the demo starts all the same', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'demo-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  cpSync('dist-demo', join(folder, 'dist-demo'), { recursive: true });
+  cpSync('package.json', join(folder, 'package.json'));
+  // No folder can be made in it, not even by root.
+  writeFileSync(join(folder, 'node_modules'), '');
+  const { child, exited, stdout } = startProgram([join(folder, 'dist-demo/main.js')], {
+    ...{ PORT: '0', ADMIN_PORT: '0', NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0' },
+    HANDLE_SERVER_PORT: String(await freePort()),
+  });
+  await expect.poll(stdout).toContain('for the next start: off');
+  child.kill('SIGINT');
+  expect(await exited).toEqual({ code: 0, signal: null });
 });
