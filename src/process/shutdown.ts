@@ -7,6 +7,14 @@ const AFTER_EXCEPTION_MS = 1000;
 /** For closing connections and writing the log after the last response. */
 export const SHUTDOWN_SPARE_MS = 1500;
 
+/**
+ * npm passes a signal on that its whole process group has received: Ctrl-C in `npm start` comes twice. Only a later
+ * signal is a second one.
+ */
+const REPEATED_SIGNAL_MS = 1000;
+
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
 export interface ShutdownOptions {
   /** Maximum duration of a graceful stop (ms). */
   delayMs: number;
@@ -21,7 +29,10 @@ export interface ShutdownOptions {
 export function createShutdown({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): {
   close: () => void;
 } {
-  return closeWithGrace({ delay: delayMs, skip, onSecondError: onUncaught }, async (reason) => {
+  let stoppingSince: number | undefined;
+  const options = { delay: delayMs, skip: [...skip, ...STOP_SIGNALS], onSecondError: onUncaught };
+  const shutdown = closeWithGrace(options, async (reason) => {
+    stoppingSince = performance.now();
     if (!('err' in reason)) {
       await stop();
       return;
@@ -32,4 +43,15 @@ export function createShutdown({ delayMs, skip = [], stop, onUncaught }: Shutdow
     // close-with-grace would exit with 0 when a rejection has no reason.
     process.exit(1);
   });
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stoppingSince === undefined) shutdown.close();
+    else if (performance.now() - stoppingSince >= REPEATED_SIGNAL_MS) exitAtOnce(signal);
+  };
+  for (const signal of STOP_SIGNALS.filter((each) => !skip.includes(each))) process.on(signal, onSignal);
+  return shutdown;
+}
+
+function exitAtOnce(signal: NodeJS.Signals): void {
+  process.stderr.write(`second ${signal}, exiting\n`);
+  process.exit(1);
 }

@@ -99,13 +99,36 @@ test('requests that overstay server.shutdownTimeout are cut off', async () => {
   await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
 
-test.each(['1', '2'])('a second signal ends the program at once, with %s workers', async (SERVER_WORKERS) => {
-  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
-  const proxy = await startBuiltProxy({ ...env, SERVER_WORKERS });
-  demo.fail('hang');
-  ask(proxy.url, PATH).catch(() => undefined);
-  await expect.poll(() => demo.asked).toBe(1);
-  void proxy.stop();
-  await isStopping(proxy);
-  expect((await proxy.stop()).code).toBeGreaterThan(0);
-});
+test.each(['1', '2'])(
+  'a signal that npm passes on after the process group has received it is not a second one, with %s workers',
+  async (SERVER_WORKERS) => {
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
+    demo.hold.begin('GET');
+    const slow = ask(proxy.url, PATH);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    void proxy.stop('SIGINT');
+    await isStopping(proxy);
+    const exited = proxy.stop('SIGINT');
+    // Answered after the signal has been handled.
+    expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
+    demo.hold.end('GET');
+    expect((await slow).status).toBe(200);
+    expect(await exited).toEqual({ code: 0, signal: null });
+  },
+);
+
+test.each(['1', '2'])(
+  'a second signal after a second ends the program at once, with %s workers',
+  async (SERVER_WORKERS) => {
+    const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
+    const proxy = await startBuiltProxy({ ...env, SERVER_WORKERS });
+    demo.fail('hang');
+    ask(proxy.url, PATH).catch(() => undefined);
+    await expect.poll(() => demo.asked).toBe(1);
+    const repeated = setInterval(() => void proxy.stop(), 100);
+    onTestFinished(() => {
+      clearInterval(repeated);
+    });
+    expect((await proxy.exited).code).toBeGreaterThan(0);
+  },
+);
