@@ -37,7 +37,13 @@ export async function exportRecords({ prefix, output, admin }: ExportOptions): P
 
 /** Converted when it is read: an earlier error would be unhandled. */
 async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  yield* streamLines(Readable.fromWeb(body));
+  const input = Readable.fromWeb(body);
+  try {
+    yield* streamLines(input);
+  } finally {
+    // When the output has failed, its connection would keep the command running.
+    input.destroy();
+  }
 }
 
 async function writeFile(
@@ -53,7 +59,8 @@ async function writeFile(
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);
-  done.catch(() => undefined);
+  // Nobody reads the compressed bytes then: what waits for room fails too.
+  done.catch((failure: unknown) => gzip?.on('error', () => undefined).destroy(failure as Error));
   const recent = earlier.filter(isRecent).reverse();
   const write = async (): Promise<void> => {
     await once(target, 'open');
@@ -109,12 +116,14 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   let kept = 0;
   let chunk = '';
   const flush = (): void => {
-    if (chunk !== '') sink.write(chunk);
+    if (chunk !== '' && sink.writable) sink.write(chunk);
     chunk = '';
   };
   const counter = startCounter('record');
   const copy = async (from: AsyncIterable<string>): Promise<void> => {
     for await (const line of from) {
+      // The file has failed, which the caller reports.
+      if (!sink.writable) throw new Error('the output is closed');
       const handle = HANDLE.exec(line)?.[1];
       if (handle === undefined || seen.has(handle)) continue;
       seen.add(handle);

@@ -19,7 +19,10 @@ export async function* streamLines(
   pipeline(input, unpack, (error) => {
     failure = error;
   });
-  for await (const line of createInterface({ input: unpack, crlfDelay: Infinity })) yield line;
+  const lines = createInterface({ input: unpack, crlfDelay: Infinity });
+  // When the reader has left and they are destroyed: then nothing else listens.
+  for (const each of [input, unpack, lines]) each.on('error', () => undefined);
+  for await (const line of lines) yield line;
   // The interface ends as if the input did.
   if (failure) throw failure;
 }

@@ -1,11 +1,13 @@
 // An export that is interrupted: nothing half is taken for a whole, and the next run continues.
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
-import { startProgram } from '../support/built-proxy.js';
+import { follow, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { newFolder } from '../support/snapshot.js';
 
@@ -110,3 +112,32 @@ test('takes from a compressed file that was cut off what can be read', async () 
   expect(new Set(lines.map((line) => (JSON.parse(line) as { handle: string }).handle)).size).toBe(5000);
   expect(lines).toHaveLength(5000);
 });
+
+test.each(['records.ndjson', 'records.ndjson.gz'])(
+  '%s: a full disk is a failure in one sentence',
+  async (name) => {
+    const output = join(newFolder(), name);
+    const value = (): string => randomBytes(300).toString('base64');
+    const admin = await adminWith((res) => {
+      let sent = 0;
+      // Without an end: the command has to leave by itself.
+      const more = setInterval(() => {
+        if (!res.writableNeedDrain)
+          for (let times = 0; times < 50; times++) res.write(lineOf(sent++, value()));
+      }, 0);
+      res.once('close', () => {
+        clearInterval(more);
+      });
+    });
+    const script = `ulimit -f 100; exec "${process.execPath}" dist/main.js "$@"`;
+    const shell = spawn('sh', ['-c', script, 'sh', ...argsOf(output, admin)], {
+      env: {},
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const { exited, stderr } = follow(shell);
+    expect(await exited).toEqual({ code: 1, signal: null });
+    expect(stderr()).toBe(
+      `${output} is not complete (EFBIG: file too large, write); run the same command to continue\n`,
+    );
+  },
+);
