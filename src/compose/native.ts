@@ -33,8 +33,10 @@ export function makeNative(shared: SharedDeps, backends: NativeBackends): Native
     resolve: createResolve({
       fromMemory: (handle) => resolver.fromMemory(handle),
       resolve: (handle, options) => resolver.resolve(handle, options),
-      readAll: (handle, { authoritative, ...selection }) =>
-        upstreams.records.get(handle, { publicOnly: false, authoritative, selection }),
+      readAll: (handle, { authoritative, caller, indexes, types }) => {
+        const selection = { indexes, types };
+        return upstreams.records.get(handle, { publicOnly: false, authoritative, caller, selection });
+      },
       limitMiss,
       onStale: metrics.countStale,
     }),

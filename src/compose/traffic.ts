@@ -16,7 +16,7 @@ import { isTunnelled } from '../native/tunnel.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
-import type { LimitMiss } from '../upstream/caller.js';
+import { type LimitMiss, UNKNOWN_CLIENTS } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
@@ -63,7 +63,7 @@ export function makeAdmitMessage(
   return function admit(given, handle) {
     const address = plainAddress(given);
     // Behind a load balancer the client is unknown; a closed connection has no address.
-    if (isIP(address) === 0 || isTrusted(address, 0)) return undefined;
+    if (isIP(address) === 0 || isTrusted(address, 0)) return UNKNOWN_CLIENTS;
     return admitMessage({
       address,
       userAgent: '',

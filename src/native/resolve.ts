@@ -22,13 +22,18 @@ export interface ResolveDeps {
   fromMemory: (handle: string) => FromEntry | undefined;
   resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
-  readAll: (handle: string, options: Selection & { authoritative: boolean }) => Promise<RecordRead>;
+  readAll: (handle: string, options: ReadAllOptions) => Promise<RecordRead>;
   limitMiss: LimitMiss;
   onStale: (reason: StaleReason) => void;
 }
 
+interface ReadAllOptions extends Selection {
+  authoritative: boolean;
+  caller: Caller | undefined;
+}
+
 /**
- * Judges a request that memory does not answer, before the Handle server is asked; undefined for an unknown caller.
+ * Judges a request that memory does not answer, before the Handle server is asked.
  *
  * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
  */
@@ -126,7 +131,7 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
 }
 
 async function readWhole(asked: Asked, caller: Caller | undefined, deps: ResolveDeps): Promise<Outcome> {
-  const read = await deps.limitMiss(caller, () => deps.readAll(asked.name, asked), isUnknown);
+  const read = await deps.limitMiss(caller, () => deps.readAll(asked.name, { ...asked, caller }), isUnknown);
   const { values, responseCode, members } = read;
   if (values !== undefined) return record(values, asked, 'bypass');
   if (isUnknown(read)) return notFound('bypass');

@@ -4,6 +4,7 @@ import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { networkOf } from '../server/client-address.js';
+import { type Caller, UNKNOWN_CLIENTS } from '../upstream/caller.js';
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
 import { AnswerLimit } from './answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
@@ -50,6 +51,9 @@ const MIN_BYTES = 2;
 const TOO_LARGE = 'The answer is too large for UDP: use TCP';
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
+/** The address of a sender can be forged. */
+const admit = (): Caller => UNKNOWN_CLIENTS;
+
 export function createUdpListener(deps: UdpDeps): UdpListener {
   const { host, now, deny, refuse, onLimited, passOn } = deps;
   const socket = openSocket(host);
@@ -77,7 +81,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
       if (!passOn(`${address} ${envelope.requestId}`, passed)) receivePart(packet, peer);
     } else {
       const message = packet.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
-      const incoming: Incoming = { envelope, message, transport: 'udp', received: packet };
+      const incoming: Incoming = { envelope, message, transport: 'udp', received: packet, admit };
       respond(peer, () =>
         verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, packet.length),
       );
@@ -90,7 +94,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
     if (request === 'incomplete') return;
     respond(peer, () => {
       if (request === 'invalid') return refuse(SERVER_ERROR);
-      const incoming: Incoming = { envelope, message: request.message, transport: 'udp' };
+      const incoming: Incoming = { envelope, message: request.message, transport: 'udp', admit };
       return answerWithin(incoming, request.requestBytes);
     });
   }

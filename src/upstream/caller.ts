@@ -32,6 +32,9 @@ export function proxiesIn(via: string | undefined): string | undefined {
   return names.length === 0 ? undefined : names.map((name) => `1.1 ${name}`).join(', ');
 }
 
+/** Clients that cannot be told apart are one: a flood from them leaves others their part of the slots. */
+export const UNKNOWN_CLIENTS: Caller = { class: 'normal', client: 'unknown' };
+
 export const OWN_WORK: Caller = { class: 'background', client: undefined };
 
 /** Judges a request before the Handle server is asked for it. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
+import type { Caller } from './caller.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
@@ -15,6 +16,7 @@ interface ReadOptions {
   publicOnly?: boolean;
   /** Only these values. */
   selection?: Selection;
+  caller?: Caller | undefined;
 }
 
 interface WriteOptions {
@@ -74,6 +76,7 @@ interface CallerRequest {
   query: string;
   authorization: string | undefined;
   body?: string;
+  caller?: Caller | undefined;
 }
 
 export function createRecordClient(options: RecordClientOptions): RecordClient {
@@ -95,8 +98,8 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
     write({ method: 'PUT', handle, query, authorization, body: JSON.stringify({ handle, values }) });
 
   return {
-    async get(handle, { authorization, ...options }) {
-      const answer = await read({ handle, query: readQueryOf(options), authorization });
+    async get(handle, { authorization, caller, ...options }) {
+      const answer = await read({ handle, query: readQueryOf(options), authorization, caller });
       return { ...answer, values: valuesOf(answer) };
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
@@ -143,7 +146,7 @@ function createSend(options: RecordClientOptions) {
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
         return readAnswer(response, { handle, caseSensitive });
       },
-      { key },
+      { key, caller: request.caller },
     );
   };
 }

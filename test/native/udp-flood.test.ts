@@ -1,0 +1,47 @@
+// A flood of UDP requests, whose senders may be forged, leaves others their part of the Handle server.
+import '../support/real-sockets.js';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { openUdp, sendUdp } from '../support/native-client.js';
+import { type NativeQuestion, PUBLIC, nativeRequest } from '../support/native-messages.js';
+import { OP_FLAG } from '../../src/native/codec/message.js';
+import { startProxy } from '../support/proxy.js';
+
+const CONCURRENCY = 8;
+
+/** A Handle server that never answers. */
+async function startSilentServer() {
+  const asked: string[] = [];
+  const server = createServer(({ url = '' }) => void asked.push(url)).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test.each<[string, NativeQuestion]>([
+  ['public values', {}],
+  ['an index', { flags: PUBLIC & ~OP_FLAG.publicOnly, indexes: [1] }],
+  ['private values', { flags: PUBLIC & ~OP_FLAG.publicOnly }],
+])('requests for %s of a thousand handles leave a quarter of the places', async (_what, question) => {
+  const { asked, url } = await startSilentServer();
+  const proxy = await startProxy({
+    UPSTREAM_URL: url,
+    UPSTREAM_CONCURRENCY: String(CONCURRENCY),
+    NATIVE_UDP_PORT: '0',
+    NATIVE_UDP_ANSWERS_PER_SECOND: '0',
+  });
+  const socket = await openUdp();
+  for (let number = 0; number < 1000; number++) {
+    sendUdp(socket, proxy.udpPort, nativeRequest(`21.T11998/udp-${number}`, question));
+  }
+  const flooding = (): number => asked.filter((path) => path.includes('udp-')).length;
+  await expect.poll(flooding).toBe((CONCURRENCY * 3) / 4);
+  void proxy.ask('/api/handles/21.T11998/page').catch(() => undefined);
+  await expect.poll(() => asked.some((path) => path.includes('page'))).toBe(true);
+  expect(flooding()).toBe((CONCURRENCY * 3) / 4);
+});
