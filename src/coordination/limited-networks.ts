@@ -47,9 +47,15 @@ return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[
 export class LimitedNetworks {
   readonly #deps: LimitedDeps;
   readonly #entries = new Map<string, Entry>();
+  #onLimited: (network: string) => void = () => undefined;
 
   constructor(deps: LimitedDeps) {
     this.#deps = deps;
+  }
+
+  /** Calls `listener` with each network that is limited, by this process or by another. */
+  subscribe(listener: (network: string) => void): void {
+    this.#onLimited = listener;
   }
 
   find(network: string): LimitedNetwork | undefined {
@@ -140,6 +146,7 @@ export class LimitedNetworks {
     const isShared = entry.isShared || known?.isShared === true;
     const until = Math.max(entry.until, known?.until ?? 0);
     this.#entries.set(entry.network, { ...entry, until, isOwn, isShared });
+    this.#onLimited(entry.network);
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_NETWORKS && oldest !== undefined) this.#drop(oldest);
   }

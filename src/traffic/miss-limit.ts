@@ -7,7 +7,7 @@ import { type MissCounts, type MissLimits, MissWindow, judgeMisses } from './mis
 interface MissLimitDeps {
   /** The keys under `traffic.unknown` as they are now. */
   settings: () => MissLimits & { for: number };
-  networks: Pick<LimitedNetworks, 'find' | 'limit'>;
+  networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe'>;
   /** Whether reads wait for the upstream. */
   isUnderPressure: () => boolean;
   onRefused: (reason: LimitReason) => void;
@@ -22,6 +22,10 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 export function createMissLimit(deps: MissLimitDeps): LimitMiss {
   const { settings, networks, isUnderPressure, onRefused, now } = deps;
   const window = new MissWindow();
+  // When its limit ends, a network begins anew, also where another worker has limited it.
+  networks.subscribe((network) => {
+    window.forget(network);
+  });
 
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);
@@ -37,7 +41,6 @@ export function createMissLimit(deps: MissLimitDeps): LimitMiss {
     const { counts, pressedOfAll } = window.count(network, added, at);
     const reason = judgeMisses(counts, pressedOfAll, settings());
     if (reason === undefined) return;
-    window.forget(network);
     networks.limit({ network, until: at + settings().for, reason });
   }
 

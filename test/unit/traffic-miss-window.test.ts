@@ -117,6 +117,15 @@ describe('the limit', () => {
     return { clock, read, networks, refused, asked: () => asked };
   }
 
+  test('lets a network begin anew when its limit is lifted, also where another worker had set it', async () => {
+    const { read, networks, refused } = start();
+    for (let times = 0; times < 3; times++) await read('a');
+    networks.receive('limited 10000 unknown-names a');
+    expect(await networks.lift('a')).toBe(true);
+    for (let times = 0; times < 3; times++) await read('a');
+    expect([networks.list(), refused]).toEqual([[], []]);
+  });
+
   test('refuses after the read that exceeds it, tells for how long, and ends by itself', async () => {
     const { clock, read, refused, asked } = start();
     for (let times = 0; times < 4; times++) await read('a');
