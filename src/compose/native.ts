@@ -32,7 +32,12 @@ export function makeNative(shared: SharedDeps, backends: NativeBackends): Native
   return createAnswer({
     resolve: createResolve({
       fromMemory: (handle) => resolver.fromMemory(handle),
-      resolve: (handle, options) => resolver.resolve(handle, options),
+      // Where no referral is followed, all loads of a handle are the same.
+      resolve: (handle, { isUnreferred = false, ...options }) =>
+        resolver.resolve(handle, {
+          ...options,
+          isUnreferred: isUnreferred && config.upstream.followReferrals,
+        }),
       readAll: (handle, { authoritative, caller, indexes, types }) => {
         const selection = { indexes, types };
         return upstreams.records.get(handle, { publicOnly: false, authoritative, caller, selection });

@@ -137,6 +137,16 @@ describe('a request without the flag RECU', () => {
     expect(near.asked).toBe(1);
   });
 
+  test('shares the load of every other reader where no referral is followed', async () => {
+    const { app, ask } = await start({ UPSTREAM_FOLLOW_REFERRALS: 'false' });
+    await Promise.all([
+      askNative(app.native, '21.T1/page', { flags }),
+      askNative(app.native, '21.T1/page'),
+      ask('/api/handles/21.T1/page'),
+    ]);
+    expect(near.asked).toBe(1);
+  });
+
   test('shares none with those that want recursion', async () => {
     const { app } = await start();
     const ask = (options = {}) => askNative(app.native, '99.FAR/page', options);
