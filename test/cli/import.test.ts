@@ -1,5 +1,5 @@
 // Records exported from one proxy and imported into another.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -7,9 +7,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { cli } from '../support/cli.js';
 import { useNock } from '../support/nock.js';
-import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { fileOf, isoTime, recordLine } from '../support/record-files.js';
 import { newFolder } from '../support/snapshot.js';
-import { PATH, HANDLE, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
+import { PATH, HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
 
 useNock();
 
@@ -21,23 +22,6 @@ async function adminOf({ app }: Proxy): Promise<string> {
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
-
-const line = (handle: string, values: unknown[] = [urlValue('https://example.org/seed')]): string =>
-  JSON.stringify({
-    handle,
-    requestedAt: isoTime(-60_000),
-    staleAt: isoTime(0),
-    deleteAt: isoTime(1000),
-    values,
-  });
-
-function fileOf(text: string | Buffer): string {
-  const file = join(newFolder(), 'records.ndjson.gz');
-  writeFileSync(file, text);
-  return file;
 }
 
 describe('export and import', () => {
@@ -99,7 +83,7 @@ describe('export and import', () => {
     const admin = await adminOf(proxy);
     expect((await cli(['export', '--prefix', '21.T1/', '--admin', admin])).code).toBe(2);
     expect((await ask(admin, '/export?prefix=21.T1%2F')).status).toBe(400);
-    const given = fileOf(`${line(HANDLE)}\n{"handle":""}\n{\n`);
+    const given = fileOf(`${recordLine(HANDLE)}\n{"handle":""}\n{\n`);
     expect(await cli(['import', given, '--admin', admin])).toMatchObject({
       code: 1,
       stdout: '1 imported, 0 not needed, 2 refused\n',

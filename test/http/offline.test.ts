@@ -1,33 +1,14 @@
 // Records of a seed file: read at the start, and served where there is no server at all.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
-import { type Proxy, STARTED_AT, startProxy } from '../support/proxy.js';
-import { newFolder } from '../support/snapshot.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import { fileOf, recordLine } from '../support/record-files.js';
 import { PATH, HANDLE, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
 
 useNock();
 
 const broken = { status: 502, body: '<html>' };
-
-const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
-
-const line = (handle: string, values: unknown[] = [urlValue('https://example.org/seed')]): string =>
-  JSON.stringify({
-    handle,
-    requestedAt: isoTime(-60_000),
-    staleAt: isoTime(0),
-    deleteAt: isoTime(1000),
-    values,
-  });
-
-function fileOf(text: string | Buffer): string {
-  const file = join(newFolder(), 'records.ndjson.gz');
-  writeFileSync(file, text);
-  return file;
-}
 
 const whenRead = (proxy: Proxy) => expect.poll(() => proxy.app.control.inspect(HANDLE)).toHaveLength(1);
 
@@ -38,7 +19,7 @@ describe('without a server', () => {
     ['plain', (text: string) => text],
     ['compressed', (text: string) => gzipSync(text)],
   ])('the records of a %s seed are served as fresh, without end', async (_, pack) => {
-    const SEED_FILE = fileOf(pack(`${line(HANDLE)}\n`));
+    const SEED_FILE = fileOf(pack(`${recordLine(HANDLE)}\n`));
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);
     proxy.pass(10 * 365 * 86_400_000);
@@ -49,7 +30,7 @@ describe('without a server', () => {
   });
 
   test('another handle is refused as of a prefix that does not live here, and so is a write', async () => {
-    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${line(HANDLE)}\n`) });
+    const proxy = await startProxy({ ...OFFLINE, SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`) });
     await whenRead(proxy);
     const read = await proxy.ask('/api/handles/21.T11998/other');
     expect([read.status, JSON.parse(read.text)]).toMatchObject([400, { responseCode: 301 }]);
@@ -60,7 +41,9 @@ describe('without a server', () => {
 
   test('values that are not public are not served, whoever made the file', async () => {
     const hidden = { ...(urlValue('https://example.org/secret') as object), index: 9, permissions: '1100' };
-    const SEED_FILE = fileOf(`${line(HANDLE, [urlValue('https://example.org/open'), hidden])}\nnoise\n`);
+    const SEED_FILE = fileOf(
+      `${recordLine(HANDLE, [urlValue('https://example.org/open'), hidden])}\nnoise\n`,
+    );
     const proxy = await startProxy({ ...OFFLINE, SEED_FILE });
     await whenRead(proxy);
     const { text } = await proxy.ask(PATH);
@@ -72,7 +55,10 @@ describe('without a server', () => {
 describe('with a server', () => {
   test('a record of the seed is loaded when it is used, and stands in while the server fails', async () => {
     const upstream = mockUpstream(broken);
-    const proxy = await startProxy({ SEED_FILE: fileOf(`${line(HANDLE)}\n`), UPSTREAM_RETRY_AFTER: '0s' });
+    const proxy = await startProxy({
+      SEED_FILE: fileOf(`${recordLine(HANDLE)}\n`),
+      UPSTREAM_RETRY_AFTER: '0s',
+    });
     await whenRead(proxy);
     const { text, headers } = await proxy.ask(PATH);
     expect(text).toContain('/seed');

@@ -1,0 +1,28 @@
+// Files of records, as `export` writes them.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { STARTED_AT } from './proxy.js';
+import { newFolder } from './snapshot.js';
+import { urlValue } from './upstream.js';
+
+/** So many milliseconds after the start of the test's clock. */
+export const isoTime = (ms: number): string => new Date(STARTED_AT + ms).toISOString();
+
+/** A record that became stale at the start. */
+export const recordLine = (
+  handle: string,
+  values: unknown[] = [urlValue('https://example.org/seed')],
+): string =>
+  JSON.stringify({
+    handle,
+    requestedAt: isoTime(-60_000),
+    staleAt: isoTime(0),
+    deleteAt: isoTime(1000),
+    values,
+  });
+
+export function fileOf(text: string | Buffer): string {
+  const file = join(newFolder(), 'records.ndjson.gz');
+  writeFileSync(file, text);
+  return file;
+}
