@@ -20,9 +20,17 @@ import { SHUTDOWN_SPARE_MS, type ShutdownOptions, createShutdown } from './shutd
  */
 const LIMIT_GARBAGE = '--heap-growing-percent=25';
 
+/**
+ * By default V8 makes objects that were kept for long at the start in the old generation from then on. Those of a miss
+ * live for milliseconds; made there, they kept whatever they refer to until the next full collection: a tenth of a
+ * busy proxy's time.
+ */
+const MAKE_ALL_YOUNG = '--no-allocation-site-pretenuring';
+
 /** `file` is the configuration file, by default the one that CONFIG names. */
 export async function run({ file }: { file?: string } = {}): Promise<void> {
   setFlagsFromString(LIMIT_GARBAGE);
+  setFlagsFromString(MAKE_ALL_YOUNG);
   await exitOnFailure(() => (cluster.isWorker ? runAsWorker() : runAsMain(processSources(file))));
 }
 
