@@ -143,9 +143,25 @@ type SendReply = (
   rendered: Rendered | Promise<Rendered>,
 ) => Promise<void>;
 
+/**
+ * Resolves when all events that have arrived are handled. Responses of one turn are written one after the other: each
+ * write wakes its reader, and one that is awake already costs half as much.
+ */
+function createEndOfTurn(): () => Promise<void> {
+  let ending: Promise<void> | undefined;
+  return () =>
+    (ending ??= new Promise((resolve) => {
+      setImmediate(() => {
+        ending = undefined;
+        resolve();
+      });
+    }));
+}
+
 /** Replies with a log line of their own: all but synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
   const sendMade = createSendMade(deps.now);
+  const endOfTurn = createEndOfTurn();
   const { requestLog, acceptRequestId, onUnexpected, onStale, responses } = deps;
   const reports: Pick<RecordReplyDeps, 'onStale' | 'onHit'> = {
     onStale,
@@ -161,6 +177,7 @@ function createSendReply(deps: ReadDeps): SendReply {
       const { handle, resolution, result, reply, made: making } = await rendered;
       context.result = result;
       const made = making instanceof Promise ? await making : making;
+      await endOfTurn();
       sendMade(res, reply, made, call);
       reportReply({ handle, resolution, result, target, status: reply.status, made }, reports);
     } catch (error) {
