@@ -53,17 +53,15 @@ export class Resolver<Ticket> {
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  async resolve(
-    handle: string,
-    { authoritative, caller, isUnreferred }: ResolveOptions,
-  ): Promise<Resolution> {
+  resolve(handle: string, { authoritative, caller, isUnreferred }: ResolveOptions): Promise<Resolution> {
     const key = this.keyOf(handle);
     const task = { key, handle, caller, isUnreferred };
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
     }
     const entry = this.#deps.memory.peek(key);
-    return this.#answerIfFresh(entry, task) ?? this.#miss(caller, () => this.#load(task, entry));
+    const fresh = this.#answerIfFresh(entry, task);
+    return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
   }
 
   /** A fresh entry in memory; undefined when it would have to be loaded. */

@@ -21,13 +21,16 @@ export class SharedUpstream {
   }
 
   /** An authoritative read is never shared: an earlier load may be older than a change. The others follow referrals. */
-  async resolve(read: HandleRead): Promise<Outcome> {
+  resolve(read: HandleRead): Promise<Outcome> {
     const { handle, authoritative, caller, isUnreferred } = read;
     const { upstream, keyOf, loadAtOwner } = this.#deps;
     // Without other workers the resolver's callers share its own load.
     if (authoritative || isUnreferred || loadAtOwner === undefined) return upstream.resolve(read);
     const key = keyOf(handle);
-    return (await loadAtOwner(key, { handle, caller })) ?? this.load(key, { handle, caller });
+    const load: LoadRead = { handle, caller };
+    const atOwner = loadAtOwner(key, load);
+    if (atOwner === undefined) return this.load(key, load);
+    return atOwner.then((outcome) => outcome ?? this.load(key, load));
   }
 
   /** Loads a key once for all callers, here and in other workers. */

@@ -11,6 +11,13 @@ export interface BreakerOptions {
   onStateChange?: ((state: BreakerState) => void) | undefined;
 }
 
+/** A request that the breaker has let through. */
+export interface Attempt {
+  key: string;
+  isTrial: boolean;
+  successesBefore: number;
+}
+
 /** Errors about single records open the breaker at this multiple of `failures`. */
 const RECORDS_PER_FAILURE = 10;
 
@@ -43,24 +50,28 @@ export class CircuitBreaker {
   }
 
   /**
-   * Runs a request about the record under a key. While the breaker is open a few requests are let through as trials.
+   * Begins a request about the record under a key; `succeeded` or `failed` ends it. While the breaker is open a few
+   * requests are let through as trials.
    *
    * @throws ServiceError UPSTREAM_RESTING while the breaker is open
    */
-  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+  begin(key: string): Attempt {
     const isTrial = this.#state !== 'closed';
     if (isTrial) this.#admitTrial(key);
-    const successesBefore = this.#successes;
-    try {
-      const value = await work();
-      this.#succeeded();
-      return value;
-    } catch (error) {
-      // A failure from before the breaker opened must not undo what a trial found since.
-      const isNews = this.#successes === successesBefore && isTrial === (this.#state !== 'closed');
-      if (error instanceof ServiceError && isNews) this.#failed(key, error);
-      throw error;
-    }
+    return { key, isTrial, successesBefore: this.#successes };
+  }
+
+  succeeded(): void {
+    this.#successes++;
+    this.#lastSuccessAt = performance.now();
+    this.#failures.clear();
+    this.#setState('closed');
+  }
+
+  failed({ key, isTrial, successesBefore }: Attempt, failure: ServiceError): void {
+    // A failure from before the breaker opened must not undo what a trial found since.
+    const isNews = this.#successes === successesBefore && isTrial === (this.#state !== 'closed');
+    if (isNews) this.#count(key, failure);
   }
 
   #admitTrial(key: string): void {
@@ -71,14 +82,7 @@ export class CircuitBreaker {
     if (this.#trials.isFirst()) this.#setState('half-open');
   }
 
-  #succeeded(): void {
-    this.#successes++;
-    this.#lastSuccessAt = performance.now();
-    this.#failures.clear();
-    this.#setState('closed');
-  }
-
-  #failed(key: string, failure: ServiceError): void {
+  #count(key: string, failure: ServiceError): void {
     this.#lastFailure = failure;
     const scope = scopeOf(failure);
     this.#failures.add(scope, key);

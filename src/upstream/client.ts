@@ -105,8 +105,14 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);
-      const load = isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read);
-      return failures.observe(key, load);
+      try {
+        const outcome = await (isForPrimary ? primary.read({ ...read, timeoutMs }) : readWithFailover(read));
+        failures.forget(key);
+        return outcome;
+      } catch (error) {
+        failures.observe(key, error);
+        throw error;
+      }
     },
     detachLoads(key) {
       failures.forget(key);
@@ -141,16 +147,9 @@ function createFailureMemory(options: { ttlMs: number; now: () => number }) {
       const failure = failures.get(key);
       if (failure) throw failure;
     },
-    /** Remembers what becomes of a load. */
-    async observe<T>(key: string, load: Promise<T>): Promise<T> {
-      try {
-        const value = await load;
-        failures.delete(key);
-        return value;
-      } catch (error) {
-        if (error instanceof ServiceError && isOfHandle(error)) failures.set(key, withinBounds(error));
-        throw error;
-      }
+    /** Remembers what a load has failed with. */
+    observe(key: string, error: unknown): void {
+      if (error instanceof ServiceError && isOfHandle(error)) failures.set(key, withinBounds(error));
     },
     forget(key: string): void {
       failures.delete(key);

@@ -87,9 +87,12 @@ export class ConcurrencyLimiter {
    */
   async acquire({ key, caller = UNKNOWN }: PlaceRequest = {}): Promise<() => void> {
     const request = { key, caller };
-    if (this.#mayRun(request)) return this.#takeSlot(request);
+    return this.#mayRun(request) ? this.#takeSlot(request) : this.#queueUp(request);
+  }
+
+  #queueUp(request: Waiter): Promise<() => void> {
     const { queue } = this.#options;
-    if (key !== undefined && this.#queued.ofKey(key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
+    if (this.#queued.ofKey(request.key) >= Math.ceil(queue / PARTS.queue)) throw this.#full();
     if (this.#queue.size >= queue) {
       const displaced = this.#queue.takeDisplaced(request);
       if (displaced === undefined) throw this.#full();
@@ -99,8 +102,9 @@ export class ConcurrencyLimiter {
   }
 
   /** Runs work in a slot. The latency of the work adapts the limit. */
-  async run<T>(work: () => Promise<T>, request?: PlaceRequest): Promise<T> {
-    const release = await this.acquire(request);
+  async run<T>(work: () => Promise<T>, { key, caller = UNKNOWN }: PlaceRequest = {}): Promise<T> {
+    const request = { key, caller };
+    const release = this.#mayRun(request) ? this.#takeSlot(request) : await this.#queueUp(request);
     const startedAt = performance.now();
     try {
       const value = await work();
@@ -128,7 +132,7 @@ export class ConcurrencyLimiter {
     const { limit } = this.#tuner;
     const running = this.#running;
     if (running.total >= limit) return false;
-    if (key !== undefined && running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
+    if (running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
     if (caller.class === 'background' && running.background >= allBut(limit, RESERVED.background))
       return false;
     return caller.client === undefined || running.ofClient(caller.client) < allBut(limit, RESERVED.client);
@@ -223,8 +227,8 @@ class Tally {
   readonly #keys = new Map<string, number>();
   readonly #clients = new Map<string, number>();
 
-  ofKey(key: string): number {
-    return this.#keys.get(key) ?? 0;
+  ofKey(key: string | undefined): number {
+    return key === undefined ? 0 : (this.#keys.get(key) ?? 0);
   }
 
   ofClient(client: string | undefined): number {

@@ -179,12 +179,19 @@ class ResponseCollector implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    this.#release();
     const [only] = this.#chunks;
     const body = this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks, this.#length);
     this.settle.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#release();
     this.settle.reject(error);
+  }
+
+  /** The controller refers to the connection and to this: left in place, each response outlived several collections. */
+  #release(): void {
+    this.#controller = undefined;
   }
 }

@@ -45,9 +45,9 @@ interface ReadRoutes<Server extends ReadServer> {
 export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>): UpstreamClient {
   const { servers, findServers, root, readReferred } = routes;
   return {
-    async resolve(read) {
+    resolve(read) {
       const found = findServers(read.handle);
-      const outcome = await askInTurn(found, {
+      const asking = askInTurn(found, {
         ask: ({ reads }) => reads.resolve(read),
         // A server that has the prefix 0.NA knows the records of few prefixes; the root knows all.
         isElsewhere: (answer) =>
@@ -56,8 +56,10 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
           (answer.kind === 'not-found' && found.includes(root as Server)),
         otherwise: NO_SERVER,
       });
-      if (readReferred === undefined || read.isUnreferred || !isReferable(read.handle)) return outcome;
-      return isNotServed(outcome) || referralIn(outcome) ? readReferred(read) : outcome;
+      if (readReferred === undefined || read.isUnreferred || !isReferable(read.handle)) return asking;
+      return asking.then((outcome) =>
+        isNotServed(outcome) || referralIn(outcome) ? readReferred(read) : outcome,
+      );
     },
     detachLoads(key) {
       for (const { reads } of findServers(key)) reads.detachLoads(key);
@@ -104,7 +106,15 @@ interface Asking<Server, Answer> {
 }
 
 /** The answer of the first server that is responsible, else that of the last. */
-async function askInTurn<Server, Answer>(
+function askInTurn<Server, Answer>(
+  servers: readonly Server[],
+  asking: Asking<Server, Answer>,
+): Promise<Answer> {
+  const [only] = servers;
+  return only !== undefined && servers.length === 1 ? asking.ask(only) : askEach(servers, asking);
+}
+
+async function askEach<Server, Answer>(
   servers: readonly Server[],
   { ask, isElsewhere, otherwise }: Asking<Server, Answer>,
 ): Promise<Answer> {

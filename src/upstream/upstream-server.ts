@@ -58,7 +58,13 @@ export function createServer(options: ServerOptions): UpstreamServer {
   // None is of a caller: many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
+  async function send(
+    key: string,
+    { handle, authoritative, caller, timeoutMs }: ServerRead,
+  ): Promise<Outcome> {
+    // A pause may have begun during the wait for a slot.
+    pause.assertOver();
+    const attempt = breaker.begin(key);
     const path = `${basePath}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
     let retried = false;
@@ -77,26 +83,27 @@ export function createServer(options: ServerOptions): UpstreamServer {
       const outcome = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
       report(outcome.kind);
       health.succeeded();
+      breaker.succeeded();
       return outcome;
     } catch (error) {
       report(error instanceof ServiceError ? error.code : 'INTERNAL');
-      if (error instanceof ServiceError) health.failed(error);
+      if (error instanceof ServiceError) {
+        health.failed(error);
+        breaker.failed(attempt, error);
+      }
       throw error;
     }
   }
 
   return {
-    async read({ handle, authoritative, caller, timeoutMs: totalMs }) {
+    read(read) {
+      const { handle, caller, timeoutMs: totalMs } = read;
       const key = recordKey(handle, caseSensitive);
       pause.assertOver();
       const deadline = performance.now() + totalMs;
-      const sendNow = (): Promise<Outcome> => {
-        // A pause may have begun during the wait for a slot.
-        pause.assertOver();
-        const timeoutMs = Math.max(1, deadline - performance.now());
-        return breaker.run(key, () => send({ handle, authoritative, caller, timeoutMs }));
-      };
-      return limiter.run(sendNow, { key, caller });
+      const sendInTime = (): Promise<Outcome> =>
+        send(key, { ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
+      return limiter.run(sendInTime, { key, caller });
     },
   };
 }
