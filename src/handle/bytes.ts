@@ -4,16 +4,17 @@ const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
  * UTF-8 bytes held in a one-byte string: a Buffer for each costs 400 bytes more, and a string goes into a socket
- * together with its headers in one write.
+ * together with its headers in one write. ASCII, which most records are, is the same in both.
  */
 export type Bytes = string & { readonly __bytes: unique symbol };
 
 /** Text to its UTF-8 bytes. */
 export function toBytes(text: string): Bytes {
+  if (Buffer.byteLength(text) === text.length) return text as Bytes;
   return Buffer.from(text, 'utf8').toString('latin1') as Bytes;
 }
 
-/** UTF-8 bytes back to text. ASCII, which most records are, is the same in both. */
+/** UTF-8 bytes back to text. */
 export function toText(bytes: Bytes): string {
   if (!BEYOND_ASCII.test(bytes)) return bytes;
   return Buffer.from(bytes, 'latin1').toString('utf8');

@@ -1,5 +1,6 @@
 // Sends texts, pages and redirects, with the headers for caches and scripts.
 import type { Request, Response } from 'express';
+import { toBytes } from '../handle/bytes.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
 import { type Representation, matchesEtag, represent } from '../http/representation.js';
@@ -52,7 +53,7 @@ async function sendText(
   response: TextResponse & { gzipMinBytes: number },
 ): Promise<void> {
   const { status = 200, contentType, text, headers, variesByAccept = false, gzipMinBytes } = response;
-  const content = { bytes: Buffer.from(text), contentType, hasEtag: status === 200 };
+  const content = { text, contentType, hasEtag: status === 200 };
   const acceptEncoding = req.headers['accept-encoding']?.toString();
   const made = await represent(content, { acceptEncoding, gzipMinBytes });
   setHeaders(res, [...Object.entries(headers).flat(), ...made.common, 'X-Content-Type-Options', 'nosniff']);
@@ -61,7 +62,7 @@ async function sendText(
   if (!isNotModified) setHeaders(res, made.ofBody);
   exposeHeaders(res);
   if (isNotModified) res.status(304).end();
-  else res.status(status).end(made.body);
+  else res.status(status).end(made.body, 'latin1');
 }
 
 interface RedirectResponse {
@@ -81,7 +82,7 @@ export function sendRedirect(
   { status, url, headers, varies = [], lines = [] }: RedirectResponse,
 ): Representation {
   const link = escapeText(url);
-  const body = Buffer.from(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
+  const body = toBytes(`<!doctype html><title>Handle Redirect</title><a href="${link}">${link}</a>\n`);
   const made: Representation = {
     encoding: 'identity',
     isWorthGzip: false,
@@ -92,7 +93,7 @@ export function sendRedirect(
   };
   setHeaders(res, [...Object.entries(headers).flat(), ...made.common, ...made.ofBody]);
   exposeHeaders(res);
-  res.status(status).end(body);
+  res.status(status).end(body, 'latin1');
   return made;
 }
 

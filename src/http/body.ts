@@ -41,11 +41,11 @@ export function bodyOfMembers(members: Record<string, unknown>, handle: string |
   return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
-/** The bytes to send: indented when `pretty`, wrapped as JSONP with a callback, with their type. */
-export function render(json: string, format: Format): { contentType: string; bytes: Buffer } {
+/** The text to send: indented when `pretty`, wrapped as JSONP with a callback, with its type. */
+export function render(json: string, format: Format): { contentType: string; text: string } {
   const { contentType, before, after } = frameOf(format);
-  const text = format.pretty ? prettyJson(json) : json;
-  return { contentType, bytes: Buffer.from(before + text + after) };
+  const shown = format.pretty ? prettyJson(json) : json;
+  return { contentType, text: before + shown + after };
 }
 
 /** The type of a body, and what stands around its JSON. */

@@ -1,5 +1,6 @@
 // A reply to one caller: its representation, 304 by ETag, and the order of its headers.
 import type { Request, Response } from 'express';
+import type { Bytes } from '../handle/bytes.js';
 import { render } from './body.js';
 import { contextOf } from './context.js';
 import { exposeHeaders } from './cors.js';
@@ -24,8 +25,8 @@ export function representReply(
   { status, json }: Reply,
   form: ReplyForm,
 ): Representation | Promise<Representation> {
-  const { contentType, bytes } = render(json, form.format);
-  return represent({ bytes, contentType, hasEtag: status === 200 }, form);
+  const { contentType, text } = render(json, form.format);
+  return represent({ text, contentType, hasEtag: status === 200 }, form);
 }
 
 /** The response to one caller. */
@@ -34,7 +35,7 @@ interface OutgoingReply {
   /** Names and values alternately. */
   headers: string[];
   /** Undefined in a 304. */
-  body: Buffer | undefined;
+  body: Bytes | undefined;
 }
 
 /** A 304 when the caller has this representation (RFC 9110 §15.4.5). */
@@ -60,6 +61,6 @@ export async function sendReply(
   const { status, headers, body } = outgoing(reply, made, req.headers['if-none-match']);
   for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
   exposeHeaders(res);
-  res.status(status).end(body);
+  res.status(status).end(body, 'latin1');
   return made;
 }

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { VARY } from './cache-headers.js';
 
 export type Encoding = 'identity' | 'gzip';
@@ -11,7 +12,7 @@ export interface Representation {
   encoding: Encoding;
   /** False when the body is too short for compression. */
   isWorthGzip: boolean;
-  body: Buffer;
+  body: Bytes;
   etag: string | undefined;
   /** Vary and ETag, which a 304 has too (RFC 9110 §15.4.5). */
   common: string[];
@@ -20,7 +21,7 @@ export interface Representation {
 }
 
 export interface Content {
-  bytes: Buffer;
+  text: string;
   contentType: string;
   /** Whether the response can be revalidated. */
   hasEtag: boolean;
@@ -31,18 +32,20 @@ export function represent(
   content: Content,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
 ): Representation | Promise<Representation> {
-  const { bytes } = content;
+  const bytes = toBytes(content.text);
   const isWorthGzip = bytes.length >= gzipMinBytes;
   if (!isWorthGzip || !acceptsGzip(acceptEncoding))
     return describe(content, { encoding: 'identity', isWorthGzip, body: bytes });
-  return compress(bytes).then((body) => describe(content, { encoding: 'gzip', isWorthGzip, body }));
+  return compress(toBuffer(bytes)).then((compressed) =>
+    describe(content, { encoding: 'gzip', isWorthGzip, body: fromBuffer(compressed) }),
+  );
 }
 
 function describe(
-  { bytes, contentType, hasEtag }: Content,
+  { text, contentType, hasEtag }: Content,
   { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
 ): Representation {
-  const etag = hasEtag ? etagOf(bytes, encoding) : undefined;
+  const etag = hasEtag ? etagOf(text, encoding) : undefined;
   return {
     encoding,
     isWorthGzip,
@@ -61,9 +64,9 @@ function describe(
 
 const compress = promisify(gzip);
 
-/** A strong ETag of the bytes before encoding; the gzip form is another representation (RFC 9110 §8.8.3.3). */
-export function etagOf(bytes: Buffer, encoding: Encoding): string {
-  const digest = hash('sha256', bytes, 'base64url').slice(0, 22);
+/** A strong ETag of the UTF-8 bytes before encoding; the gzip form is another representation (RFC 9110 §8.8.3.3). */
+export function etagOf(text: string, encoding: Encoding): string {
+  const digest = hash('sha256', text, 'base64url').slice(0, 22);
   return encoding === 'gzip' ? `"${digest}-gz"` : `"${digest}"`;
 }
 

@@ -32,5 +32,5 @@ interface RecordForm {
 /** The tag of the record in this form, before it is compressed. */
 export function recordEtag(record: RecordContent, { handle, selection, format }: RecordForm): string {
   const { json } = bodyOfEntry(record, handle, selection);
-  return etagOf(render(json, format).bytes, 'identity');
+  return etagOf(render(json, format).text, 'identity');
 }

@@ -91,7 +91,7 @@ function variantOf({ made: { body, common, ofBody, etag } }: Hit): PreparedVaria
   const commonLines = linesOf(common);
   // Copied into one flat string: a rope of many pieces would be flattened for each response.
   const head = Buffer.from(commonLines + linesOf(ofBody), 'latin1').toString('latin1') as HeaderLines;
-  return { body: body.toString('latin1'), head, commonLength: commonLines.length, etag };
+  return { body, head, commonLength: commonLines.length, etag };
 }
 
 /** Headers, the strings around them and the Map's own share, measured with 100,000 responses. */

@@ -62,7 +62,7 @@ export function createSendMade(now: () => number): SendMade {
   const sendRaw = createSendRaw();
   return function sendMade(res, reply, made, { method, headers: { ifNoneMatch, origin } }) {
     const { status, headers, body } = outgoing(reply, made, ifNoneMatch);
-    const text = method === 'HEAD' || body === undefined ? '' : body.toString('latin1');
-    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: text }, now());
+    const sent = method === 'HEAD' || body === undefined ? '' : body;
+    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: sent }, now());
   };
 }

@@ -231,9 +231,8 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { req, res, deps, query, handle, resolution } = request;
   const headers = headersOf(request, deps.freshness);
   const { status, json } = bodyOfEntry(resolution.entry, handle, query);
-  const { contentType, bytes } = render(json, contextOf(res).format);
-  const text = bytes.toString();
-  await deps.sender.sendText(req, res, { status, contentType, text, headers, variesByAccept: true });
+  const rendered = render(json, contextOf(res).format);
+  await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
 
 async function sendLocations(request: ResolvedRequest): Promise<void> {

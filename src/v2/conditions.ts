@@ -11,7 +11,7 @@ import { canonicalForm, visibleValues } from './translation/translate.js';
  * timestamps do not change it, so the ETag of a write is known before the record is read back.
  */
 export function recordEtag(values: readonly HandleValue[]): string {
-  return etagOf(Buffer.from(JSON.stringify(visibleValues(values).map(canonicalForm))), 'identity');
+  return etagOf(JSON.stringify(visibleValues(values).map(canonicalForm)), 'identity');
 }
 
 /** The newest timestamp of the visible values. */
