@@ -44,15 +44,19 @@ export class TopList {
 }
 
 class Sketch {
-  #counts = new Map<string, number>();
+  readonly #counts = new Map<string, number>();
   #floor = 0;
 
   add(name: string, count: number): void {
     this.#counts.set(name, (this.#counts.get(name) ?? this.#floor) + count);
     if (this.#counts.size < 2 * MAX_NAMES) return;
-    const sorted = [...this.#counts].sort(([, one], [, other]) => other - one);
-    this.#floor = sorted[MAX_NAMES]?.[1] ?? 0;
-    this.#counts = new Map(sorted.slice(0, MAX_NAMES));
+    // Numbers alone sort ten times as fast as names with a comparison, and here every miss is counted.
+    const ascending = Float64Array.from(this.#counts.values()).sort();
+    this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
+    for (const [known, times] of this.#counts) {
+      if (this.#counts.size === MAX_NAMES) return;
+      if (times <= this.#floor) this.#counts.delete(known);
+    }
   }
 
   ranked(): Ranked[] {

@@ -18,7 +18,8 @@ const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4
 
 interface Client<W> {
   name: string | undefined;
-  waiters: Set<W>;
+  /** From first to last. */
+  waiters: W[];
   /** When it was last served, or `MAX_CREDIT_MS` before it came, whichever is later. */
   servedAt: number;
 }
@@ -55,20 +56,22 @@ export class FairQueue<W extends Waiter> {
     const { client } = waiter.caller;
     const known = clients.get(client) ?? {
       name: client,
-      waiters: new Set(),
+      waiters: [],
       servedAt: this.#servedAtOf(client),
     };
-    known.waiters.add(waiter);
+    known.waiters.push(waiter);
     clients.set(client, known);
     this.#size++;
   }
 
   remove(waiter: W): void {
     const clients = this.#clientsOf(waiter.caller.class);
-    const client = clients.get(waiter.caller.client);
-    if (client?.waiters.delete(waiter) !== true) return;
+    const { waiters = [] } = clients.get(waiter.caller.client) ?? {};
+    const at = waiters.indexOf(waiter);
+    if (at < 0) return;
+    waiters.splice(at, 1);
     this.#size--;
-    if (client.waiters.size === 0) clients.delete(waiter.caller.client);
+    if (waiters.length === 0) clients.delete(waiter.caller.client);
   }
 
   /** Takes out the waiter that is next; undefined when none may run. */
@@ -92,13 +95,13 @@ export class FairQueue<W extends Waiter> {
   takeDisplaced({ caller }: Waiter): W | undefined {
     for (const name of [...CLASSES].reverse()) {
       const clients = this.#clientsOf(name);
-      const largest = [...clients.values()].reduce<Set<W> | undefined>(
-        (most, { waiters }) => (waiters.size > (most?.size ?? 0) ? waiters : most),
+      const largest = [...clients.values()].reduce<W[] | undefined>(
+        (most, { waiters }) => (waiters.length > (most?.length ?? 0) ? waiters : most),
         undefined,
       );
       const isSame = name === caller.class;
-      const own = isSame ? (clients.get(caller.client)?.waiters.size ?? 0) : -1;
-      const last = largest && largest.size > own + 1 ? [...largest].at(-1) : undefined;
+      const own = isSame ? (clients.get(caller.client)?.waiters.length ?? 0) : -1;
+      const last = largest && largest.length > own + 1 ? largest.at(-1) : undefined;
       if (last !== undefined) {
         this.remove(last);
         return last;

@@ -19,11 +19,11 @@ export function createPrefixRouting<Server extends Routed>(
   servers: readonly Server[],
   root?: Server,
 ): FindServers<Server> {
-  const byPattern = new Map<string, Server>();
-  for (const server of servers) for (const pattern of server.prefixes) byPattern.set(pattern, server);
-  const fallback = byPattern.get('*');
+  const byPattern = new Map<string, readonly [Server]>();
+  for (const server of servers) for (const pattern of server.prefixes) byPattern.set(pattern, [server]);
+  const fallback: readonly Server[] = byPattern.get('*') ?? [];
 
-  function serverOf(prefix: string): Server | undefined {
+  function serverOf(prefix: string): readonly Server[] {
     const exact = byPattern.get(prefix);
     if (exact) return exact;
     for (let end = prefix.lastIndexOf('.'); end > 0; end = prefix.lastIndexOf('.', end - 1)) {
@@ -36,12 +36,12 @@ export function createPrefixRouting<Server extends Routed>(
   return function findServers(handle) {
     const [prefix, suffix] = splitHandle(handle);
     const server = serverOf(prefix);
-    if (!prefix.startsWith('0.')) return distinct([server]);
+    if (!prefix.startsWith('0.')) return server;
     const isPrefixRecord =
       prefix === PREFIX_RECORDS && suffix !== undefined && !byPattern.has(PREFIX_RECORDS);
     return isPrefixRecord
-      ? distinct([serverOf(upperAscii(suffix)), fallback, root])
-      : distinct([server, root]);
+      ? distinct([...serverOf(upperAscii(suffix)), ...fallback, root])
+      : distinct([...server, root]);
   };
 }
 
