@@ -40,17 +40,23 @@ export function oneAtATime(work: () => Promise<void>): () => Promise<void> {
 }
 
 /** Timeout for a promise. @throws what `late` makes, when the promise has not settled within `timeoutMs` */
-export async function untilDeadline<T>(
+export function untilDeadline<T>(
   promise: Promise<T>,
   timeoutMs: number,
   late: () => Error,
   clock: Pick<Clock, 'after'> = systemClock,
 ): Promise<T> {
-  let cancel = (): void => undefined;
-  const expired = new Promise<never>((_resolve, reject) => {
-    cancel = clock.after(timeoutMs, () => {
+  // Not with Promise.race: each Redis command waits here, and this takes half as many promises.
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(timeoutMs, () => {
       reject(late());
     });
+    const settle =
+      <V>(end: (result: V) => void) =>
+      (result: V): void => {
+        cancel();
+        end(result);
+      };
+    promise.then(settle(resolve), settle(reject));
   });
-  return Promise.race([promise, expired]).finally(cancel);
 }
