@@ -8,7 +8,6 @@ import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
 import { NAME_OF } from '../workloads/native.js';
 import { QUIET, nameOfLimit } from '../workloads/overload.js';
-import { NOT_PREPARED } from '../workloads/throughput.js';
 import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
 
 interface Goal {
@@ -38,7 +37,6 @@ const partOfRequests =
 
 const speedGoals = (workload: WorkloadName): Goal[] => [
   { workload, text: 'of a bare node:http listener', figure: timesOf('bare node:http'), least: 0.9 },
-  { workload, text: 'times itself without prepared responses', figure: timesOf(NOT_PREPARED), least: 3 },
   { workload, text: 'of Varnish', figure: timesOf('Varnish'), least: 1 },
   { workload, text: 'of nginx', figure: timesOf('nginx'), least: 0.5 },
 ];

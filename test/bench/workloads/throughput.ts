@@ -12,7 +12,7 @@ import { assertRightAnswers } from './check.js';
 import { type Load, takeTurns } from './rounds.js';
 import type { Bench, Workload } from './workload.js';
 
-export const NOT_PREPARED = 'without prepared responses';
+const NOT_PREPARED = 'without prepared responses';
 export const LOGGING = 'logging each request';
 
 export const hot: Workload = async (bench) => {
