@@ -3,8 +3,8 @@
 const BEYOND_ASCII = /[\x80-\xff]/;
 
 /**
- * UTF-8 bytes held in a one-byte string: a Buffer for each costs 400 bytes more, and a string goes into a socket
- * together with its headers in one write. ASCII, which most records are, is the same in both.
+ * UTF-8 bytes as a string with one byte in each character: a Buffer for each costs 400 bytes more, and a string goes
+ * into a socket together with its headers in one write. ASCII, which most records are, is the same in both.
  */
 export type Bytes = string & { readonly __bytes: unique symbol };
 

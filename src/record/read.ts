@@ -144,8 +144,8 @@ type SendReply = (
 ) => Promise<void>;
 
 /**
- * Resolves when all events that have arrived are handled. Responses of one turn are written one after the other: each
- * write wakes its reader, and one that is awake already costs half as much.
+ * Resolves at the end of this turn of the event loop, so that the responses of a turn are written together. A write
+ * wakes a client that sleeps; a write to one that is awake costs half.
  */
 function createEndOfTurn(): () => Promise<void> {
   let ending: Promise<void> | undefined;

@@ -50,8 +50,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Begins a request about the record under a key; `succeeded` or `failed` ends it. While the breaker is open a few
-   * requests are let through as trials.
+   * Admits a request about the record under a key, whose result is reported with `succeeded` or `failed`; one that is
+   * not reported counts as neither. While the breaker is open a few requests are let through as trials.
    *
    * @throws ServiceError UPSTREAM_RESTING while the breaker is open
    */
