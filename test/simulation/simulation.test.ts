@@ -53,8 +53,13 @@ describe('the simulator', () => {
   test('shows what it costs when one late command makes everything stale', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
     const options = { seconds: 60, ...(faults && { faults }) };
-    const { counts } = await run(2, options);
-    const mutated = await withMutation(LATE_COMMAND_DISTRUSTS_ALL, () => run(2, options));
-    expect(mutated.counts.upstreamReads).toBeGreaterThan(1.1 * counts.upstreamReads);
+    // Several seeds: each order of events has other late commands, and so costs 1.04 to 2.2 times as many reads.
+    const readsOf = async (): Promise<number> => {
+      let reads = 0;
+      for (const seed of [3, 6, 8]) reads += (await run(seed, options)).counts.upstreamReads;
+      return reads;
+    };
+    const reads = await readsOf();
+    expect(await withMutation(LATE_COMMAND_DISTRUSTS_ALL, readsOf)).toBeGreaterThan(1.1 * reads);
   });
 });
