@@ -4,6 +4,7 @@ import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
+import { createWithBody } from '../http/request-body.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
 import { createStreamElements } from '../record/batch/stream.js';
@@ -11,7 +12,7 @@ import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
-import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
+import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
 import type { ResolveOptions, Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
@@ -33,7 +34,7 @@ interface RedirectBackends {
 }
 
 export function makeRedirect(
-  { config, logger, metrics, now }: SharedDeps,
+  { config, logger, metrics, bodies, now }: SharedDeps,
   { resolver, cache, onHit }: RedirectBackends,
 ): RedirectInterface {
   const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
@@ -52,6 +53,7 @@ export function makeRedirect(
     clientAddress: (req) => clientAddress(req, isTrusted),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),
+    withBody: createWithBody({ maxBodyBytes: MAX_FORM_BYTES, budget: bodies }),
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: metrics.countStale,

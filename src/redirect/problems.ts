@@ -131,7 +131,7 @@ export function createRedirectErrorReply({
       next(error);
       return;
     }
-    const failure = asServiceError(fromBodyParser(error), onUnexpected, requestIdOf(res));
+    const failure = asServiceError(error, onUnexpected, requestIdOf(res));
     const context = contextOf(res);
     if (res.headersSent || readShow(readParameters(context.target.query)) === 'api') {
       next(failure);
@@ -140,11 +140,4 @@ export function createRedirectErrorReply({
     context.result = resultOfError(failure.status);
     await sendProblem(req, res, { failure, handle: context.handle, sender });
   };
-}
-
-/** Errors of Express' body parser have a status. */
-function fromBodyParser(error: unknown): unknown {
-  const { status } = error as { status?: unknown };
-  if (error instanceof ServiceError || typeof status !== 'number' || status >= 500) return error;
-  return new ServiceError(status === 413 ? 'BODY_TOO_LARGE' : 'BAD_REQUEST', { cause: error });
 }

@@ -1,11 +1,5 @@
 // The routes for browsers: front page, handles, and the files of a site.
-import express, {
-  type ErrorRequestHandler,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express';
+import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
 import { handleToPath } from '../handle/handle.js';
@@ -15,6 +9,7 @@ import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
+import type { WithBody } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import { frontPage } from './front-page.js';
 import { createRedirectErrorReply } from './problems.js';
@@ -24,6 +19,8 @@ import { createLocationListParser } from './locations/location-list.js';
 
 interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
   branding: PageBranding;
+  /** Of at most `MAX_FORM_BYTES`. */
+  withBody: WithBody;
   onUnexpected: ReportUnexpected;
 }
 
@@ -32,18 +29,14 @@ export interface RedirectInterface {
   errorReply: ErrorRequestHandler;
 }
 
-const MAX_FORM = '16kb';
+export const MAX_FORM_BYTES = 16 * 1024;
 
 export function createRedirect(deps: RedirectDeps): RedirectInterface {
   const { branding, gzipMinBytes, onUnexpected } = deps;
   const sender = createPageSender(branding, gzipMinBytes);
   const parseList = createLocationListParser();
   return {
-    routes: [
-      refuseOtherMethods,
-      express.text({ type: 'application/x-www-form-urlencoded', limit: MAX_FORM }),
-      createRoute({ ...deps, parseList, sender }),
-    ],
+    routes: [refuseOtherMethods, createRoute({ ...deps, parseList, sender })],
     errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
 }
@@ -59,13 +52,13 @@ function refuseOtherMethods(req: Request, _res: Response, next: NextFunction): v
   });
 }
 
-function createRoute(deps: RespondDeps): RequestHandler {
-  const { sender, redirectFreshness, now } = deps;
+function createRoute(deps: RespondDeps & Pick<RedirectDeps, 'withBody'>): RequestHandler {
+  const { sender, redirectFreshness, withBody, now } = deps;
   const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage(sender.branding)) };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
     const { target } = contextOf(res);
     const path = withoutFragment(target.path);
-    const parameters = parametersOf(withoutFragment(target.query), formOf(req));
+    const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
     const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
     const file = path === '/' && formHandle === '' ? front : FILES[path];
     if (file !== undefined) {
@@ -97,9 +90,13 @@ function parametersOf(query: string, form: string): URLSearchParams {
   return parameters;
 }
 
+const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
 /** The body of a GET is ignored: its response may be stored for other clients. */
-const formOf = ({ method, body }: Request): string =>
-  method === 'POST' && typeof body === 'string' ? body : '';
+function readForm(req: Request, withBody: WithBody): string | Promise<string> {
+  if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
+  return withBody(req, (bytes) => Promise.resolve(bytes.toString()));
+}
 
 /** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */
 function redirectToHandle(res: Response, handle: string, parameters: URLSearchParams): void {

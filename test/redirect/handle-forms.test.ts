@@ -81,6 +81,18 @@ test('a posted form with hdl= redirects, as on HDLProxy', async () => {
   expect((await leads.ask('/', post(`hdl=${'x'.repeat(20_000)}`))).status).toBe(413);
 });
 
+test('reads the form whatever else the Content-Type says, and no body of another type', async () => {
+  const leads = await startLeads(records);
+  const statusOf = async (type: string): Promise<number> => {
+    const headers = { 'Content-Type': type };
+    return (await leads.ask('/', { method: 'POST', headers, body: 'hdl=21.T11998%2Fabc' })).status;
+  };
+  expect(await statusOf('Application/X-WWW-Form-Urlencoded ; charset=UTF-8')).toBe(302);
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded2']) {
+    expect(await statusOf(type), type).toBe(200);
+  }
+});
+
 test('the look-up form redirects to the URL of the handle', async () => {
   const leads = await startLeads(records);
   const found = await leads.ask('/?hdl=+hdl%3A21.T11998%2Fa%2Fb+c%3F%23%C3%A4&noredirect=on');
