@@ -1,8 +1,11 @@
 // What an instance does while Redis is slow, frozen, away or started again.
+import { once } from 'node:events';
+import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { openRedis } from '../../src/cache/redis/connections.js';
 import { freePort, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type OpenInstance, openInstance, openLinked } from '../support/instances.js';
 import { startStallClock } from '../support/stall-clock.js';
@@ -38,12 +41,33 @@ describeWithRedis('the commands to a frozen Redis', () => {
     const stalledMs = startStallClock();
     const startedAt = performance.now();
     const first = commands.run('get', (client) => client.get('a'));
-    await nextTurn(); // the first is on its way now, and ioredis keeps the second back until it is done
+    await nextTurn(); // the first is on its way now
     const second = commands.run('count', (client) => client.get('b'));
     expect(await Promise.all([first, second])).toEqual([undefined, undefined]);
     expect(performance.now() - startedAt - stalledMs()).toBeLessThan(1.5 * LIMIT_MS);
     expect(failed).toEqual(expect.arrayContaining(['get', 'count']));
     expect(commands.isUp()).toBe(false);
+  });
+});
+
+describeWithRedis('the commands of one turn of the event loop', () => {
+  test('are one write', async () => {
+    const { url } = await start();
+    const { commands } = openRedis({ url, commandTimeoutMs: LIMIT_MS });
+    onTestFinished(() => {
+      commands.disconnect();
+    });
+    await once(commands, 'ready');
+    const { prototype } = Socket;
+    const single = vi.spyOn(prototype, '_write');
+    const several = vi.spyOn(prototype, '_writev');
+    onTestFinished(() => void vi.restoreAllMocks());
+    const turn = (): Promise<unknown> =>
+      Promise.all([commands.set('a', Buffer.from('1')), commands.get('a'), commands.hmget('b', 'c')]);
+    for (let times = 1; times <= 2; times++) {
+      expect(await turn()).toEqual(['OK', '1', [null]]);
+      expect([single.mock.calls.length, several.mock.calls.length]).toEqual([0, times]);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 // What ioredis does for the code under test, over simulated connections: it connects again, checks that the server is ready,
-// sends one automatic pipeline at a time, and gives each command a time limit.
+// and gives each command a time limit.
 import { EventEmitter } from 'node:events';
 import { untilDeadline } from '../../src/cache/clock.js';
 import type { Connection } from './connection.js';
@@ -18,11 +18,6 @@ export interface IoredisDeps {
   commandTimeoutMs: number;
 }
 
-interface Waiting {
-  command: string[];
-  settle: (reply: Promise<Reply>) => void;
-}
-
 const CONNECT_TIMEOUT_MS = 2000;
 const delayOf = (attempt: number): number => Math.min(50 * 2 ** attempt, 1000);
 const notReady = (): Error =>
@@ -31,14 +26,12 @@ const notReady = (): Error =>
 export class IoredisClient extends EventEmitter {
   status: 'connecting' | 'connect' | 'ready' | 'reconnecting' | 'end' = 'connecting';
   readonly #deps: IoredisDeps;
-  /** For commands: pipelined, and connected again. Else for messages: connected once. */
+  /** For commands: connected again. Else for messages: connected once. */
   readonly #isForCommands: boolean;
   #connection: Connection | undefined;
   #attempts = 0;
   /** Each connection that is tried has a number: what belongs to an earlier one is over. */
   #number = 0;
-  #waiting: Waiting[] = [];
-  #isSending = false;
 
   constructor(deps: IoredisDeps, use: 'commands' | 'messages') {
     super();
@@ -116,29 +109,7 @@ export class IoredisClient extends EventEmitter {
 
   async #command(args: Argument[], convert = toTexts): Promise<unknown> {
     if (this.status !== 'ready') throw notReady();
-    const command = args.map(toBytes);
-    const reply = await (this.#isForCommands ? this.#pipelined(command) : this.#request(command));
-    return convert(reply);
-  }
-
-  /** Commands sent while a pipeline is in flight wait for its last reply. */
-  #pipelined(command: string[]): Promise<Reply> {
-    return new Promise((settle) => {
-      this.#waiting.push({ command, settle });
-      if (this.#waiting.length === 1 && !this.#isSending) queueMicrotask(() => void this.#sendPipeline());
-    });
-  }
-
-  async #sendPipeline(): Promise<void> {
-    this.#isSending = true;
-    const replies = this.#waiting.splice(0).map(({ command, settle }) => {
-      const reply = this.#request(command);
-      settle(reply);
-      return reply;
-    });
-    await Promise.allSettled(replies);
-    this.#isSending = false;
-    if (this.#waiting.length > 0) void this.#sendPipeline();
+    return convert(await this.#request(args.map(toBytes)));
   }
 
   async #request(command: string[]): Promise<Reply> {

@@ -118,8 +118,7 @@ export class RedisCommands {
   }
 
   /**
-   * Adds a timeout to a command. ioredis starts its own timeout when it sends, and sends one automatic pipeline at a
-   * time: a command behind a stuck one would wait twice as long.
+   * Adds a timeout to a command: ioredis has one for all, which suits those that no request waits for.
    *
    * @throws Error when it fails or times out
    */
