@@ -27,8 +27,16 @@ export async function callAdmin(
     ...(body !== undefined && { body }),
   });
   if (response.status === 401) throw token === '' ? TOKEN_MISSING : TOKEN_WRONG;
-  if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await response.text()}`);
+  if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await reasonIn(response)}`);
   return response;
+}
+
+/** Of problem JSON (RFC 9457) the title and the detail; any other body as it is. */
+async function reasonIn(response: Response): Promise<string> {
+  const text = await response.text();
+  if (!response.headers.get('content-type')?.startsWith('application/problem+json')) return text;
+  const { title, detail, code } = JSON.parse(text) as { title: string; detail?: string; code: string };
+  return `${[title, detail].filter((part) => part !== undefined).join(': ')} (${code})`;
 }
 
 const TOKEN_MISSING = new Failure(

@@ -32,6 +32,7 @@ test('traffic shows limited networks and rules; --unblock ends a limit, and fail
   expect((await cli(['traffic'], place)).stdout).toContain('Limited networks\n  none\n');
   expect(await cli(unblock, place)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('ADMIN_NOT_BLOCKED') as string,
+    stderr:
+      '/traffic/blocked/198.51.100.0%2F24: status 404: This network is not limited: GET /traffic lists limited networks as blocked (ADMIN_NOT_BLOCKED)\n',
   });
 });
