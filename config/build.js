@@ -30,17 +30,17 @@ const mapsOfSrcOnly = {
 };
 
 /**
- * What src does not use of its libraries; to parse it took a tenth of a start. Of undici's index also fetch, WebSocket
- * and mocks; of Express the parsers of bodies, with the character sets of the world, and the sender of files.
+ * Modules of libraries that src does not use; parsing them took a tenth of the start: fetch, WebSocket and mocks of
+ * undici; the body parsers of Express, with their character sets, and its file server.
  */
-const LESS = {
+const UNUSED_MODULES = {
   undici$: resolve('config/undici.js'),
   'body-parser': false,
   'serve-static': false,
   send: false,
 };
 
-/** Express looks its media types up, which are JSON and text. */
+/** Express looks up types of JSON and text only. */
 const fewMediaTypes = {
   name: 'few-media-types',
   transform: {
@@ -89,7 +89,7 @@ for (const dir of process.argv.slice(2)) {
   await build({
     input: PROGRAMS[dir],
     platform: 'node',
-    resolve: { alias: LESS },
+    resolve: { alias: UNUSED_MODULES },
     plugins: [statusScripts, fewMediaTypes, mapsOfSrcOnly, licenses],
     output: {
       dir,

@@ -1,9 +1,6 @@
 // The kinds of values a configuration key can have, each with an error text that names what is allowed.
 import { z } from 'zod';
 
-// A configuration is read once; to generate code for its schemas takes longer than to run them.
-z.config({ jitless: true });
-
 type Shape = Readonly<Record<string, z.ZodType>>;
 
 /** A part of the configuration. Rejects unknown keys and may be omitted as a whole. */

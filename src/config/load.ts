@@ -68,7 +68,8 @@ const explain = (given: Given): ExplainedKey[] =>
   });
 
 function validate(given: Given): Config {
-  const parsed = configSchema.safeParse(withInheritedKeys(given.tree));
+  // A configuration is read once: generating code for its schema takes longer than running it.
+  const parsed = configSchema.safeParse(withInheritedKeys(given.tree), { jitless: true });
   if (parsed.success && given.hidden.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   throw new ConfigError([...given.hidden, ...issues.flatMap((issue) => problemsOf(issue, given))]);

@@ -64,6 +64,8 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
 }
 
 function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
+  // A destroyed request emits nothing more: its client left while something else was waited for.
+  if (req.destroyed) return Promise.reject(brokenOff());
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
   return new Promise((resolve, reject) => {
@@ -89,7 +91,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       resolve(bytes.subarray(0, size));
     };
     const onClose = (): void => {
-      refuse(new ServiceError('BAD_REQUEST', { detail: 'the body broke off' }));
+      refuse(brokenOff());
     };
     const upload: Upload = { refuse };
     budget.arriving.add(upload);
@@ -107,20 +109,22 @@ export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer 
   return target;
 }
 
+const brokenOff = (): ServiceError => new ServiceError('BAD_REQUEST', { detail: 'the body broke off' });
+
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });
 
-interface JsonBodyOptions {
+interface BodyOptions {
   /** `Content-Encoding` of the request. */
   encoding: string | undefined;
   /** Maximum size after decompression. */
   maxBodyBytes: number;
-  /** Error codes of the interface: for a body that is not JSON, and for an unknown encoding. */
+  /** Error codes of the interface: for a body that cannot be read, and for an unknown encoding. */
   codes: { invalid: ErrorCode; encoding: ErrorCode };
 }
 
 /** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
-export async function parseJsonBody(body: Buffer, options: JsonBodyOptions): Promise<unknown> {
+export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise<unknown> {
   const bytes = await decompress(body, options);
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -132,7 +136,8 @@ export async function parseJsonBody(body: Buffer, options: JsonBodyOptions): Pro
 
 const DECOMPRESS = { gzip: promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) };
 
-async function decompress(body: Buffer, options: JsonBodyOptions): Promise<Buffer> {
+/** @throws ServiceError BODY_TOO_LARGE, or one of the codes */
+export async function decompress(body: Buffer, options: BodyOptions): Promise<Buffer> {
   const { encoding = 'identity', maxBodyBytes, codes } = options;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;

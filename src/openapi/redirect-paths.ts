@@ -84,6 +84,8 @@ const form = {
   [FORM]: { schema: object({ 'hdl?': text, 'noredirect?': text }), example: { hdl: '21.T11998/page' } },
 };
 
+const formResponses = { ...responses, ...failures(['BODY_TOO_LARGE'], pageOrProblem) };
+
 const redirectByPost: Operation = {
   operationId: 'redirectHandleByPost',
   tags: [TAG],
@@ -95,7 +97,7 @@ const redirectByPost: Operation = {
     required: false,
     content: { [FORM]: { schema: object({ 'noredirect?': text }), example: { noredirect: 'on' } } },
   },
-  responses,
+  responses: formResponses,
 };
 
 const frontPage: Operation = {
@@ -116,7 +118,7 @@ const formPost: Operation = {
   tags: [TAG],
   summary: 'Look up a handle, as with the form of HDLProxy',
   requestBody: { description: 'The handle, and parameters of its GET', required: true, content: form },
-  responses,
+  responses: formResponses,
 };
 
 const MESSAGE = 'application/x-hdl-message';

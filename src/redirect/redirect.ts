@@ -9,7 +9,7 @@ import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import type { WithBody } from '../http/request-body.js';
+import { type WithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
 import { frontPage } from './front-page.js';
 import { createRedirectErrorReply } from './problems.js';
@@ -19,7 +19,7 @@ import { createLocationListParser } from './locations/location-list.js';
 
 interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
   branding: PageBranding;
-  /** Of at most `MAX_FORM_BYTES`. */
+  /** Reads at most `MAX_FORM_BYTES`. */
   withBody: WithBody;
   onUnexpected: ReportUnexpected;
 }
@@ -92,10 +92,18 @@ function parametersOf(query: string, form: string): URLSearchParams {
 
 const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
-/** The body of a GET is ignored: its response may be stored for other clients. */
+/**
+ * The body of a GET is ignored: its response may be stored for other clients. A `charset` is ignored too: this media type
+ * is always UTF-8 (URL Standard, section 5).
+ */
 function readForm(req: Request, withBody: WithBody): string | Promise<string> {
   if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
-  return withBody(req, (bytes) => Promise.resolve(bytes.toString()));
+  const options = {
+    encoding: req.headers['content-encoding'],
+    maxBodyBytes: MAX_FORM_BYTES,
+    codes: { invalid: 'BAD_REQUEST', encoding: 'BAD_REQUEST' },
+  } as const;
+  return withBody(req, async (body) => new TextDecoder().decode(await decompress(body, options)));
 }
 
 /** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */

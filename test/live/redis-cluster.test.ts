@@ -1,11 +1,14 @@
 // A real Redis Cluster of three masters carries what one Redis does.
 import { GROUPS } from '../../src/cache/coherence/groups.js';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { once } from 'node:events';
+import slotOf from 'cluster-key-slot';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { openRedis } from '../../src/cache/redis/connections.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
-import { LITTLE_PATIENCE, describeWithRedis } from '../support/redis-server.js';
+import { LITTLE_PATIENCE, PATIENT_MS, describeWithRedis } from '../support/redis-server.js';
 import { redisIs, startSharing } from '../support/sharing-proxies.js';
 
 // A cluster takes seconds to find out that a node is gone, and that it is back.
@@ -100,5 +103,27 @@ describeWithRedis('proxies on a Redis Cluster', () => {
     await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
     expect((await readAll(other)).map(numberIn), 'what was written meanwhile').toEqual(handles.map(() => 9));
     expect((await readAll(await start())).map(numberIn)).toEqual(handles.map(() => 9));
+  });
+
+  test('keep the order of commands while a node connects', async () => {
+    const { commands, clientOf } = openRedis({
+      cluster: cluster.nodes.split(',').map((node) => `redis://${node}`),
+      commandTimeoutMs: PATIENT_MS,
+    });
+    onTestFinished(() => {
+      commands.disconnect();
+    });
+    await once(commands, 'ready');
+    const key = `run-${run}:order`;
+    for (let round = 0; round < 10; round++) {
+      await expect.poll(() => commands.set(key, 'first').catch(() => undefined)).toBe('OK');
+      const node = clientOf(slotOf(key))!;
+      node.disconnect();
+      await once(node, 'end');
+      const sets = ['second', 'third', 'last'].map((value) => commands.set(key, value));
+      const [, , last] = await Promise.allSettled(sets);
+      const found = (): Promise<string | null | undefined> => commands.get(key).catch(() => undefined);
+      await expect.poll(found).toEqual(expect.stringMatching(last?.status === 'fulfilled' ? /^last$/ : /./));
+    }
   });
 });

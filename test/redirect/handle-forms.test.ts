@@ -1,4 +1,5 @@
 // The forms in which people write a handle behind the address of a resolver.
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -91,6 +92,20 @@ test('reads the form whatever else the Content-Type says, and no body of another
   for (const type of ['text/plain', 'application/x-www-form-urlencoded2']) {
     expect(await statusOf(type), type).toBe(200);
   }
+});
+
+test('reads compressed forms, and a byte order mark before one', async () => {
+  const leads = await startLeads(records);
+  const form = Buffer.from('hdl=21.T11998%2Fabc');
+  const statusOf = async (body: Buffer, encoding: string): Promise<number> => {
+    const headers = { ...FORM, 'Content-Encoding': encoding };
+    return (await leads.ask('/', { method: 'POST', headers, body })).status;
+  };
+  expect(await statusOf(gzipSync(form), 'gzip')).toBe(302);
+  expect(await statusOf(Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), form]), 'identity')).toBe(302);
+  expect(await statusOf(form, 'gzip')).toBe(400);
+  expect(await statusOf(form, 'unknown')).toBe(400);
+  expect(await statusOf(gzipSync(Buffer.alloc(5_000_000)), 'gzip')).toBe(413);
 });
 
 test('the look-up form redirects to the URL of the handle', async () => {

@@ -118,7 +118,8 @@ export class RedisCommands {
   }
 
   /**
-   * Adds a timeout to a command: ioredis has one for all, which suits those that no request waits for.
+   * Adds a timeout to a command. That of ioredis is the same for all commands, and starts when it sends: in a cluster it
+   * sends one automatic pipeline at a time, so a command behind a stuck one would wait twice as long.
    *
    * @throws Error when it fails or times out
    */

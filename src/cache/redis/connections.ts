@@ -62,7 +62,7 @@ const settings = {
 } satisfies RedisOptions;
 
 export function openRedis(place: RedisAddress): RedisConnections {
-  // Of every command; what a request waits for has a shorter one (RedisCommands.run).
+  // Every command has this timeout; a command that a request waits for has a shorter one (RedisCommands.run).
   const commandTimeout = Math.max(500, 2 * place.commandTimeoutMs);
   if (place.cluster !== undefined) return openCluster(place, { addresses: place.cluster, commandTimeout });
   const options = {
@@ -89,8 +89,8 @@ export function openRedis(place: RedisAddress): RedisConnections {
 }
 
 /**
- * Commands of one turn of the event loop are one write. The automatic pipelines of ioredis take twice the CPU for it, and
- * hold commands back until those before them are answered.
+ * The commands of one turn of the event loop are sent in one write. The automatic pipelines of ioredis take twice the CPU,
+ * and hold commands back until earlier ones are answered.
  */
 function writeTogether(connection: Redis): void {
   connection.on('connect', () => {
@@ -145,6 +145,8 @@ function openCluster(
     {
       redisOptions: { ...ofNode, ...login, commandTimeout },
       enableOfflineQueue,
+      // Keeps the order while a node connects: commands of their own would be tried again at another node.
+      enableAutoPipelining: true,
       clusterRetryStrategy: retryStrategy,
       // Few retries: a command that runs after its timeout could overtake newer ones.
       maxRedirections: 3,
@@ -159,10 +161,7 @@ function openCluster(
     },
   );
   const clients = new Map<string, Redis>();
-  cluster.on('+node', (node: Redis) => {
-    writeTogether(node);
-    clients.set(nameOf(node), node);
-  });
+  cluster.on('+node', (node: Redis) => clients.set(nameOf(node), node));
   cluster.on('-node', (node: Redis) => clients.delete(nameOf(node)));
   return {
     commands: cluster as unknown as Redis,

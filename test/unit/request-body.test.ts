@@ -1,0 +1,15 @@
+// Reading a request body that can no longer arrive.
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createMemoryBudget, createWithBody } from '../../src/http/request-body.js';
+
+test('a body whose client left before it was read is refused and counts in no memory', async () => {
+  const budget = createMemoryBudget(1000);
+  const withBody = createWithBody({ maxBodyBytes: 100, budget });
+  const req = new IncomingMessage(new Socket());
+  req.destroy();
+  const reading = withBody(req, () => Promise.resolve('read'));
+  await expect(reading).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+  expect(budget.arriving.size).toBe(0);
+});
