@@ -1,8 +1,8 @@
 // A real Redis Cluster of three masters carries what one Redis does.
-import { GROUPS } from '../../src/cache/coherence/groups.js';
 import { once } from 'node:events';
 import slotOf from 'cluster-key-slot';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { GROUPS } from '../../src/cache/coherence/groups.js';
 import { openRedis } from '../../src/cache/redis/connections.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
