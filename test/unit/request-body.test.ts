@@ -1,4 +1,5 @@
 // Reading a request body that can no longer arrive.
+import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
@@ -9,6 +10,7 @@ test('a body whose client left before it was read is refused and counts in no me
   const withBody = createWithBody({ maxBodyBytes: 100, budget });
   const req = new IncomingMessage(new Socket());
   req.destroy();
+  await once(req, 'close');
   const reading = withBody(req, () => Promise.resolve('read'));
   await expect(reading).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   expect(budget.arriving.size).toBe(0);
