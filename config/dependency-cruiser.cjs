@@ -1,6 +1,6 @@
 // Which module may import which. `npm run lint` holds the code to it.
-const FILES = ['errors', 'app', 'main'];
-const KERNEL = ['errors', 'handle'];
+const FILES = ['errors', 'time-slicer', 'app', 'main'];
+const KERNEL = ['errors', 'handle', 'time-slicer'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
   'record',
@@ -17,6 +17,7 @@ const COMPOSE = [
 ];
 const modules = {
   errors: [],
+  'time-slicer': [],
   handle: [],
   config: KERNEL,
   observe: ['config', ...KERNEL],

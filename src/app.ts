@@ -27,13 +27,7 @@ import { type NativeListeners, makeNativeListeners } from './compose/native-list
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { createProcessControl } from './compose/process-control.js';
-import {
-  type SharedDeps,
-  type Peers,
-  makeBodyBudget,
-  makeTracing,
-  newInstance,
-} from './compose/shared-deps.js';
+import { type SharedDeps, type Peers, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
 import { makePreparing, makeResolver, shareUpstream } from './compose/resolver.js';
 import { type Restoring, makeRestoring } from './compose/restoring.js';
 import { makeMissLimit } from './compose/traffic.js';
@@ -92,9 +86,8 @@ export function createApp(deps: AppDeps): App {
   const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const bodies = makeBodyBudget(deps.config);
   const observed = { activity, trafficActivity: createTrafficActivity(now), ...traced };
-  const shared: SharedDeps = { ...deps, now, pseudonym, bodies, ...observed };
+  const shared: SharedDeps = { ...deps, now, pseudonym, ...makeBounds(deps.config), ...observed };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),

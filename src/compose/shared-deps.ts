@@ -14,6 +14,7 @@ import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
 import { type Tracer, createTracer } from '../observe/tracer.js';
+import { TimeSlicer } from '../time-slicer.js';
 import type { LoadRead } from '../upstream/client.js';
 import type { createPools } from '../upstream/connections.js';
 
@@ -40,6 +41,8 @@ export interface SharedDeps {
   now: () => number;
   /** Of request bodies and of native messages on TCP. */
   bodies: MemoryBudget;
+  /** For work that a record, a list or a batch can make long. */
+  slicer: TimeSlicer;
   /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
   createDispatcher?: typeof createPools;
   /** When traces are turned on. */
@@ -56,9 +59,11 @@ export const reportUnexpected =
     metrics.countInternalError();
   };
 
-/** One body of the maximum size is always accepted. */
-export const makeBodyBudget = ({ http }: Config): MemoryBudget =>
-  createMemoryBudget(Math.max(http.maxBodySize, http.bodiesMaxBytes));
+/** What bounds the work and the memory of all requests. One body of the maximum size is always accepted. */
+export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'slicer'> => ({
+  bodies: createMemoryBudget(Math.max(http.maxBodySize, http.bodiesMaxBytes)),
+  slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
+});
 
 /** A random name that distinguishes this proxy from others. */
 export const newInstance = (): string => randomBytes(4).toString('hex');

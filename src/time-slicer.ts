@@ -1,0 +1,129 @@
+// Runs long work in slices, so that no request holds the event loop: the clients take turns.
+
+export interface Job {
+  /** Who causes the work: address or network. The clients take turns, whatever the number of their jobs. */
+  client: string;
+  /** Aborted when nobody waits for the result any more. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Each `yield` is a place where the work may be interrupted; two of them should be less than a millisecond apart. */
+export type Steps<T> = Generator<void, T, void>;
+
+interface SlicerDeps {
+  /** Monotonic clock (ms). */
+  monotonic: () => number;
+  /** Calls back in the next turn of the event loop, after pending I/O. */
+  nextTurn: (run: () => void) => unknown;
+}
+
+/** Of all jobs together, in one turn of the event loop: hits wait no longer than this behind them. */
+export const MAX_SLICE_MS = 5;
+
+interface WaitingJob {
+  signal: AbortSignal | undefined;
+  /** Runs the job until the deadline (monotonic, ms). True when it has ended. */
+  runUntil: (deadlineMs: number) => boolean;
+  abort: (reason: Error) => void;
+}
+
+export class TimeSlicer {
+  readonly #deps: SlicerDeps;
+  /** In the order of turns: a client that has had one goes to the end. */
+  readonly #waiting = new Map<string, WaitingJob[]>();
+  /** In this turn of the event loop. */
+  #usedMs = 0;
+  #isTurnDue = false;
+
+  constructor(deps: SlicerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Runs the steps to their end. Returns the value itself when this turn of the event loop has time for all of them,
+   * otherwise a promise, which rejects with the reason of the signal when that is aborted.
+   */
+  run<T>(steps: Steps<T>, { client, signal }: Job): T | Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#usedMs < MAX_SLICE_MS && this.#waiting.size === 0) {
+      const first = this.#charge((deadlineMs) => this.#stepUntil(steps, deadlineMs));
+      if (first.done === true) return first.value;
+    }
+    return new Promise((resolve, reject) => {
+      this.#enqueue(client, {
+        signal,
+        runUntil: (deadlineMs) => {
+          const result = this.#stepUntil(steps, deadlineMs);
+          if (result.done === true) resolve(result.value);
+          return result.done === true;
+        },
+        abort(reason) {
+          reject(reason);
+          steps.return(undefined as never);
+        },
+      });
+    });
+  }
+
+  #enqueue(client: string, job: WaitingJob): void {
+    const jobs = this.#waiting.get(client);
+    if (jobs === undefined) this.#waiting.set(client, [job]);
+    else jobs.push(job);
+    this.#endTurnLater();
+  }
+
+  #endTurnLater(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    this.#deps.nextTurn(() => {
+      this.#isTurnDue = false;
+      this.#usedMs = 0;
+      this.#runWaiting();
+    });
+  }
+
+  #runWaiting(): void {
+    while (this.#usedMs < MAX_SLICE_MS) {
+      const next = this.#waiting.entries().next();
+      if (next.done === true) return;
+      const [client, jobs] = next.value;
+      this.#waiting.delete(client);
+      if (this.#charge((deadlineMs) => runJob(jobs[0], deadlineMs))) jobs.shift();
+      if (jobs.length > 0) this.#waiting.set(client, jobs);
+    }
+    if (this.#waiting.size > 0) this.#endTurnLater();
+  }
+
+  /** Runs `work` within what is left of this turn, and counts its time. */
+  #charge<R>(work: (deadlineMs: number) => R): R {
+    const startedAt = this.#deps.monotonic();
+    this.#endTurnLater();
+    try {
+      return work(startedAt + MAX_SLICE_MS - this.#usedMs);
+    } finally {
+      this.#usedMs += this.#deps.monotonic() - startedAt;
+    }
+  }
+
+  /** At least one step. */
+  #stepUntil<T>(steps: Steps<T>, deadlineMs: number): IteratorResult<void, T> {
+    let result = steps.next();
+    while (result.done !== true && this.#deps.monotonic() < deadlineMs) result = steps.next();
+    return result;
+  }
+}
+
+/** True when the job has ended, in whatever way. */
+function runJob(job: WaitingJob | undefined, deadlineMs: number): boolean {
+  if (job === undefined) return true;
+  if (job.signal?.aborted === true) {
+    job.abort(job.signal.reason as Error);
+    return true;
+  }
+  try {
+    return job.runUntil(deadlineMs);
+  } catch (error) {
+    job.abort(error as Error);
+    return true;
+  }
+}

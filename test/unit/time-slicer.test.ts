@@ -1,0 +1,113 @@
+// Time slicer: long work is interrupted, and the clients take turns.
+import { describe, expect, test } from 'vitest';
+import { MAX_SLICE_MS, type Steps, TimeSlicer } from '../../src/time-slicer.js';
+
+/** A slicer whose clock and turns the test moves. */
+function manual() {
+  let nowMs = 0;
+  const turns: (() => void)[] = [];
+  const slicer = new TimeSlicer({ monotonic: () => nowMs, nextTurn: (run) => turns.push(run) });
+  return {
+    slicer,
+    takeMs: (ms: number) => {
+      nowMs += ms;
+    },
+    /** Lets one turn of the event loop pass. False when none was asked for. */
+    turn(): boolean {
+      const run = turns.shift();
+      run?.();
+      return run !== undefined;
+    },
+  };
+}
+
+type Manual = ReturnType<typeof manual>;
+
+function* stepsOf(
+  { takeMs }: Manual,
+  steps: { count: number; ms: number; done?: (at: number) => void },
+): Steps<string> {
+  for (let at = 0; at < steps.count; at++) {
+    takeMs(steps.ms);
+    steps.done?.(at);
+    yield;
+  }
+  return 'end';
+}
+
+describe('time slicer', () => {
+  test('returns the value itself when one slice is enough', () => {
+    const world = manual();
+    expect(world.slicer.run(stepsOf(world, { count: 3, ms: 1 }), { client: 'a' })).toBe('end');
+  });
+
+  test('interrupts a job after 5 ms, and ends it in later turns of the event loop', async () => {
+    const world = manual();
+    let steps = 0;
+    const result = world.slicer.run(stepsOf(world, { count: 12, ms: 1, done: () => steps++ }), {
+      client: 'a',
+    });
+    expect(steps).toBe(MAX_SLICE_MS);
+    world.turn();
+    expect(steps).toBe(2 * MAX_SLICE_MS);
+    world.turn();
+    expect(steps).toBe(12);
+    expect(await result).toBe('end');
+  });
+
+  test('gives all jobs of one turn 5 ms together', () => {
+    const world = manual();
+    let steps = 0;
+    const start = (client: string): unknown =>
+      world.slicer.run(stepsOf(world, { count: 4, ms: 1, done: () => steps++ }), { client });
+    for (const client of ['a', 'b', 'c', 'd']) void start(client);
+    expect(steps).toBe(MAX_SLICE_MS);
+  });
+
+  test('gives the clients turns, whatever the number of their jobs', () => {
+    const world = manual();
+    const order: string[] = [];
+    const start = (client: string, name: string): void => {
+      void world.slicer.run(stepsOf(world, { count: 2, ms: MAX_SLICE_MS, done: () => order.push(name) }), {
+        client,
+      });
+    };
+    for (const name of ['a1', 'a2', 'a3']) start('a', name);
+    start('b', 'b1');
+    while (world.turn());
+    // The end of a1 costs nothing, but it was the turn of its client: b1 goes before a2.
+    expect(order).toEqual(['a1', 'a1', 'b1', 'b1', 'a2', 'a2', 'a3', 'a3']);
+  });
+
+  test('ends a job whose client has left before its next slice', async () => {
+    const world = manual();
+    const left = new AbortController();
+    let steps = 0;
+    const result = world.slicer.run(stepsOf(world, { count: 3, ms: MAX_SLICE_MS, done: () => steps++ }), {
+      client: 'a',
+      signal: left.signal,
+    });
+    left.abort(new Error('left'));
+    while (world.turn());
+    await expect(result).rejects.toThrow('left');
+    expect(steps).toBe(1);
+  });
+
+  test('rejects with the error of a later step, and goes on with other jobs', async () => {
+    const world = manual();
+    const failing = world.slicer.run(
+      stepsOf(world, {
+        count: 3,
+        ms: MAX_SLICE_MS,
+        done(at) {
+          if (at === 1) throw new Error('broken');
+        },
+      }),
+      { client: 'a' },
+    );
+    const other = world.slicer.run(stepsOf(world, { count: 2, ms: 1 }), { client: 'b' });
+    while (world.turn());
+    await expect(failing).rejects.toThrow('broken');
+    expect(await other).toBe('end');
+  });
+});
