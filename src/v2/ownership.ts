@@ -75,6 +75,9 @@ const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 /** Maximum group records that one check reads: each may cost an upstream request. */
 const MAX_GROUPS = 32;
 
+/** Maximum members of one group that are compared; groups in the wild have tens. Further ones count as strangers. */
+const MAX_MEMBERS = 2048;
+
 /**
  * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server carries such a write
  * out (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
@@ -91,9 +94,9 @@ export async function assertOwnership(input: OwnershipInput, readGroup: ReadGrou
 async function remainsOwned(input: OwnershipInput, readGroup: ReadGroup): Promise<boolean> {
   const { handle, values, current, identity, automatic } = input;
   const admins = adminsOf(values);
+  const kept = new Set(admins.map(adminKey));
   const before = adminsOf(current);
-  const keepsAll = before.every((admin) => admins.some((other) => isSameAdmin(admin, other)));
-  if (before.length > 0 && keepsAll) return true;
+  if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   if (changers.some((admin) => matches(admin, identity) || isSameReference(admin, automatic))) return true;
   const prefixHandle = `0.NA/${prefixOf(handle)}`;
@@ -118,7 +121,8 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
   const { identity, prefixHandle, readGroup, visited } = search;
   for (const group of groups) {
     const key = `${group.index}:${foldHandle(group.handle, true)}`;
-    if (visited.has(key) || visited.size === MAX_GROUPS) continue;
+    if (visited.size === MAX_GROUPS) return false;
+    if (visited.has(key)) continue;
     visited.add(key);
     const record = await readGroup(group.handle);
     // The prefix administers everything under it.
@@ -133,7 +137,8 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
 const membersOf = (record: readonly HandleValue[], group: ValueReference): ValueReference[] =>
   record
     .filter(({ type, index }) => type === MEMBERS_TYPE && (group.index === 0 || group.index === index))
-    .flatMap((value) => tryDecode(decodeVlist, bytesOfRecordData(value)) ?? []);
+    .flatMap((value) => tryDecode(decodeVlist, bytesOfRecordData(value)) ?? [])
+    .slice(0, MAX_MEMBERS);
 
 /** Index 0 is any index. The suffix is compared case-sensitively, although a login ignores the case. */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>
@@ -145,5 +150,6 @@ const isSameHandle = (one: string, other: string): boolean =>
 const isSameReference = (one: ValueReference, other: ValueReference): boolean =>
   isSameHandle(one.handle, other.handle) && one.index === other.index;
 
-const isSameAdmin = (one: AdminData, other: AdminData): boolean =>
-  isSameReference(one, other) && one.permissions === other.permissions;
+/** Equal for equal administrators. A set of them, because both records may have thousands. */
+const adminKey = ({ handle, index, permissions }: AdminData): string =>
+  `${permissions} ${index}:${foldHandle(handle, true)}`;

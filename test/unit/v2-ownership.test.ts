@@ -107,6 +107,18 @@ describe('the search in groups', () => {
     expect(readRecord).toHaveBeenCalledTimes(1);
   });
 
+  it('compares the first 2,048 members of a group', async () => {
+    const strangers = Array.from({ length: 2048 }, (_, at) => ({ handle: `21.T1/S${at}`, index: 300 }));
+    const readMembers = (...members: ValueReference[]): ReadGroup => {
+      return (handle) => Promise.resolve(handle === group.handle ? vlist(...members) : []);
+    };
+    const values = [adminValue(100, group)];
+    await expect(
+      writing(values, { readRecord: readMembers(...strangers.slice(1), identity) }),
+    ).resolves.toBeUndefined();
+    await expect(writing(values, { readRecord: readMembers(...strangers, identity) })).rejects.toThrow();
+  });
+
   it('reads at most 32 records', async () => {
     const many = Array.from({ length: 100 }, (_, at) => ({ handle: `21.T1/G${at}`, index: 200 }));
     const readRecord = vi.fn<ReadGroup>(() => Promise.resolve(vlist(...many)));

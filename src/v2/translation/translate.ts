@@ -94,9 +94,11 @@ function adminsToAdd({
   current,
   taken,
 }: Required<TranslationContext> & { taken: Set<number> }): HandleValue[] {
+  // Never goes back: thousands of administrators may find their indexes taken.
+  let next = automaticAdmin.index;
   const place = (preferred: number): number => {
-    let index = taken.has(preferred) ? automaticAdmin.index : preferred;
-    while (taken.has(index)) index++;
+    while (taken.has(next)) next++;
+    const index = taken.has(preferred) ? next : preferred;
     taken.add(index);
     return index;
   };

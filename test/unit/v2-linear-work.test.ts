@@ -1,0 +1,53 @@
+// Work of an ePIC v2 write: linear in the values of the stored record and of the body.
+import { describe, expect, it, vi } from 'vitest';
+import type { HandleValue } from '../../src/handle/value.js';
+import { assertOwnership } from '../../src/v2/ownership.js';
+import { toRecord } from '../../src/v2/translation/translate.js';
+import { adminValue } from '../support/v2-values.js';
+
+const identity = { handle: '21.T1/USER01', index: 300 };
+
+const admins = (count: number, indexOf: (at: number) => number = (at) => at + 1): HandleValue[] =>
+  Array.from({ length: count }, (_, at) =>
+    adminValue(indexOf(at), { handle: `21.T1/user${at}`, index: 300 }),
+  );
+
+describe('an ePIC v2 write over a record with thousands of administrators', () => {
+  it('compares the administrators in linear work', async () => {
+    const foldsFor = async (count: number): Promise<number> => {
+      const folds = vi.spyOn(String.prototype, 'toUpperCase');
+      const values = admins(count);
+      await assertOwnership(
+        { handle: '21.T1/x', values: [...values].reverse(), current: values, identity, automatic: identity },
+        () => Promise.resolve([]),
+      );
+      const { length } = folds.mock.calls;
+      folds.mockRestore();
+      return length;
+    };
+    expect(await foldsFor(400)).toBeLessThanOrEqual(2 * (await foldsFor(200)) + 10);
+  });
+
+  it('finds free indexes for the administrators that it keeps in linear work', () => {
+    const looksFor = (count: number): number => {
+      const inputs = Array.from({ length: count }, (_, at) => ({
+        idx: at + 1,
+        type: 'URL',
+        data: Buffer.from('x'),
+        ttl: 1,
+        references: [],
+        permissions: '1110',
+      }));
+      const looks = vi.spyOn(Set.prototype, 'has');
+      const values = toRecord(inputs, {
+        automaticAdmin: { index: 1, admin: identity, permissions: '111111111111' },
+        current: admins(count),
+      });
+      const { length } = looks.mock.calls;
+      looks.mockRestore();
+      expect(new Set(values.map(({ index }) => index)).size).toBe(2 * count);
+      return length;
+    };
+    expect(looksFor(400)).toBeLessThanOrEqual(2 * looksFor(200) + 10);
+  });
+});
