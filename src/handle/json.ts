@@ -39,15 +39,16 @@ export function prettyJson(json: string): string {
 }
 
 /** The elements of a JSON array as they are written. The array must be valid JSON. */
-export function sliceElements(json: string): string[] {
-  const elements: string[] = [];
+export const sliceElements = (json: string): string[] => [...stepElements(json)];
+
+/** The same, one after the other. */
+export function* stepElements(json: string): Generator<string, void, void> {
   let at = skipSpace(json, json.indexOf('[') + 1);
   while (at < json.length && json[at] !== ']') {
     const end = endOfValue(json, at);
-    elements.push(json.slice(at, end));
+    yield json.slice(at, end);
     at = skipSeparator(json, end);
   }
-  return elements;
 }
 
 /** A member of a JSON object as it is written; the last one if the name repeats. */

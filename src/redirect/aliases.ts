@@ -2,7 +2,8 @@
 import { ServiceError } from '../errors.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { HandleValue } from '../handle/value.js';
-import { isOfType, textOf, valuesOf } from './values.js';
+import { valuesOf } from '../resolver/parsed-records.js';
+import { isOfType, textOf } from './values.js';
 
 /** HDLProxy's limit. */
 const MAX_ALIASES = 20;

@@ -21,7 +21,7 @@ import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
 import { type RedirectTarget, type TargetRules, findTarget, selectedValues } from './target.js';
-import { valuesOf } from './values.js';
+import { valuesOf } from '../resolver/parsed-records.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
@@ -42,7 +42,7 @@ interface ResolvedRequest {
   handle: string;
   aliases: readonly string[];
   resolution: FromEntry;
-  values: HandleValue[];
+  values: readonly HandleValue[];
   /** When several records were read, the response expires with the first of them. */
   earliest: FromEntry;
   /** The lists that take part; undefined for a record that is not redirected. */

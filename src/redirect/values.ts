@@ -1,14 +1,6 @@
-// Reads the values of a cache entry.
-import type { Entry } from '../cache/entry.js';
-import { toText } from '../handle/bytes.js';
+// Types and texts of the values that redirects read.
 import { upperAscii } from '../handle/handle.js';
-import { parseJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
-
-/** The public values in the order of the record. */
-export function valuesOf({ kind, values }: Entry): HandleValue[] {
-  return kind === 'found' ? (parseJson(toText(values)) as HandleValue[]) : [];
-}
 
 /** The data of a value when they are text. */
 export function textOf({ data }: HandleValue): string | undefined {

@@ -1,7 +1,7 @@
 // Reads the lists of other handles for one request, and notes the records that took part.
 import type { FromEntry, Resolution } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
-import { valuesOf } from '../values.js';
+import { valuesOf } from '../../resolver/parsed-records.js';
 import type { ListReader } from './gather.js';
 import { type HandleLists, listsIn } from './handle-lists.js';
 import type { ParseLocationList } from './location-list.js';

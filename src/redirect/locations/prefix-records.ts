@@ -5,7 +5,7 @@ import { isFresh } from '../../cache/policy.js';
 import type { EntryPin, PinnedEntries } from '../../cache/store.js';
 import type { FromEntry, Resolution } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
-import { valuesOf } from '../values.js';
+import { valuesOf } from '../../resolver/parsed-records.js';
 import { GLOBAL_NAMESPACE, NO_NAMESPACE, type Namespace, namespaceIn, prefixHandleOf } from './namespace.js';
 
 export interface PrefixRecordsDeps {
