@@ -18,7 +18,7 @@ const COMPOSE = [
 const modules = {
   errors: [],
   'time-slicer': [],
-  handle: [],
+  handle: ['time-slicer'],
   config: KERNEL,
   observe: ['config', ...KERNEL],
   cache: KERNEL,

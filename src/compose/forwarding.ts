@@ -6,6 +6,7 @@ import { createWithBody, type WithBody } from '../http/request-body.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import type { SharedDeps } from './shared-deps.js';
+import { makeRunStepsOf } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 
 export interface Forwarding {
@@ -25,10 +26,11 @@ export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 
     budget: shared.bodies,
   });
   const reverse = makeReverse(shared, withBody);
-  const maxRecordBytes = shared.config.upstream.maxBodySize;
+  const maxRecordBytes = shared.config.upstream.maxRecordSize;
+  const runStepsOf = makeRunStepsOf(shared);
   return {
     withBody,
-    passThrough: createPassThrough({ withBody, forward, maxRecordBytes }),
+    passThrough: createPassThrough({ withBody, forward, maxRecordBytes, runStepsOf }),
     ...(reverse && { reverse }),
   };
 }
@@ -47,7 +49,12 @@ function makeReverse(shared: SharedDeps, withBody: WithBody): Forwarding['revers
     withCredentials: true,
   });
   return {
-    passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes }),
+    passThrough: createPassThrough({
+      withBody,
+      forward,
+      maxRecordBytes: maxBodyBytes,
+      runStepsOf: makeRunStepsOf(shared),
+    }),
     lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,
   };

@@ -67,7 +67,7 @@ export function makeHandleServer(shared: SharedDeps, server: ServerConfig, keysO
 
 function makeRecords(
   { config, pseudonym }: SharedDeps,
-  { url, readOnly, timeout, writeTimeout, maxBodySize }: ServerConfig,
+  { url, readOnly, timeout, writeTimeout, maxBodySize, maxRecordSize }: ServerConfig,
   access: Pick<HandleServer, 'onIgnoredLogin'> & { connections: Connections; limiter: ConcurrencyLimiter },
 ): RecordClient {
   const { limiter, onIgnoredLogin } = access;
@@ -82,6 +82,7 @@ function makeRecords(
     timeoutMs: timeout,
     writeTimeoutMs: writeTimeout,
     maxBodyBytes: maxBodySize,
+    maxRecordBytes: maxRecordSize,
   });
 }
 
@@ -116,7 +117,8 @@ function makeReads(
     mirrorLagMs: mirrorMaxTtl,
     limiter: limiterOptions(shared, server, 'read'),
     pseudonym,
-    maxBodyBytes: server.maxBodySize,
+    maxRecordBytes: server.maxRecordSize,
+    slicer: shared.slicer,
     caseSensitive,
     dispatcher,
     breaker: makeBreaker(shared, server),

@@ -23,7 +23,13 @@ import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import { type AdmitMessageFrom, makeAdmitMessage, makeClientCounter, makeTrafficPolicy } from './traffic.js';
+import {
+  type AdmitMessageFrom,
+  makeAdmitMessage,
+  makeClientCounter,
+  makeRunStepsOf,
+  makeTrafficPolicy,
+} from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
@@ -81,7 +87,7 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
 /** What the read path and the pipeline share. */
 interface RequestSteps extends Pick<
   ReadDeps,
-  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected'
+  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected' | 'runStepsOf'
 > {
   charge: TrafficPolicy['charge'];
   responses: ResponseCache;
@@ -115,6 +121,7 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: new ResponseCache(kept.preparing),
     onUnexpected,
+    runStepsOf: makeRunStepsOf(shared),
   };
   const read = createRead({
     ...steps,
@@ -163,7 +170,7 @@ function makeRequestLog(shared: SharedDeps): RequestLog {
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
-  { responses, charge, ...steps }: RequestSteps,
+  { responses, charge, runStepsOf, ...steps }: RequestSteps,
 ): RequestListener {
   const { config } = shared;
   const { resolver, upstreams, passThrough, withBody, reverse, lock } = kept;
@@ -183,17 +190,20 @@ function makePipeline(
       withBody,
       forward,
       conditional: { records, lock },
+      runStepsOf,
       onIgnoredLogin,
     }),
     openApi: makePublicOpenApi(config, brandingOf(config)),
     ...(config.native.tunnel && {
       tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody }) },
     }),
-    ...(config.batch.enabled && { batch: makeBatch(shared, { resolver, withBody, charge, serverOf }) }),
+    ...(config.batch.enabled && {
+      batch: makeBatch(shared, { resolver, withBody, charge, serverOf, runStepsOf }),
+    }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
     ...(config.redirect.enabled && {
-      redirect: makeRedirect(shared, { ...kept, onHit: (hit) => responses.prepare(hit) }),
+      redirect: makeRedirect(shared, { ...kept, runStepsOf, onHit: (hit) => responses.prepare(hit) }),
     }),
     trustedProxies: config.http.trustedProxies,
   });

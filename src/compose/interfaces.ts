@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { createWithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
 import { createStreamElements } from '../record/batch/stream.js';
@@ -31,11 +32,12 @@ interface RedirectBackends {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   onHit: (hit: Hit) => unknown;
+  runStepsOf: RunStepsOf;
 }
 
 export function makeRedirect(
   { config, logger, metrics, bodies, now }: SharedDeps,
-  { resolver, cache, onHit }: RedirectBackends,
+  { resolver, cache, onHit, runStepsOf }: RedirectBackends,
 ): RedirectInterface {
   const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
   const isTrusted = createProxyTrust(config.http.trustedProxies);
@@ -58,6 +60,7 @@ export function makeRedirect(
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: metrics.countStale,
     onHit,
+    runStepsOf,
     onUnexpected: reportUnexpected({ logger, metrics }),
     now,
     random: Math.random,
@@ -75,14 +78,14 @@ function ownPrefix({ upstreams, v2 }: Config): string | undefined {
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
 }
 
-interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge'> {
+interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge' | 'runStepsOf'> {
   resolver: Resolver<unknown>;
   serverOf: Upstreams['serverOf'];
 }
 
 export function makeBatch(
   shared: SharedDeps,
-  { resolver, withBody, charge, serverOf }: BatchBackends,
+  { resolver, withBody, charge, serverOf, runStepsOf }: BatchBackends,
 ): BatchRoutes {
   const { http } = shared.config;
   // A batch may be for one server alone.
@@ -96,6 +99,7 @@ export function makeBatch(
     withBody,
     maxBodyBytes: http.maxBodySize,
     charge,
+    runStepsOf,
     gzipMinBytes: http.gzipMinBytes,
     onStale: shared.metrics.countStale,
     onElement: shared.metrics.countBatchHandle,

@@ -79,7 +79,8 @@ function openServer(shared: SharedDeps, { url, publicKey }: SiteAddress): Referr
   const server = createServer({
     url,
     pseudonym,
-    maxBodyBytes: limits.maxBodySize,
+    maxRecordBytes: limits.maxRecordSize,
+    slicer: shared.slicer,
     caseSensitive: limits.caseSensitive,
     dispatcher,
     breaker: { failures: limits.breaker.failures, openForMs: limits.breaker.openFor },

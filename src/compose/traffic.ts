@@ -11,6 +11,7 @@ import {
   networkOf,
   plainAddress,
 } from '../server/client-address.js';
+import { type RunStepsOf, createRunStepsOf } from '../http/request-work.js';
 import type { TcpDeps } from '../native/tcp.js';
 import { isTunnelled } from '../native/tunnel.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
@@ -80,6 +81,12 @@ const createAddressOf =
   (isTrusted: IsTrustedProxy) =>
   (req: IncomingMessage): string =>
     plainAddress(clientAddress(req, isTrusted));
+
+/** Charges the work of a request to the network of its client. */
+export function makeRunStepsOf({ config, slicer }: SharedDeps): RunStepsOf {
+  const addressOf = createAddressOf(createProxyTrust(config.http.trustedProxies));
+  return createRunStepsOf({ slicer, clientOf: (req) => networkOf(addressOf(req)) });
+}
 
 /** Counts the requests that are logged by network and agent. */
 export function makeClientCounter({

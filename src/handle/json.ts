@@ -39,9 +39,6 @@ export function prettyJson(json: string): string {
 }
 
 /** The elements of a JSON array as they are written. The array must be valid JSON. */
-export const sliceElements = (json: string): string[] => [...stepElements(json)];
-
-/** The same, one after the other. */
 export function* stepElements(json: string): Generator<string, void, void> {
   let at = skipSpace(json, json.indexOf('[') + 1);
   while (at < json.length && json[at] !== ']') {

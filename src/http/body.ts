@@ -1,8 +1,11 @@
 // Response bodies in the JSON that a Handle server writes, property order included.
 import type { Entry } from '../cache/entry.js';
-import { prettyJson, writeJson } from '../handle/json.js';
-import { selectValues, type Selection } from '../handle/value.js';
+import { toText } from '../handle/bytes.js';
+import { prettyJson, sliceMember, stepElements, writeJson } from '../handle/json.js';
+import { selectValues, selectsAll, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { readValues } from '../resolver/parsed-records.js';
+import type { Steps } from '../time-slicer.js';
 import type { Format } from './query.js';
 
 /** In the spelling of the recorded server (Jetty 9). */
@@ -18,14 +21,14 @@ export interface Body {
 }
 
 /** The body for a query, from an entry. `handle` is echoed as this caller spelled it. */
-export function bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Body {
+export function* bodyOfEntry(entry: RecordContent, handle: string, selection: Selection): Steps<Body> {
   if (entry.kind === 'not-found') {
     return {
       status: 404,
       json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound, ...messageOf(entry) }, handle),
     };
   }
-  const values = entry.kind === 'found' ? selectValues(entry.values, selection) : undefined;
+  const values = entry.kind === 'found' ? yield* selected(entry, selection) : undefined;
   if (values === undefined) {
     return {
       status: 200,
@@ -36,16 +39,36 @@ export function bodyOfEntry(entry: RecordContent, handle: string, selection: Sel
   return { status: 200, json };
 }
 
+function* selected(entry: RecordContent, selection: Selection): Steps<string | undefined> {
+  if (selectsAll(selection)) return toText(entry.values);
+  return yield* selectValues(entry.values, yield* readValues(entry), selection);
+}
+
 /** Unless the request succeeded, the handle comes last as in the recordings of a Handle server, or is missing. */
 export function bodyOfMembers(members: Record<string, unknown>, handle: string | undefined): string {
   return writeJson(handle === undefined ? members : { ...members, handle });
 }
 
 /** The text to send: indented when `pretty`, wrapped as JSONP with a callback, with its type. */
-export function render(json: string, format: Format): { contentType: string; text: string } {
+export function* render(json: string, format: Format): Steps<{ contentType: string; text: string }> {
   const { contentType, before, after } = frameOf(format);
-  const shown = format.pretty ? prettyJson(json) : json;
+  const shown = format.pretty ? yield* indent(json) : json;
   return { contentType, text: before + shown + after };
+}
+
+/** Values are indented one by one when there are many. */
+const LONG_CHARS = 16 * 1024;
+
+function* indent(json: string): Steps<string> {
+  const values = json.length > LONG_CHARS ? sliceMember(json, 'values') : undefined;
+  if (values === undefined || !json.endsWith(`${values}}`)) return prettyJson(json);
+  const indented: string[] = [];
+  for (const value of stepElements(values)) {
+    indented.push(prettyJson(value).replaceAll('\n', '\n    '));
+    yield;
+  }
+  const others = prettyJson(`${json.slice(0, -values.length - 1)}[]}`);
+  return `${others.slice(0, -'[]\n}'.length)}[\n    ${indented.join(',\n    ')}\n  ]\n}`;
 }
 
 /** The type of a body, and what stands around its JSON. */

@@ -5,6 +5,8 @@ import { render } from './body.js';
 import { contextOf } from './context.js';
 import { exposeHeaders } from './cors.js';
 import type { Format } from './query.js';
+import type { RunSteps } from './request-work.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
 import { type Representation, matchesEtag, represent } from './representation.js';
 
 export interface Reply {
@@ -21,11 +23,11 @@ interface ReplyForm {
 }
 
 /** A promise only when the body is compressed. */
-export function representReply(
+export function* representReply(
   { status, json }: Reply,
   form: ReplyForm,
-): Representation | Promise<Representation> {
-  const { contentType, text } = render(json, form.format);
+): Steps<Representation | Promise<Representation>> {
+  const { contentType, text } = yield* render(json, form.format);
   return represent({ text, contentType, hasEtag: status === 200 }, form);
 }
 
@@ -53,11 +55,12 @@ export function outgoing(reply: Reply, made: Representation, ifNoneMatch: string
 export async function sendReply(
   req: Request,
   res: Response,
-  { gzipMinBytes, ...reply }: Reply & { gzipMinBytes: number },
+  { gzipMinBytes, runSteps = runToEnd, ...reply }: Reply & { gzipMinBytes: number; runSteps?: RunSteps },
 ): Promise<Representation> {
   const { format } = contextOf(res);
   const acceptEncoding = req.headers['accept-encoding']?.toString();
-  const made = await representReply(reply, { format, acceptEncoding, gzipMinBytes });
+  const making = representReply(reply, { format, acceptEncoding, gzipMinBytes });
+  const made = await runSteps(making, reply.json.length);
   const { status, headers, body } = outgoing(reply, made, req.headers['if-none-match']);
   for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
   exposeHeaders(res);

@@ -3,17 +3,27 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import type { HandleLock } from '../coordination/key-lock.js';
 import { ServiceError } from '../errors.js';
-import { selectValues, type Selection } from '../handle/value.js';
+import { type Selection, createValueFilter } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { RecordContent } from '../http/body.js';
 import { evaluatePreconditions, isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
+import type { RunSteps } from '../http/request-work.js';
+import { valuesOf } from '../resolver/parsed-records.js';
+import type { Steps } from '../time-slicer.js';
 import { type RecordClient, type RecordRead, readVisible } from '../upstream/record-client.js';
 import { parseRecord, recordEtag } from './record-etag.js';
 
 export interface ConditionalDeps {
   records: Pick<RecordClient, 'get'>;
   lock: HandleLock;
+}
+
+interface ConditionalRequest {
+  req: Request;
+  handle: string;
+  query: string;
+  runSteps: RunSteps;
 }
 
 /**
@@ -25,7 +35,7 @@ export interface ConditionalDeps {
  */
 export function runIfConditionHolds<T>(
   { records, lock }: ConditionalDeps,
-  { req, handle, query }: { req: Request; handle: string; query: string },
+  { req, handle, query, runSteps }: ConditionalRequest,
   write: () => Promise<T>,
 ): Promise<T> {
   if (!isConditional(req.headers) || isCreateOnly(req)) return write();
@@ -33,7 +43,8 @@ export function runIfConditionHolds<T>(
   const selection = selectionOf(query);
   const read = async (): Promise<void> => {
     const response = await readVisible(records, handle, { authorization, authoritative: true });
-    assertCondition(req, stateOf(response, { handle, selection }));
+    const state = stateOf(response, { handle, selection });
+    assertCondition(req, await runSteps(state, response.body.length));
   };
   return lock(handle, { client: authorization ?? '', read, work: write });
 }
@@ -53,15 +64,16 @@ interface RecordState {
   etags: string[];
 }
 
-const PLAIN = { pretty: false };
-const PRETTY = { pretty: true };
-
-function stateOf(response: RecordRead, selected: { handle: string; selection: Selection }): RecordState {
+function* stateOf(
+  response: RecordRead,
+  selected: { handle: string; selection: Selection },
+): Steps<RecordState> {
   if (response.responseCode === RESPONSE_CODE.handleNotFound) return { exists: false, etags: [] };
-  const record = response.status === 200 ? parseRecord(response.body) : undefined;
+  const record = response.status === 200 ? yield* parseRecord(response.body) : undefined;
   if (record === undefined) throw refusedRead(response);
-  const etags = [PLAIN, PRETTY].map((format) => recordEtag(record, { ...selected, format }));
-  return { exists: hasSelected(record, selected.selection), etags };
+  const plain = yield* recordEtag(record, { ...selected, format: { pretty: false } });
+  const pretty = yield* recordEtag(record, { ...selected, format: { pretty: true } });
+  return { exists: hasSelected(record, selected.selection), etags: [plain, pretty] };
 }
 
 /** A wrong login is refused without Handle JSON (recording "create: wrong password"). */
@@ -81,7 +93,8 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
 
 /** Values selected by index exist when one of them does; a record exists without values, too. */
 const hasSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
-  selection.indexes.length === 0 || (kind === 'found' && selectValues(values, selection) !== undefined);
+  selection.indexes.length === 0 ||
+  (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
 
 /** @throws ServiceError CONDITION_FAILED; BAD_REQUEST for a header that is not a list of tags */
 function assertCondition({ method, headers }: Request, state: RecordState): void {

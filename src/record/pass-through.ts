@@ -4,6 +4,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
+import type { Steps } from '../time-slicer.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
 import { readResponseBody, relayResponse } from './relay-response.js';
@@ -14,9 +16,15 @@ interface PassThroughDeps {
   forward: Forward;
   /** Longer records are refused: they are read as a whole for their ETag. */
   maxRecordBytes: number;
+  runStepsOf: RunStepsOf;
 }
 
-export function createPassThrough({ withBody, forward, maxRecordBytes }: PassThroughDeps): RequestHandler {
+export function createPassThrough({
+  withBody,
+  forward,
+  maxRecordBytes,
+  runStepsOf,
+}: PassThroughDeps): RequestHandler {
   return async function passThrough(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
     if (context.handle === undefined) assertEndpoint(req, context.target.path);
@@ -28,7 +36,8 @@ export function createPassThrough({ withBody, forward, maxRecordBytes }: PassThr
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    await relayResponse(response, res, { body, etag: etagFor(body, context) });
+    const etag = await runStepsOf(res)(etagFor(body, context), body.length);
+    await relayResponse(response, res, { body, etag });
   };
 }
 
@@ -40,8 +49,8 @@ const isRecord = (
 ): boolean =>
   method === 'GET' && handle !== undefined && statusCode === 200 && headers['content-encoding'] === undefined;
 
-function etagFor(body: Buffer, { handle = '', target, format }: RequestContext): string | undefined {
-  const record = parseRecord(body.toString());
+function* etagFor(body: Buffer, { handle = '', target, format }: RequestContext): Steps<string | undefined> {
+  const record = yield* parseRecord(body.toString());
   const selection = readRecordQuery(readParameters(target.query));
-  return record && recordEtag(record, { handle, selection, format });
+  return record && (yield* recordEtag(record, { handle, selection, format }));
 }

@@ -1,5 +1,6 @@
 // GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { selectsAll } from '../handle/value.js';
 import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
 import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../http/error-reply.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
@@ -9,7 +10,8 @@ import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { Admit, Caller } from '../upstream/caller.js';
-import { type RecordReplyDeps, renderResolution, reportReply, resultOf } from './record-reply.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
+import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
 import type { AnsweredHit, PreparedResponse, ResponseCache } from './response-cache.js';
@@ -91,6 +93,7 @@ export function createRead(deps: ReadDeps): Read {
     const found = request.query.authoritative ? undefined : deps.fromMemory(request.handle);
     if (found === undefined) return sendReply(call, request, load(call, request));
     const rendered = render(call, request, found);
+    if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
@@ -125,15 +128,32 @@ function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): S
   };
 }
 
-type Render = (call: ReadRequest, request: ValidRequest, resolution: Resolution) => Rendered;
+/** A promise where the record is large. */
+type Render = (
+  call: ReadRequest,
+  request: ValidRequest,
+  resolution: Resolution,
+) => Rendered | Promise<Rendered>;
 
 function createRender(deps: ReadDeps): Render {
-  const { gzipMinBytes } = deps;
-  return function render({ headers: { acceptEncoding } }, request, resolution) {
-    const reply = renderResolution(resolution, request, deps);
-    const made = representReply(reply, { format: request.format, acceptEncoding, gzipMinBytes });
+  const { gzipMinBytes, runStepsOf } = deps;
+
+  function* steps(
+    { headers: { acceptEncoding } }: ReadRequest,
+    request: ValidRequest,
+    resolution: Resolution,
+  ): Steps<Rendered> {
+    const reply = yield* renderResolution(resolution, request, deps);
+    const made = yield* representReply(reply, { format: request.format, acceptEncoding, gzipMinBytes });
     const { handle, query } = request;
     return { handle, resolution, result: resultOf(resolution, query), reply, made };
+  }
+
+  return function render(call, request, resolution) {
+    const rendering = steps(call, request, resolution);
+    // The whole record is sent as it is stored.
+    const isAsStored = selectsAll(request.query) && !request.format.pretty;
+    return isAsStored ? runToEnd(rendering) : runStepsOf(call.res)(rendering, charsOf(resolution));
   };
 }
 
@@ -187,7 +207,7 @@ function createSendReply(deps: ReadDeps): SendReply {
       context.result = resultOfError(reply.status);
       context.failure = failure;
       const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };
-      sendMade(res, reply, await representReply(reply, form), call);
+      sendMade(res, reply, await runToEnd(representReply(reply, form)), call);
     }
   };
 }

@@ -6,16 +6,18 @@ import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RecordContent, bodyOfEntry, render } from '../http/body.js';
 import type { Format } from '../http/query.js';
 import { etagOf } from '../http/representation.js';
+import type { Steps } from '../time-slicer.js';
 
 /** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
-export function parseRecord(body: string): RecordContent | undefined {
+export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
     const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
     if (responseCode === RESPONSE_CODE.valuesNotFound)
       return { kind: 'empty', values: '' as Bytes, message: '' };
     if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
-    const all = publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
+    yield;
+    const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
     return { kind: 'found', values: all.values, message: '' };
   } catch {
     return undefined;
@@ -30,7 +32,8 @@ interface RecordForm {
 }
 
 /** The tag of the record in this form, before it is compressed. */
-export function recordEtag(record: RecordContent, { handle, selection, format }: RecordForm): string {
-  const { json } = bodyOfEntry(record, handle, selection);
-  return etagOf(render(json, format).text, 'identity');
+export function* recordEtag(record: RecordContent, { handle, selection, format }: RecordForm): Steps<string> {
+  const { json } = yield* bodyOfEntry(record, handle, selection);
+  const { text } = yield* render(json, format);
+  return etagOf(text, 'identity');
 }

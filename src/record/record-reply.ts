@@ -6,8 +6,10 @@ import { type Result, contextOf } from '../http/context.js';
 import type { RecordQuery } from '../http/query.js';
 import { type Reply, sendReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import type { Resolution, StaleReason } from '../resolver/resolution.js';
 import type { ResolveOptions } from '../resolver/resolver.js';
+import type { Steps } from '../time-slicer.js';
 import type { Hit } from './response-cache.js';
 
 export interface RecordReplyDeps {
@@ -16,6 +18,7 @@ export interface RecordReplyDeps {
   onStale: (reason: StaleReason) => void;
   /** A fresh entry in memory was answered: the response can be prepared for the next request. */
   onHit: (hit: Hit) => unknown;
+  runStepsOf: RunStepsOf;
   now: () => number;
 }
 
@@ -24,12 +27,12 @@ interface HandleQuery {
   query: RecordQuery;
 }
 
-export function renderResolution(
+export function* renderResolution(
   resolution: Resolution,
   { handle, query }: HandleQuery,
   { freshness, now }: Pick<RecordReplyDeps, 'freshness' | 'now'>,
-): Reply {
-  const body = bodyOfResolution(resolution, { handle, query });
+): Steps<Reply> {
+  const body = yield* bodyOfResolution(resolution, { handle, query });
   if (resolution.kind === 'entry') {
     const { authoritative } = query;
     const headers = cacheHeaders({ resolution, authoritative, now: now(), freshness });
@@ -43,9 +46,13 @@ export function renderResolution(
   return { ...body, headers };
 }
 
+/** The length of the record. */
+export const charsOf = (resolution: Resolution): number =>
+  resolution.kind === 'entry' ? resolution.entry.values.length : 0;
+
 /** Status and JSON, without the headers. */
-export function bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Body {
-  if (resolution.kind === 'entry') return bodyOfEntry(resolution.entry, handle, query);
+export function* bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Steps<Body> {
+  if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle, query);
   const { status, members, namesHandle } = resolution.refused;
   return { status, json: bodyOfMembers(members, namesHandle ? handle : undefined) };
 }
@@ -94,7 +101,8 @@ export async function answerRecord(
   const resolution = await deps.resolve(handle, query);
   const result = resultOf(resolution, query);
   contextOf(res).result = result;
-  const reply = renderResolution(resolution, { handle, query }, deps);
-  const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes });
+  const runSteps = deps.runStepsOf(res);
+  const reply = await runSteps(renderResolution(resolution, { handle, query }, deps), charsOf(resolution));
+  const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes, runSteps });
   reportReply({ resolution, result, target: req.url, handle, status: reply.status, made }, deps);
 }

@@ -9,6 +9,7 @@ import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
 import { type Forward, upstreamTarget } from './forward.js';
@@ -20,6 +21,7 @@ interface WriteRouteDeps {
   invalidate: (handle: string) => Promise<void>;
   forward: Forward;
   conditional: ConditionalDeps;
+  runStepsOf: RunStepsOf;
   /** What to call when a write of the handle is refused because its login was ignored; undefined over https. */
   onIgnoredLogin: (handle: string) => (() => void) | undefined;
 }
@@ -35,8 +37,9 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
     const target = upstreamTarget(context);
 
     // The body first: while it trickles in no handle is locked or fenced.
+    const runSteps = deps.runStepsOf(res);
     const relayed = await deps.withBody(req, (body) =>
-      runIfConditionHolds(deps.conditional, { req, handle, query }, async () => {
+      runIfConditionHolds(deps.conditional, { req, handle, query, runSteps }, async () => {
         const fence = await deps.fence(handle);
         return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
       }),

@@ -230,8 +230,10 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
 async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { req, res, deps, query, handle, resolution } = request;
   const headers = headersOf(request, deps.freshness);
-  const { status, json } = bodyOfEntry(resolution.entry, handle, query);
-  const rendered = render(json, contextOf(res).format);
+  const runSteps = deps.runStepsOf(res);
+  const { entry } = resolution;
+  const { status, json } = await runSteps(bodyOfEntry(entry, handle, query), entry.values.length);
+  const rendered = await runSteps(render(json, contextOf(res).format), json.length);
   await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
 

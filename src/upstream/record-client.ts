@@ -61,7 +61,9 @@ interface RecordClientOptions {
   withCredentials: boolean;
   timeoutMs: number;
   writeTimeoutMs: number;
+  /** Of a list. */
   maxBodyBytes: number;
+  maxRecordBytes: number;
   caseSensitive: boolean;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
@@ -124,7 +126,7 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
 
 /** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
 function createSend(options: RecordClientOptions) {
-  const { pseudonym, maxBodyBytes, caseSensitive, limiter, dispatcher } = options;
+  const { pseudonym, caseSensitive, limiter, dispatcher } = options;
   const { origin, basePath } = parseAddress(options.url);
 
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
@@ -143,6 +145,7 @@ function createSend(options: RecordClientOptions) {
           headers,
           ...(body !== undefined && { body }),
         };
+        const maxBodyBytes = handle === undefined ? options.maxBodyBytes : options.maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
         return readAnswer(response, { handle, caseSensitive });
       },

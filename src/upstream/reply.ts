@@ -12,6 +12,7 @@ import {
   invalidResponse,
   parseMembers,
 } from './response.js';
+import type { Steps } from '../time-slicer.js';
 import { isTooBusy } from './retry-after-pause.js';
 
 /** What was requested. */
@@ -88,14 +89,15 @@ function isValue(value: unknown): value is HandleValue {
  * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for a reply
  * that no Handle server would give
  */
-export function readOutcome(reply: UpstreamReply): Outcome {
+export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {
   const members = parseReply(reply);
+  yield;
   const { status } = reply;
   if (status === 429) throw busy(reply, members);
   assertConsistent(reply, members, reply);
   const { success, handleNotFound, valuesNotFound } = RESPONSE_CODE;
   const { responseCode, message } = members;
-  if (responseCode === success) return readRecord(reply, members);
+  if (responseCode === success) return yield* readRecord(reply, members);
   // 200 belongs to resolution; with any other status the code is an ordinary refusal.
   if (responseCode === valuesNotFound && status === 200) return { kind: 'empty' };
   if (responseCode !== handleNotFound) return readRefusal(reply, members);
@@ -138,19 +140,19 @@ function busy(reply: UpstreamReply, members?: HandleJson): ServiceError {
   return new ServiceError('UPSTREAM_BUSY', { detail: `HTTP ${status}`, retryAfterMs, ...upstreamAnswer });
 }
 
-function readRecord(reply: UpstreamReply, members: HandleJson): Outcome {
+function* readRecord(reply: UpstreamReply, members: HandleJson): Steps<Outcome> {
   if (reply.status !== 200) throw contradiction(reply, members.responseCode);
   if (members['handle'] === undefined) throw invalidResponse('a record without its handle', reply);
   const { values: parsed } = members;
   if (!Array.isArray(parsed)) throw invalidResponse('a record without a list of values', reply);
-  const { values, ttls } = readPublicValues(reply, parsed);
+  const { values, ttls } = yield* readPublicValues(reply, parsed);
   return ttls.length === 0 ? { kind: 'empty' } : { kind: 'found', values, ttls };
 }
 
-function readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): PublicValues {
+function* readPublicValues(reply: UpstreamReply, parsed: readonly unknown[]): Steps<PublicValues> {
   let kept: PublicValues;
   try {
-    kept = publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
+    kept = yield* publicValues(sliceMember(reply.body, 'values') ?? '[]', parsed);
   } catch (cause) {
     throw invalidResponse('a record with something else than values', reply, { cause });
   }

@@ -6,6 +6,7 @@ import { type BreakerOptions, CircuitBreaker } from './circuit-breaker.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
+import { type TimeSlicer, runToEnd } from '../time-slicer.js';
 import { type ReportHealth, watchHealth } from './server-health.js';
 import { readOutcome } from './reply.js';
 import { createRetryAfterPause } from './retry-after-pause.js';
@@ -23,7 +24,7 @@ export interface ServerOptions {
   url: string;
   /** Our own name in `Via` (RFC 9110 §7.6.3): a request with it that comes back means a loop. */
   pseudonym: string;
-  maxBodyBytes: number;
+  maxRecordBytes: number;
   caseSensitive: boolean;
   dispatcher: UpstreamDispatcher;
   breaker: BreakerOptions;
@@ -32,8 +33,15 @@ export interface ServerOptions {
   maxPauseMs: number;
   onCall?: ((call: UpstreamCall) => void) | undefined;
   onHealth?: ReportHealth | undefined;
+  /** For large records. */
+  slicer: TimeSlicer;
   now: () => number;
 }
+
+/** Shorter responses are read in less than a millisecond. */
+const SMALL_CHARS = 16 * 1024;
+/** No client waits for a refresh. */
+const clientIn = (caller: Caller | undefined): string => caller?.client ?? 'background';
 
 interface ServerRead {
   handle: string;
@@ -49,12 +57,11 @@ export interface UpstreamServer {
 }
 
 export function createServer(options: ServerOptions): UpstreamServer {
-  const { limiter, maxBodyBytes, caseSensitive, dispatcher, now, onCall, maxPauseMs } = options;
+  const { pseudonym, limiter, caseSensitive, dispatcher, slicer, now, onCall } = options;
   const { origin, basePath } = parseAddress(options.url);
   const breaker = new CircuitBreaker(options.breaker);
-  const pause = createRetryAfterPause({ maxPauseMs, now });
+  const pause = createRetryAfterPause({ maxPauseMs: options.maxPauseMs, now });
   const health = watchHealth({ now, report: options.onHealth ?? (() => undefined) });
-  const { pseudonym } = options;
   // None is of a caller: many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
@@ -77,10 +84,13 @@ export function createServer(options: ServerOptions): UpstreamServer {
     try {
       const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
       const request = { origin, method: 'GET' as const, path, headers };
-      const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes, onRetry });
+      const limits = { timeoutMs, maxBodyBytes: options.maxRecordBytes, onRetry };
+      const response = await exchange(dispatcher, request, limits);
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
-      const outcome = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
+      const reading = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
+      const isSmall = body.length <= SMALL_CHARS;
+      const outcome = isSmall ? runToEnd(reading) : await slicer.run(reading, { client: clientIn(caller) });
       report(outcome.kind);
       health.succeeded();
       breaker.succeeded();

@@ -29,7 +29,7 @@ it('has the same sections in every version, in the same order', () => {
 });
 
 it('lists under Upgrading every key whose default is another than in the version before', () => {
-  const before = JSON.parse(readDocument('test/fixtures/defaults-0.1.0.json')) as Record<string, Default>;
+  const before = JSON.parse(readDocument('test/fixtures/defaults-0.2.0.json')) as Record<string, Default>;
   const now = new Map(configKeys().map(({ key, byDefault }) => [key, byDefault]));
   const changed = Object.entries(before)
     .filter(([key, byDefault]) => now.get(key) !== byDefault)

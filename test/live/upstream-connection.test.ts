@@ -86,7 +86,7 @@ test('a body over the limit is cancelled early, requested once, and its connecti
     response.on('drain', more);
     more();
   });
-  const { resolve } = openClient(server, { maxBodyBytes: 50_000 });
+  const { resolve } = openClient(server, { maxRecordBytes: 50_000 });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
     diagnosis: expect.objectContaining({

@@ -11,6 +11,7 @@ import {
   type Connections,
   createConnections,
 } from '../../src/upstream/connections.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import type { UpstreamCall } from '../../src/upstream/upstream-server.js';
 import type { Certificate } from '../support/certificate.js';
 
@@ -104,7 +105,7 @@ export function openClient(
     pseudonym: 'handle-resolver-proxy',
     url,
     timeoutMs: 5000,
-    maxBodyBytes: 100_000,
+    maxRecordBytes: 100_000,
     caseSensitive: false,
     dispatcher,
     mirrors: [],
@@ -115,6 +116,7 @@ export function openClient(
     limiter: { concurrency: 64, queue: 1000, waitMs: 2000 },
     breaker: { failures: 100, openForMs: 5000 },
     onCall: (call) => calls.push(call),
+    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
     now: Date.now,
     ...changes,
   });

@@ -52,7 +52,7 @@ test('a response in more codings than any server uses is not decompressed', asyn
 
 test('a response that exceeds the limit when decompressed is given up', async () => {
   const { resolve } = openClient(await listenPacked('gzip', gzipSync(' '.repeat(1_000_000))), {
-    maxBodyBytes: 50_000,
+    maxRecordBytes: 50_000,
   });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_BAD_ANSWER',
@@ -66,7 +66,7 @@ test('decompression stops at the limit, even when the whole response has arrived
   const head = gzipSync(' ').subarray(0, 10);
   const broken = Buffer.concat([head, Buffer.alloc(100, 0xff)]);
   const body = Buffer.concat([gzipSync(' '.repeat(1_000_000)), broken]);
-  const { resolve } = openClient(await listenPacked('gzip', body), { maxBodyBytes: 50_000 });
+  const { resolve } = openClient(await listenPacked('gzip', body), { maxRecordBytes: 50_000 });
   await expect(resolve()).rejects.toMatchObject({
     diagnosis: expect.objectContaining({
       cause: expect.stringContaining('more than 50000 bytes') as string,

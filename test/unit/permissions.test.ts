@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { toText } from '../../src/handle/bytes.js';
 import { publicValues, isPublic, lastFourPermissions } from '../../src/handle/value.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { readOutcome } from '../../src/upstream/reply.js';
 import { permissionsToSend, showPermissions } from '../../src/v2/translation/attributes.js';
 
@@ -18,15 +19,11 @@ const valueWith = (permissions: unknown) => ({
 function shownBy(permissions: unknown): boolean[] {
   const value = valueWith(permissions);
   const record = JSON.stringify([value]);
-  const inRecord = toText(publicValues(record, [value]).values) !== '[]';
+  const inRecord = toText(runToEnd(publicValues(record, [value])).values) !== '[]';
   const body = `{"responseCode":302,"handle":"21.T1/a","values":${record}}`;
-  const refusal = readOutcome({
-    status: 300,
-    body,
-    handle: '21.T1/a',
-    headers: {},
-    caseSensitive: false,
-  });
+  const refusal = runToEnd(
+    readOutcome({ status: 300, body, handle: '21.T1/a', headers: {}, caseSensitive: false }),
+  );
   const inRefusal = refusal.kind === 'refused' && JSON.stringify(refusal.members).includes('"NOTE"');
   return [inRecord, inRefusal];
 }

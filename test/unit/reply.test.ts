@@ -5,6 +5,7 @@ import { toText } from '../../src/handle/bytes.js';
 import { parseHandle } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { ServiceError } from '../../src/errors.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { readOutcome } from '../../src/upstream/reply.js';
 
 interface Recording {
@@ -26,7 +27,7 @@ const ordinary = recordings.filter(
 );
 
 const read = (status: number, body: string, handle = '21.T1/a'): Outcome =>
-  readOutcome({ status, body, handle, headers: {}, caseSensitive: false });
+  runToEnd(readOutcome({ status, body, handle, headers: {}, caseSensitive: false }));
 
 test('every recorded answer about a handle is understood', () => {
   const kinds = new Map<string, number>();

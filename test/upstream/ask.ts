@@ -6,6 +6,7 @@ import {
   type UpstreamClient,
   type UpstreamClientOptions,
 } from '../../src/upstream/client.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
 
 export const UPSTREAM = 'http://handle.test:8000';
@@ -49,10 +50,11 @@ export function createClient(changes: Partial<UpstreamClientOptions> = {}): Upst
     pseudonym: 'handle-resolver-proxy',
     url: UPSTREAM,
     timeoutMs: 2000,
-    maxBodyBytes: 100_000,
+    maxRecordBytes: 100_000,
     caseSensitive: false,
     dispatcher: createNodeHttpDispatcher({ connections: 10 }),
     breaker: { failures: 100, openForMs: 5000 },
+    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
     now: Date.now,
     ...changes,
   });

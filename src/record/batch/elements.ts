@@ -2,14 +2,17 @@
 import { ServiceError } from '../../errors.js';
 import { handleToPath } from '../../handle/handle.js';
 import { prettyJson, writeJson } from '../../handle/json.js';
+import { selectsAll } from '../../handle/value.js';
 import type { Body } from '../../http/body.js';
 import type { Result } from '../../http/context.js';
 import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../../http/error-reply.js';
 import type { RecordQuery } from '../../http/query.js';
+import type { RunSteps } from '../../http/request-work.js';
 import { readHandle } from '../../http/target.js';
 import type { FromEntry, Resolution, StaleReason } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
-import { bodyOfResolution, resultOf } from '../record-reply.js';
+import { type Steps } from '../../time-slicer.js';
+import { bodyOfResolution, charsOf, resultOf } from '../record-reply.js';
 import type { ElementSource } from './stream.js';
 
 export interface ElementDeps {
@@ -24,16 +27,37 @@ export interface ElementDeps {
 interface ElementForm {
   query: RecordQuery;
   pretty: boolean;
+  runSteps: RunSteps;
 }
 
-/** The elements of one batch. A handle that is invalid, or that fails, is an element with that error. */
-export function createElementSource(deps: ElementDeps, { query, pretty }: ElementForm): ElementSource {
-  const write = (name: string, body: Body): string => elementText(name, body, pretty);
+/**
+ * Records of one batch from which values are selected: they cost work that does not show in the length of the answer.
+ * A thousand usual records have 0.7 MB.
+ */
+const MAX_SELECTED_CHARS = 64 * 1024 * 1024;
 
-  function answer(name: string, handle: string, resolution: Resolution): string {
+/** Of a name that is no handle. */
+const MAX_ECHOED_CHARS = 200;
+
+const tooMuchWork = (): ServiceError =>
+  new ServiceError('BATCH_TOO_LARGE', {
+    detail: 'the records before have 64 MiB; ask for the rest in another batch',
+  });
+
+/** The elements of one batch. A handle that is invalid, or that fails, is an element with that error. */
+export function createElementSource(
+  deps: ElementDeps,
+  { query, pretty, runSteps }: ElementForm,
+): ElementSource {
+  const write = (name: string, body: Body): string => elementText(name, body, pretty);
+  let selectedChars = 0;
+
+  function* answer(name: string, handle: string, resolution: Resolution): Steps<string> {
+    if (!selectsAll(query)) selectedChars += charsOf(resolution);
+    if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
     deps.onElement(resultOf(resolution, query));
     if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
-    return write(name, bodyOfResolution(resolution, { handle, query }));
+    return write(name, yield* bodyOfResolution(resolution, { handle, query }));
   }
 
   function fail(name: string, failure: ServiceError, handle?: string): string {
@@ -43,16 +67,17 @@ export function createElementSource(deps: ElementDeps, { query, pretty }: Elemen
   }
 
   return {
-    fromMemory(name) {
+    *fromMemory(name) {
       const handle = parseName(name);
-      if (handle instanceof ServiceError) return fail(name, handle);
+      if (handle instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), handle);
       const found = deps.fromMemory(handle);
-      return found && answer(name, handle, found);
+      return found && (yield* answer(name, handle, found));
     },
     async load(name) {
       const handle = readHandle(handleToPath(name));
       try {
-        return answer(name, handle, await deps.resolve(handle, query));
+        const resolution = await deps.resolve(handle, query);
+        return await runSteps(answer(name, handle, resolution), charsOf(resolution));
       } catch (error) {
         return fail(name, asServiceError(error, deps.onUnexpected), handle);
       }

@@ -11,6 +11,7 @@ import { exposeHeaders } from '../../http/cors.js';
 import { readParameters } from '../../http/query.js';
 import { acceptsGzip } from '../../http/representation.js';
 import { type WithBody, parseJsonBody } from '../../http/request-body.js';
+import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
 import { rawHandleOf } from '../../http/target.js';
 import type { Caller } from '../../upstream/caller.js';
 import { type ElementDeps, createElementSource } from './elements.js';
@@ -24,6 +25,7 @@ export interface BatchDeps extends ElementDeps {
   /** Counts further requests of the caller. Rejects when they exceed a limit. */
   charge: (req: Request, more: number) => Promise<void>;
   gzipMinBytes: number;
+  runStepsOf: RunStepsOf;
 }
 
 export interface BatchRoutes {
@@ -94,9 +96,13 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   }
   const resolve: BatchDeps['resolve'] = (handle, options) =>
     deps.resolve(handle, { ...options, caller: inBackground(context.caller) });
-  const source = createElementSource({ ...deps, resolve }, { query, pretty: context.format.pretty });
-  const left = signalOfClose(res);
-  const elements = deps.streamElements({ ...source, handles, signal: left });
+  const runSteps = deps.runStepsOf(res);
+  const source = createElementSource(
+    { ...deps, resolve },
+    { query, pretty: context.format.pretty, runSteps },
+  );
+  const left = signalOfLeaving(res);
+  const elements = deps.streamElements({ ...source, handles, signal: left, runSteps });
   await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
     if (!left.aborted) throw error;
   });
@@ -105,15 +111,6 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
 /** Single reads go before the hundreds of a batch, unless a traffic rule prefers its client. */
 const inBackground = (caller: Caller | undefined): Caller | undefined =>
   caller?.class === 'normal' ? { ...caller, class: 'background' } : caller;
-
-/** Aborted when the client has left, and after the end. */
-function signalOfClose(res: Response): AbortSignal {
-  const left = new AbortController();
-  res.once('close', () => {
-    left.abort();
-  });
-  return left.signal;
-}
 
 async function* framed(chunks: AsyncIterable<string>, open: string, close: string): AsyncGenerator<string> {
   yield open;

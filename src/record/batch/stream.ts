@@ -1,4 +1,6 @@
 // The elements of a batch as text, in order: loads ahead within limits, and goes no faster than its reader.
+import type { RunSteps } from '../../http/request-work.js';
+import type { Steps } from '../../time-slicer.js';
 
 export interface BatchLimits {
   /** Maximum loads of one batch at a time. */
@@ -12,7 +14,7 @@ export interface BatchLimits {
 /** How a handle becomes an element. */
 export interface ElementSource {
   /** Undefined when it has to be loaded. */
-  fromMemory: (handle: string) => string | undefined;
+  fromMemory: (handle: string) => Steps<string | undefined>;
   load: (handle: string) => Promise<string>;
 }
 
@@ -20,7 +22,11 @@ export interface BatchWork extends ElementSource {
   handles: readonly string[];
   /** Once it is aborted no further load starts. */
   signal: AbortSignal;
+  runSteps: RunSteps;
 }
+
+/** How long the records in memory are is seen when they are read. */
+const MAX_WORK = Infinity;
 
 /** Yields the elements with commas between, several in one chunk. */
 export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
@@ -43,7 +49,9 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
     const ahead = new LookAhead({ ...work, load }, perBatch);
     let chunk = '';
     let separator = '';
-    for (let head = ahead.head(); head !== undefined; head = ahead.head()) {
+    const next = (): Element | undefined | Promise<Element | undefined> =>
+      work.runSteps(ahead.head(), MAX_WORK);
+    for (let head = await next(); head !== undefined; head = await next()) {
       if (head.text === undefined) {
         // The reader need not wait for what is ready.
         if (chunk !== '') yield chunk;
@@ -85,13 +93,14 @@ class LookAhead {
   }
 
   /** The next element; undefined at the end. */
-  head(): Element | undefined {
+  *head(): Steps<Element | undefined> {
     const { handles, signal } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyChars < MAX_AHEAD_CHARS && !signal.aborted) {
       const handle = handles[this.#started];
       if (handle === undefined) break;
       this.#started++;
-      this.#queue.push(this.#start(handle));
+      this.#queue.push(yield* this.#start(handle));
+      yield;
     }
     return this.#queue[0];
   }
@@ -103,8 +112,8 @@ class LookAhead {
     return text;
   }
 
-  #start(handle: string): Element {
-    const text = this.#work.fromMemory(handle);
+  *#start(handle: string): Steps<Element> {
+    const text = yield* this.#work.fromMemory(handle);
     if (text === undefined) return this.#load(handle);
     this.#readyChars += text.length;
     return { text, loaded: READY };
