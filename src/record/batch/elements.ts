@@ -13,7 +13,7 @@ import type { FromEntry, Resolution, StaleReason } from '../../resolver/resoluti
 import type { ResolveOptions } from '../../resolver/resolver.js';
 import { type Steps } from '../../time-slicer.js';
 import { bodyOfResolution, charsOf, resultOf } from '../record-reply.js';
-import type { ElementSource } from './stream.js';
+import type { ElementSource, Rendered } from './stream.js';
 
 export interface ElementDeps {
   /** Undefined when the handle has to be loaded. */
@@ -52,18 +52,19 @@ export function createElementSource(
   const write = (name: string, body: Body): string => elementText(name, body, pretty);
   let selectedChars = 0;
 
-  function* answer(name: string, handle: string, resolution: Resolution): Steps<string> {
-    if (!selectsAll(query)) selectedChars += charsOf(resolution);
+  function* answer(name: string, handle: string, resolution: Resolution): Steps<Rendered> {
+    const readChars = charsOf(resolution);
+    if (!selectsAll(query)) selectedChars += readChars;
     if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
     deps.onElement(resultOf(resolution, query));
     if (resolution.kind === 'entry' && resolution.stale !== undefined) deps.onStale(resolution.stale);
-    return write(name, yield* bodyOfResolution(resolution, { handle, query }));
+    return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
   }
 
-  function fail(name: string, failure: ServiceError, handle?: string): string {
+  function fail(name: string, failure: ServiceError, handle?: string): Rendered {
     const reply = renderError(failure, { handle });
     deps.onElement(resultOfError(reply.status));
-    return write(name, reply);
+    return { text: write(name, reply), readChars: 0 };
   }
 
   return {

@@ -11,11 +11,17 @@ export interface BatchLimits {
   serverOf: (handle: string) => string | undefined;
 }
 
+/** An element, and how many characters of records were read for it. */
+export interface Rendered {
+  text: string;
+  readChars: number;
+}
+
 /** How a handle becomes an element. */
 export interface ElementSource {
   /** Undefined when it has to be loaded. */
-  fromMemory: (handle: string) => Steps<string | undefined>;
-  load: (handle: string) => Promise<string>;
+  fromMemory: (handle: string) => Steps<Rendered | undefined>;
+  load: (handle: string) => Promise<Rendered>;
 }
 
 export interface BatchWork extends ElementSource {
@@ -34,42 +40,48 @@ export type StreamElements = (work: BatchWork) => AsyncGenerator<string>;
 /** Elements are joined up to about this length: each chunk is a write of its own. */
 const CHUNK_CHARS = 16 * 1024;
 
-/** Elements that are ready behind one that is loaded. */
+/** Work for elements that are not sent yet, because one before them is loaded, or because they are short. */
 const MAX_AHEAD_CHARS = 64 * 1024;
+
+const workOf = ({ text, readChars }: Rendered): number => Math.max(text.length, readChars);
 
 export function createStreamElements({ perBatch, total, serverOf }: BatchLimits): StreamElements {
   const inSlotOf = createSlotsByServer(total);
 
   return async function* streamElements(work) {
-    const load = (handle: string): Promise<string> =>
+    const load = (handle: string): Promise<Rendered> =>
       inSlotOf(serverOf(handle), () => {
         work.signal.throwIfAborted();
         return work.load(handle);
       });
     const ahead = new LookAhead({ ...work, load }, perBatch);
     let chunk = '';
+    let chunkWork = 0;
     let separator = '';
-    const next = (): Element | undefined | Promise<Element | undefined> =>
+    const findHead = (): Element | undefined | Promise<Element | undefined> =>
       work.runSteps(ahead.head(), MAX_WORK);
-    for (let head = await next(); head !== undefined; head = await next()) {
-      if (head.text === undefined) {
+    for (let head = await findHead(); head !== undefined; head = await findHead()) {
+      if (head.rendered === undefined) {
         // The reader need not wait for what is ready.
         if (chunk !== '') yield chunk;
         chunk = '';
         await head.loaded;
       }
-      chunk += separator + ahead.shift();
+      const next = ahead.shift();
+      chunk += separator + next.text;
+      chunkWork += workOf(next);
       separator = ',';
-      if (chunk.length < CHUNK_CHARS) continue;
+      if (chunk.length < CHUNK_CHARS && chunkWork < MAX_AHEAD_CHARS) continue;
       yield chunk;
       chunk = '';
+      chunkWork = 0;
     }
     if (chunk !== '') yield chunk;
   };
 }
 
 interface Element {
-  text: string | undefined;
+  rendered: Rendered | undefined;
   loaded: Promise<void>;
 }
 
@@ -85,7 +97,7 @@ class LookAhead {
   readonly #queue: Element[] = [];
   #started = 0;
   #loading = 0;
-  #readyChars = 0;
+  #readyWork = 0;
 
   constructor(work: BatchWork, maxLoads: number) {
     this.#work = work;
@@ -95,7 +107,7 @@ class LookAhead {
   /** The next element; undefined at the end. */
   *head(): Steps<Element | undefined> {
     const { handles, signal } = this.#work;
-    while (this.#loading < this.#maxLoads && this.#readyChars < MAX_AHEAD_CHARS && !signal.aborted) {
+    while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
       const handle = handles[this.#started];
       if (handle === undefined) break;
       this.#started++;
@@ -105,34 +117,34 @@ class LookAhead {
     return this.#queue[0];
   }
 
-  /** Removes the head, which must be ready, and returns its text. */
-  shift(): string {
-    const { text = '' } = this.#queue.shift() ?? {};
-    this.#readyChars -= text.length;
-    return text;
+  /** Removes the head, which must be ready. */
+  shift(): Rendered {
+    const { rendered = { text: '', readChars: 0 } } = this.#queue.shift() ?? {};
+    this.#readyWork -= workOf(rendered);
+    return rendered;
   }
 
   *#start(handle: string): Steps<Element> {
-    const text = yield* this.#work.fromMemory(handle);
-    if (text === undefined) return this.#load(handle);
-    this.#readyChars += text.length;
-    return { text, loaded: READY };
+    const rendered = yield* this.#work.fromMemory(handle);
+    if (rendered === undefined) return this.#load(handle);
+    this.#readyWork += workOf(rendered);
+    return { rendered, loaded: READY };
   }
 
   #load(handle: string): Element {
     this.#loading++;
     const loaded = this.#work
       .load(handle)
-      .then((text) => {
-        element.text = text;
-        this.#readyChars += text.length;
+      .then((rendered) => {
+        element.rendered = rendered;
+        this.#readyWork += workOf(rendered);
       })
       .finally(() => {
         this.#loading--;
       });
     // When the client has left, nobody waits for it.
     loaded.catch(() => undefined);
-    const element: Element = { text: undefined, loaded };
+    const element: Element = { rendered: undefined, loaded };
     return element;
   }
 }
