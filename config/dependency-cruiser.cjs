@@ -109,7 +109,7 @@ module.exports = {
     onlyIn('express', ['http', 'server', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin', 'html']),
     onlyIn('http-proxy-middleware', ['record']),
     onlyIn('ioredis', ['cache', 'coordination']),
-    onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect']),
+    onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect', 'native']),
     onlyIn('undici', ['upstream', 'cli']),
     onlyIn('maxmind', ['compose']),
     onlyIn('pino', ['observe']),

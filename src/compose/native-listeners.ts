@@ -1,8 +1,9 @@
 // Creates the listeners of the native protocol.
 import type { Server } from 'node:net';
-import type { NativeAnswer, ReportMessage } from '../native/answer.js';
+import type { NativeAnswer } from '../native/answer.js';
+import { createProvedSenders } from '../native/proved-senders.js';
 import { type TcpDeps, createTcpServer } from '../native/tcp.js';
-import { type UdpListener, createUdpListener } from '../native/udp.js';
+import { type UdpDeps, type UdpListener, createUdpListener } from '../native/udp.js';
 import { makeConnectionReports } from './client-connections.js';
 import { makeReport } from './native-reports.js';
 import type { SharedDeps } from './shared-deps.js';
@@ -19,12 +20,16 @@ export function makeNativeListeners(
   admit: TcpDeps['admit'],
 ): NativeListeners {
   const report = makeReport(shared);
-  return { tcp: makeTcp(shared, { ...native, admit, report }), udp: makeUdp(shared, native, report) };
+  const proved = createProvedSenders(shared.now);
+  return {
+    tcp: makeTcp(shared, { ...native, admit, report, onMessage: proved.add }),
+    udp: makeUdp(shared, { ...native, report, isProved: proved.has }),
+  };
 }
 
 function makeTcp(
   shared: SharedDeps,
-  native: NativeAnswer & Pick<TcpDeps, 'admit' | 'report'>,
+  native: NativeAnswer & Pick<TcpDeps, 'admit' | 'report' | 'onMessage'>,
 ): Server | undefined {
   const { config, bodies } = shared;
   const { tcp } = config.native;
@@ -38,16 +43,14 @@ function makeTcp(
 
 function makeUdp(
   { config, metrics, now, peers }: SharedDeps,
-  native: NativeAnswer,
-  report: ReportMessage,
+  native: NativeAnswer & Pick<UdpDeps, 'report' | 'isProved'>,
 ): UdpListener | undefined {
   const { udp, host = config.server.host } = config.native;
   if (udp.port === undefined) return undefined;
   return createUdpListener({
     ...native,
     host,
-    answersPerSecond: udp.answersPerSecond,
-    report,
+    bytesPerSecond: udp.bytesPerSecond,
     onLimited: metrics.countUdpLimited,
     now,
     passOn: (key, packet) => peers?.passPacket(key, packet) ?? false,

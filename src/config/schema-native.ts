@@ -1,6 +1,16 @@
 // Keys of the native Handle protocol.
 import { isIP } from 'node:net';
-import { duration, flag, list, normalised, optionalPort, section, text, wholeNumber } from './fields.js';
+import {
+  duration,
+  flag,
+  list,
+  normalised,
+  optionalPort,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 export const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
 
@@ -74,8 +84,8 @@ const udp = section({
   port: optionalPort().describe(
     'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
-  answersPerSecond: wholeNumber({ min: 0, max: 10_000_000, byDefault: 200 }).describe(
-    'Maximum answers per second to one network (IPv4 /24, IPv6 /56), divided among the workers; of further requests every second one is sent to TCP, the others are dropped. `0` is unlimited.',
+  bytesPerSecond: size({ min: '0B', max: '1GiB', byDefault: '100KiB' }).describe(
+    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48), divided among the workers; of further requests every second one is sent to TCP, the others are dropped. `0B` is unlimited.',
   ),
 });
 

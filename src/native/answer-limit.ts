@@ -1,4 +1,5 @@
-// Limits answers on UDP by network, as DNS servers do (response rate limiting): a request may have a forged sender.
+// Limits the bytes of answers on UDP by network, as DNS servers do (response rate limiting): a sender may be forged.
+import { networkOf } from '../server/client-address.js';
 
 /** Of the requests above the limit every second one is answered with code 2: an honest client then asks by TCP. */
 const SLIP = 2;
@@ -8,29 +9,51 @@ const MAX_NETWORKS = 65_536;
 
 export type Verdict = 'answer' | 'slip' | 'drop';
 
+interface Sent {
+  bytes: number;
+  /** Requests above the limit. */
+  refused: number;
+}
+
 /** Counts by second. */
 export class AnswerLimit {
-  readonly #perSecond: number;
-  #counts = new Map<string, number>();
+  readonly #bytesPerSecond: number;
+  #sent = new Map<string, Sent>();
   #second = 0;
 
-  /** `perSecond` 0: no limit. */
-  constructor(perSecond: number) {
-    this.#perSecond = perSecond;
+  /** `bytesPerSecond` 0: no limit. */
+  constructor(bytesPerSecond: number) {
+    this.#bytesPerSecond = bytesPerSecond;
   }
 
-  judge(network: string, now: number): Verdict {
-    if (this.#perSecond === 0) return 'answer';
+  judge(address: string, now: number): Verdict {
+    if (this.#bytesPerSecond === 0) return 'answer';
     const second = Math.floor(now / 1000);
     if (second !== this.#second) {
       this.#second = second;
-      this.#counts = new Map();
+      this.#sent = new Map();
     }
-    const name = this.#counts.size < MAX_NETWORKS || this.#counts.has(network) ? network : '';
-    const count = (this.#counts.get(name) ?? 0) + 1;
-    this.#counts.set(name, count);
-    const over = count - this.#perSecond;
-    if (over <= 0) return 'answer';
-    return over % SLIP === 1 ? 'slip' : 'drop';
+    const sent = this.#sentTo(address);
+    if (sent.bytes < this.#bytesPerSecond) return 'answer';
+    return ++sent.refused % SLIP === 1 ? 'slip' : 'drop';
+  }
+
+  /** Bytes that were sent to an address. */
+  count(address: string, bytes: number): void {
+    if (this.#bytesPerSecond > 0) this.#sentTo(address).bytes += bytes;
+  }
+
+  #sentTo(address: string): Sent {
+    const network = floodedNetworkOf(address);
+    const known =
+      this.#sent.get(network) ?? (this.#sent.size < MAX_NETWORKS ? undefined : this.#sent.get(''));
+    if (known !== undefined) return known;
+    const sent = { bytes: 0, refused: 0 };
+    this.#sent.set(this.#sent.size < MAX_NETWORKS - 1 ? network : '', sent);
+    return sent;
   }
 }
+
+/** What a flood of answers would fill the line of: /24, of IPv6 /48. */
+const floodedNetworkOf = (address: string): string =>
+  networkOf(address).replace(/:[\da-f]{1,4}::\/56$/, '::/48');

@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type ReportUnexpected, asServiceError } from '../http/error-reply.js';
-import type { Envelope } from './codec/envelope.js';
+import { type Envelope, MAX_MESSAGE_BYTES } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG } from './codec/message.js';
 import { type Request, decodeRequest } from './codec/request.js';
 import { type Outcome, failed, refusal } from './outcome.js';
@@ -19,6 +19,8 @@ export interface Incoming {
   transport: Transport;
   /** Undefined on UDP, whose senders may be forged. */
   admit?: AdmitMessage;
+  /** Of the answer without its envelope; by default as much as clients read. */
+  maxAnswerBytes?: number | undefined;
   /** Envelope and message as they came, where that was in one piece. */
   received?: Buffer;
 }
@@ -38,6 +40,8 @@ export interface Answered {
   opCode: number | undefined;
   handle: string | undefined;
   outcome: Outcome;
+  /** Whether it is code 2 because the answer is too long. */
+  isTooLong: boolean;
 }
 
 /** Counts, logs and traces a message of an interface that is not HTTP. */
@@ -65,13 +69,14 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
   function refuse(problem: Problem): Answered {
     const outcome = refusal(problem.responseCode, 'invalid', problem.text);
     const reply = replyUnreadable(problem, deps.now());
-    return { reply, opCode: undefined, handle: undefined, outcome };
+    return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function read({ envelope, message, transport, admit }: Incoming): Exchange | Problem {
+  function read({ envelope, message, transport, admit, maxAnswerBytes }: Incoming): Exchange | Problem {
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    return request.ok ? { envelope, request: request.value, admit } : malformed(request.problem, transport);
+    if (!request.ok) return malformed(request.problem, transport);
+    return { envelope, request: request.value, admit, maxBytes: maxAnswerBytes ?? MAX_MESSAGE_BYTES };
   }
 
   function prepare({ received, transport }: Incoming, { request }: Exchange, answered: Answered): void {
@@ -105,26 +110,40 @@ interface Exchange {
   envelope: Envelope;
   request: Request;
   admit: AdmitMessage | undefined;
+  maxBytes: number;
 }
 
-/** Makes the reply of an outcome. */
+/** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */
 function createFinish({ site, now }: AnswerDeps) {
   return function finish(exchange: Exchange, outcome: Outcome): Answered {
-    const context: ReplyContext = { now: now(), siteSerial: site.serial };
-    const answered = (given: Outcome): Answered => ({
-      reply: createReply(exchange, given, context),
+    const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
+    const answered = (reply: Reply, given: Outcome, isTooLong: boolean): Answered => ({
+      reply,
       opCode: exchange.request.header.opCode,
       handle: exchange.request.resolution?.handle.toString('utf8'),
       outcome: given,
+      isTooLong,
     });
+    const short = (given: Outcome, isTooLong: boolean): Answered => {
+      const reply = createReply(exchange, given, { ...context, maxBytes: MAX_MESSAGE_BYTES });
+      if (reply === undefined) throw new RangeError('a refusal that is too long');
+      return answered(reply, given, isTooLong);
+    };
     try {
-      return answered(outcome);
+      const reply = createReply(exchange, outcome, context);
+      if (reply !== undefined) return answered(reply, outcome, false);
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
-      return answered(failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail, cause })));
+      return short(failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail, cause })), false);
     }
+    const text = exchange.maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
+    return short(refusal(RESPONSE_CODE.error, outcome.result, text), true);
   };
 }
+
+const TOO_LONG =
+  'The record is longer than a message may be: ask for some of its values, or over the JSON interface';
+const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 
 /** What clients have not to do here. */
 const isAdministration = (opCode: number): boolean =>

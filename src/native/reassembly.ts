@@ -19,7 +19,7 @@ interface Incomplete {
 }
 
 /** A whole message, nothing as long as packets are missing, or a packet that fits no message. */
-export type Reassembled = { message: Buffer; requestBytes: number } | 'incomplete' | 'invalid';
+export type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
 
 export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();
@@ -47,7 +47,7 @@ export class Reassembly {
     }
     this.#forget(key, request);
     const inOrder = Array.from({ length: count }, (_, at) => request.packets.get(at) ?? Buffer.alloc(0));
-    return { message: Buffer.concat(inOrder), requestBytes: length + count * ENVELOPE_BYTES };
+    return { message: Buffer.concat(inOrder) };
   }
 
   #forgetOld(now: number): void {

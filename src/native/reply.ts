@@ -16,6 +16,8 @@ export interface ReplyContext {
   now: number;
   /** Of the site record that names this instance. */
   siteSerial: number;
+  /** Of the message, without its envelope. */
+  maxBytes: number;
 }
 
 /** An answer holds for twelve hours; its values have TTLs of their own. A client drops one that expired. */
@@ -35,22 +37,26 @@ const COPIED =
 
 const NO_CREDENTIAL = Buffer.alloc(0);
 
-/** @throws when the data of a value is not of a known format */
+/** Undefined when the message is too long. @throws when the data of a value is not of a known format */
 export function createReply(
   { envelope, request }: { envelope: Envelope; request: Request },
   { responseCode, body }: Outcome,
-  { now, siteSerial }: ReplyContext,
-): Reply {
+  { now, siteSerial, maxBytes }: ReplyContext,
+): Reply | undefined {
+  const encoded = encodeBody(body, maxBytes);
+  if (encoded === undefined) return undefined;
   const version = negotiateVersion(envelope);
   const isChallenge = body.kind === 'challenge';
   const isDigestWanted = isChallenge || (request.header.flags & OP_FLAG.returnDigest) !== 0;
   // Before 2.1 there was no flag for the digest.
   const digestFlag = isDigestWanted && !isBefore(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
-  const parts = [...(isDigestWanted ? [encodeDigest(version, request.digested)] : []), encodeBody(body)];
+  const parts = [...(isDigestWanted ? [encodeDigest(version, request.digested)] : []), encoded];
   if (isChallenge && isBefore(version, 1)) parts.reverse();
   const { opCode, recursionCount } = request.header;
   const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: expirationAt(now) };
+  const message = encodeMessage({ header, body: Buffer.concat(parts), credential: NO_CREDENTIAL });
+  if (message.length > maxBytes) return undefined;
   return {
     envelope: {
       ...envelope,
@@ -63,6 +69,6 @@ export function createReply(
       sessionId: isChallenge ? randomInt(1, 2 ** 31) : envelope.sessionId,
       sequence: 0,
     },
-    message: encodeMessage({ header, body: Buffer.concat(parts), credential: NO_CREDENTIAL }),
+    message,
   };
 }

@@ -1,13 +1,12 @@
 // Answers a resolution from the cache or the upstream, by the same resolver and policy as every other interface.
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import type { Entry } from '../cache/entry.js';
-import { toText } from '../handle/bytes.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
+import { valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry, Resolution, StaleReason } from '../resolver/resolution.js';
 import type { ResolveOptions } from '../resolver/resolver.js';
 import type { Caller, LimitMiss } from '../upstream/caller.js';
@@ -102,9 +101,6 @@ function outcomeOf(resolution: Resolution, asked: Asked, { onStale }: Pick<Resol
     entry.kind === 'not-found' ? notFound(result, entry.message) : record(valuesOf(entry), asked, result);
   return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
 }
-
-const valuesOf = ({ kind, values }: Entry): HandleValue[] =>
-  kind === 'found' ? (JSON.parse(toText(values)) as HandleValue[]) : [];
 
 function record(values: readonly HandleValue[], asked: Asked, result: Result): Outcome {
   const selected = selectValues(values, asked);

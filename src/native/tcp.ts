@@ -22,6 +22,8 @@ export interface TcpDeps extends NativeAnswer {
   /** Of messages that did not come in one piece. */
   bodies: MemoryBudget;
   report: ReportMessage;
+  /** Called with the address of a client whose message has come. */
+  onMessage: (address: string) => void;
   /** As `AdmitMessage`, for the client at this address. */
   admit: (address: string, handle: string) => ReturnType<AdmitMessage>;
 }
@@ -65,6 +67,7 @@ function serveConnection(socket: Socket, deps: TcpDeps, answering: WeakSet<Socke
     answering.add(socket);
     socket.off('data', receiver.onData).off('end', receiver.onEnd);
     timer.refresh();
+    if (!('problem' in received)) deps.onMessage(remoteAddress);
     const prepared = 'problem' in received ? undefined : answerPrepared(received.received, 'tcp');
     if (prepared !== undefined) send(prepared);
     else respond(() => ('problem' in received ? refuse(received.problem) : answer({ ...received, admit })));

@@ -1,20 +1,21 @@
-// The UDP listener: a request in one packet or several, its answer in packets, at most 64 times the bytes of the request.
+// The UDP listener: a request in one packet or several, its answer in one, or in several to a sender that is known from TCP.
 import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { networkOf } from '../server/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../upstream/caller.js';
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
 import { AnswerLimit } from './answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
-import { FULL_PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
+import { FULL_PACKET_BYTES, PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
 import { Reassembly } from './reassembly.js';
 import { INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './unreadable.js';
 
 export interface UdpDeps extends NativeAnswer {
   host: string;
-  answersPerSecond: number;
+  bytesPerSecond: number;
+  /** Whether the address has asked over TCP, and so is no forged one. */
+  isProved: (address: string) => boolean;
   report: ReportMessage;
   onLimited: (reason: 'rate' | 'size' | 'busy') => void;
   now: () => number;
@@ -39,16 +40,12 @@ export interface UdpListener {
 
 type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 
-/** Maximum bytes of an answer per byte of its request: with more, a forged sender could use this as an amplifier. */
-const MAX_AMPLIFICATION = 64;
-
 /** Unanswered requests, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
 /** A shorter datagram is dropped: even the refusal would exceed that. */
 const MIN_BYTES = 2;
 
-const TOO_LARGE = 'The answer is too large for UDP: use TCP';
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
 /** The address of a sender can be forged. */
@@ -57,9 +54,10 @@ const admit = (): Caller => UNKNOWN_CLIENTS;
 export function createUdpListener(deps: UdpDeps): UdpListener {
   const { host, now, deny, refuse, onLimited, passOn } = deps;
   const socket = openSocket(host);
-  const limit = new AnswerLimit(deps.answersPerSecond);
+  const limit = new AnswerLimit(deps.bytesPerSecond);
   const reassembly = new Reassembly();
   const send: Send = (packet, { port, address }) => {
+    limit.count(address, packet.length);
     // Without a callback, which takes a tick of its own: a client that cannot be reached asks again.
     socket.send(packet, port, address);
   };
@@ -69,7 +67,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
 
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
-    const verdict = limit.judge(networkOf(peer.address), now());
+    const verdict = limit.judge(peer.address, now());
     if (verdict !== 'answer') onLimited('rate');
     else if (sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
@@ -82,9 +80,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
     } else {
       const message = packet.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
       const incoming: Incoming = { envelope, message, transport: 'udp', received: packet, admit };
-      respond(peer, () =>
-        verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, packet.length),
-      );
+      respond(peer, () => (verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, peer)));
     }
   }
 
@@ -95,7 +91,7 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
     respond(peer, () => {
       if (request === 'invalid') return refuse(SERVER_ERROR);
       const incoming: Incoming = { envelope, message: request.message, transport: 'udp', admit };
-      return answerWithin(incoming, request.requestBytes);
+      return answerWithin(incoming, peer);
     });
   }
 
@@ -146,9 +142,10 @@ type Send = (packet: Buffer, peer: Peer) => void;
 
 /** False when the answer is not prepared. */
 const createSendPrepared =
-  ({ answerPrepared }: NativeAnswer, send: Send) =>
+  ({ answerPrepared, isProved }: UdpDeps, send: Send) =>
   (packet: Buffer, peer: Peer): boolean => {
-    const packets = answerPrepared(packet, 'udp', { maxBytes: MAX_AMPLIFICATION * packet.length });
+    const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
+    const packets = answerPrepared(packet, 'udp', { maxBytes });
     if (packets === undefined) return false;
     for (let at = 0; at < packets.length; at += FULL_PACKET_BYTES) {
       send(packets.subarray(at, at + FULL_PACKET_BYTES), peer);
@@ -179,23 +176,24 @@ function createResponder(
   return { respond, pending };
 }
 
-/** Code 2 in one packet sends the client to TCP at once. */
+/**
+ * A forged sender could direct long answers to others: only who has asked over TCP gets more than one packet. Code 2 sends
+ * the client to TCP at once.
+ */
 function createBoundedAnswer(
-  { answer, deny, onLimited }: UdpDeps,
+  { answer, deny, onLimited, isProved }: UdpDeps,
   pending: ReadonlySet<unknown>,
-): (incoming: Incoming, requestBytes: number) => Answered | Promise<Answered> {
-  return function answerWithin(incoming, requestBytes) {
+): (incoming: Incoming, peer: Peer) => Answered | Promise<Answered> {
+  return function answerWithin(incoming, { address }) {
     if (pending.size >= MAX_PENDING) {
       onLimited('busy');
       return deny(incoming, TOO_MANY);
     }
-    const fit = (answered: Answered): Answered => {
-      const { length } = answered.reply.message;
-      if (length + packetsOf(length) * ENVELOPE_BYTES <= MAX_AMPLIFICATION * requestBytes) return answered;
-      onLimited('size');
-      return deny(incoming, TOO_LARGE);
+    const countLong = (answered: Answered): Answered => {
+      if (answered.isTooLong) onLimited('size');
+      return answered;
     };
-    const answered = answer(incoming);
-    return answered instanceof Promise ? answered.then(fit) : fit(answered);
+    const answered = answer({ ...incoming, maxAnswerBytes: isProved(address) ? undefined : PACKET_BYTES });
+    return answered instanceof Promise ? answered.then(countLong) : countLong(answered);
   };
 }

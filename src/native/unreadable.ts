@@ -1,8 +1,8 @@
 // Answers to messages that cannot be read, in the words of a Handle server: of no request, in version 2.3.
+import { sized } from '../handle/bytes.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { MAX_MESSAGE_BYTES, MIN_MESSAGE_BYTES, OWN_VERSION } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG, UNKNOWN_SERIAL, encodeMessage } from './codec/message.js';
-import { encodeBody } from './codec/response.js';
 import { type Reply, expirationAt } from './reply.js';
 
 /** The interface by which a message came. */
@@ -83,7 +83,7 @@ export function replyUnreadable({ responseCode, text }: Problem, now: number): R
     },
     message: encodeMessage({
       header,
-      body: encodeBody({ kind: 'text', text }),
+      body: sized(text),
       credential: Buffer.alloc(0),
     }),
   };

@@ -158,7 +158,7 @@ export const METRICS = {
     name: 'handle_proxy_native_udp_limited_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'UDP requests that were not answered in full, by reason (rate: above `native.udp.answersPerSecond`, dropped or sent to TCP; size: the answer would amplify; busy: too many unanswered).',
+    help: 'UDP requests that were not answered in full, by reason (rate: above `native.udp.bytesPerSecond`, dropped or sent to TCP; size: the answer would amplify; busy: too many unanswered).',
     fromStart: VALUES.udpReason.map((reason) => ({ reason })),
   },
   connectionsDropped: {

@@ -59,7 +59,8 @@ test(`${DATAGRAMS} mutated datagrams`, async () => {
   const { socket, drain } = createUdpListener({
     ...native,
     host: '127.0.0.1',
-    answersPerSecond: 0,
+    bytesPerSecond: 0,
+    isProved: () => false,
     report,
     onLimited: (reason) => (limited[reason] = (limited[reason] ?? 0) + 1),
     now: () => 0,
@@ -101,6 +102,7 @@ test(`${STREAMS} mutated streams`, async () => {
     limits: { maxConnections: 100, maxConnectionsPerNetwork: 0, idleTimeout: 60_000, requestTimeout: 60_000 },
     bodies: createMemoryBudget(1_000_000),
     report,
+    onMessage: () => undefined,
     admit: () => undefined,
   });
   server.listen(0, '127.0.0.1');

@@ -20,7 +20,7 @@ const HANDLE = '21.T11998/page';
 const demo = await startDemoServer();
 const REQUEST = nativeRequest(HANDLE);
 
-const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_ANSWERS_PER_SECOND: '0' };
+const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' };
 
 async function start(env: Record<string, string> = {}) {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...ON, ...env });

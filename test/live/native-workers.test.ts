@@ -14,7 +14,7 @@ const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'URL', 'https://example.org/'), adminValue()]);
 
 const startNative = async (workers: string) => {
-  const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_ANSWERS_PER_SECOND: '0' };
+  const ON = { NATIVE_TCP_PORT: '0', NATIVE_UDP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' };
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, ...ON });
   const listening = proxy.logs().find(({ msg }) => msg === 'listening')!;
   const portOf = (name: string): number => Number(String(listening[name]).split(':').at(-1));

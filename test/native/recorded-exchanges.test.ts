@@ -7,7 +7,7 @@ import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';
 import { mockRecordedServer } from '../support/native-upstream.js';
 import { useNock } from '../support/nock.js';
-import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
+import { askTcp, exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 
 useNock();
@@ -148,7 +148,9 @@ describe('a datagram', () => {
 
   it(`or several: ${questions.length} recorded requests get their answers in the same packets`, async () => {
     mockRecordedServer();
-    const { udpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0' });
+    const { udpPort, tcpPort } = await startProxy({ ...SITE, NATIVE_UDP_PORT: '0', NATIVE_TCP_PORT: '0' });
+    // Only a sender that has asked over TCP gets several packets.
+    await askTcp(tcpPort, '21.T1/first');
     for (const exchange of questions) {
       const packets = await exchangeUdp(udpPort, exchange.request.map(bytesOf));
       const hex = packets.map((packet) => packet.toString('hex'));

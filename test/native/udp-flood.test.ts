@@ -33,7 +33,7 @@ test.each<[string, NativeQuestion]>([
     UPSTREAM_URL: url,
     UPSTREAM_CONCURRENCY: String(CONCURRENCY),
     NATIVE_UDP_PORT: '0',
-    NATIVE_UDP_ANSWERS_PER_SECOND: '0',
+    NATIVE_UDP_BYTES_PER_SECOND: '0B',
   });
   const socket = await openUdp();
   for (let number = 0; number < 1000; number++) {

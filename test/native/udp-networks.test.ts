@@ -9,7 +9,7 @@ import { HANDLE } from '../support/upstream.js';
 test.each([
   ['0.0.0.0', ['192.0.2.1', '192.0.2.9', '198.51.100.1']],
   ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
-  ['::', ['2001:db8:0:1200::1', '2001:db8:0:12ff::9', '2001:db8:0:1300::1']],
+  ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
 ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
   const { socket } = createUdpListener({
     ...createAnswer({
@@ -20,7 +20,8 @@ test.each([
       onUnexpected: vi.fn(),
     }),
     host,
-    answersPerSecond: 1,
+    bytesPerSecond: 1,
+    isProved: () => false,
     report: (_family, work) => work(),
     onLimited: vi.fn(),
     now: () => 0,

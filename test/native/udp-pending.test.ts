@@ -21,7 +21,8 @@ test('above 10,000 unanswered questions the next one is sent to TCP, and the Han
   const { socket } = createUdpListener({
     ...native,
     host: '127.0.0.1',
-    answersPerSecond: 0,
+    bytesPerSecond: 0,
+    isProved: () => false,
     report: (_family, work) => work(),
     onLimited,
     now: () => 0,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { toPackets } from '../../src/native/codec/packets.js';
 import { gate } from '../support/gate.js';
-import { exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
+import { askTcp, exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -103,36 +103,69 @@ describe('no amplifier', () => {
   const recordWith = (bytes: number) => recordOf([urlValue(`https://example.org/${'x'.repeat(bytes)}`)]);
   const sizeOf = (packets: Buffer[]): number => packets.reduce((sum, { length }) => sum + length, 0);
 
-  it('answers of 64 times the question are sent, one byte more is code 2 in one packet', async () => {
-    const upstream = mockUpstream(recordWith(4000));
+  const longest = (packets: Buffer[]): number => sizeOf(packets) / REQUEST.length;
+
+  it('a sender whose address is not proved gets one packet of at most 512 bytes, else code 2', async () => {
+    const upstream = mockUpstream(recordWith(100));
     const proxy = await startProxy({ ...ON, CACHE_FOUND_MAX_TTL: '0s', CACHE_FOUND_MIN_TTL: '0s' });
-    const most = 64 * REQUEST.length;
+    const extra = 512 - sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
+    upstream.answers(recordWith(100 + extra));
     const packets = await exchangeUdp(proxy.udpPort, [REQUEST]);
-    const envelopes = Math.ceil(most / 512) - packets.length;
-    const extra = most - sizeOf(packets) - envelopes * ENVELOPE_BYTES;
-    upstream.answers(recordWith(4000 + extra));
-    expect(sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]))).toBe(most);
-    upstream.answers(recordWith(4000 + extra + 1));
+    expect(sizeOf(packets)).toBe(512);
+    // The factor that SECURITY.md states.
+    expect(longest(packets)).toBeLessThanOrEqual(512 / 72);
+    upstream.answers(recordWith(100 + extra + 1));
     const refused = only(await exchangeUdp(proxy.udpPort, [REQUEST]));
     expect([codeOf(refused), refused.envelope.requestId]).toEqual([2, 1]);
     expect(await limitedOf(proxy)).toMatchObject({ size: 1 });
   });
 
-  it('a network gets answersPerSecond, then every second question code 2, the others nothing', async () => {
+  it.each([1000, 100_000])(
+    'a long request in packets gets no more for a record of %i bytes',
+    async (bytes) => {
+      mockUpstream(recordWith(bytes));
+      const { udpPort } = await startProxy(ON);
+      expect(codeOf(only(await exchangeUdp(udpPort, LONG_PACKETS)))).toBe(2);
+    },
+  );
+
+  it('a sender that has asked over TCP gets the whole answer in packets for an hour', async () => {
+    mockUpstream(recordWith(4000));
+    const proxy = await startProxy({ ...ON, NATIVE_TCP_PORT: '0', NATIVE_UDP_BYTES_PER_SECOND: '0B' });
+    const ask = () => exchangeUdp(proxy.udpPort, [REQUEST]);
+    expect(codeOf(only(await ask()))).toBe(2);
+    expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
+    expect(sizeOf(await ask())).toBeGreaterThan(4000);
+    // The second one is prepared.
+    expect(sizeOf(await ask())).toBeGreaterThan(4000);
+    proxy.pass(60 * 60 * 1000 + 1);
+    expect(codeOf(only(await ask()))).toBe(2);
+  });
+
+  it('no answer of any interface is longer than a client reads', async () => {
+    mockUpstream(recordWith(262_144));
+    const { tcpPort } = await startProxy({ ...ON, NATIVE_TCP_PORT: '0' });
+    expect(codeOf(await askTcp(tcpPort, HANDLE))).toBe(2);
+    expect(codeOf(await askTcp(tcpPort, HANDLE, { indexes: [7] }))).toBe(200);
+  });
+
+  it('a network gets bytesPerSecond, then every second question code 2, the others nothing', async () => {
     const upstream = mockUpstream();
-    const proxy = await startProxy({ ...ON, NATIVE_UDP_ANSWERS_PER_SECOND: '3' });
-    await exchangeUdp(proxy.udpPort, [REQUEST]);
+    const proxy = await startProxy({ ...ON, NATIVE_UDP_BYTES_PER_SECOND: '1KiB' });
+    const length = sizeOf(await exchangeUdp(proxy.udpPort, [REQUEST]));
+    proxy.pass(1000);
+    const answered = Math.ceil(1024 / length);
     const socket = await openUdp();
     const codes: number[] = [];
     const done = new Promise<void>((resolve) => {
       socket.on('message', (packet) => {
-        if (codes.push(codeOf(readResponse(packet))) === 5) resolve();
+        if (codes.push(codeOf(readResponse(packet))) === answered + 2) resolve();
       });
     });
-    for (let at = 0; at < 7; at++) sendUdp(socket, proxy.udpPort, REQUEST);
+    for (let at = 0; at < answered + 3; at++) sendUdp(socket, proxy.udpPort, REQUEST);
     await done;
-    expect(codes).toEqual([1, 1, 2, 2, 2]);
-    expect(await limitedOf(proxy)).toMatchObject({ rate: 5 });
+    expect(codes).toEqual([...Array<number>(answered).fill(1), 2, 2]);
+    expect(await limitedOf(proxy)).toMatchObject({ rate: 3 });
     proxy.pass(1000);
     expect(codeOf(only(await exchangeUdp(proxy.udpPort, [REQUEST])))).toBe(1);
     expect(upstream.asked).toBe(1);

@@ -15,8 +15,8 @@ export type ResponseBody =
   | { kind: 'challenge'; nonce: Buffer }
   | { kind: 'text'; text: string };
 
-/** @throws when the data of a value is not of a known format */
-export function encodeBody(body: ResponseBody): Buffer {
+/** Undefined when it has more than `maxBytes`. @throws when the data of a value is not of a known format */
+export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
   switch (body.kind) {
     case 'site':
       return body.site;
@@ -25,8 +25,15 @@ export function encodeBody(body: ResponseBody): Buffer {
     case 'text':
       return sized(body.text);
     default: {
-      const { handle, values } = body;
-      return Buffer.concat([sized(handle), int32(values.length), ...values.map(encodeValue)]);
+      const parts = [sized(body.handle), int32(body.values.length)];
+      let bytes = 0;
+      for (const value of body.values) {
+        const encoded = encodeValue(value);
+        bytes += encoded.length;
+        if (bytes > maxBytes) return undefined;
+        parts.push(encoded);
+      }
+      return Buffer.concat(parts);
     }
   }
 }

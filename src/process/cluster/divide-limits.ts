@@ -34,7 +34,7 @@ function divideNative(native: Config['native'], part: Part): Config['native'] {
   return {
     ...native,
     tcp: { ...tcp, ...divideConnections(tcp, part) },
-    udp: { ...udp, answersPerSecond: partOfLimit(udp.answersPerSecond, part) },
+    udp: { ...udp, bytesPerSecond: partOfLimit(udp.bytesPerSecond, part) },
   };
 }
 

@@ -29,7 +29,7 @@ export const native: Workload = async (bench) => {
   const env = {
     ...{ NATIVE_TCP_PORT: String(tcp), NATIVE_UDP_PORT: String(udp) },
     // All callers are of one network.
-    NATIVE_UDP_ANSWERS_PER_SECOND: '0',
+    NATIVE_UDP_BYTES_PER_SECOND: '0B',
   };
   const proxy = await bench.crew.start(startProxy({ upstreamUrl: upstream.url, env }));
   await assertRightAnswers(proxy, [targetOf(nameOf(1))], upstream.url);
