@@ -43,8 +43,8 @@ type Peer = Pick<RemoteInfo, 'address' | 'port'>;
 /** Unanswered requests, each of which may wait for the Handle server. */
 const MAX_PENDING = 10_000;
 
-/** A shorter datagram is dropped: even the refusal would exceed that. */
-const MIN_BYTES = 2;
+/** A shorter datagram is dropped: the refusal, of 74 bytes, would be ten times as long. */
+const MIN_BYTES = 8;
 
 const TOO_MANY = 'Too many requests over UDP: use TCP';
 
