@@ -14,9 +14,10 @@ import { type ConnectionBounds, type Use, boundConnections } from './connection-
 import { readFraming } from './framing.js';
 import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
+import { type UnsentBounds, countUnsentResponses } from './unsent.js';
 
 /** Times in ms. */
-export interface ServerLimits extends ConnectionBounds {
+export interface ServerLimits extends ConnectionBounds, UnsentBounds {
   maxRequestLineBytes: number;
   headersTimeout: number;
   requestTimeout: number;
@@ -51,7 +52,11 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
     limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeout });
   }
   boundConnections(server, limits, useOf);
-  handleInOrder(server, listener);
+  const countUnsent = countUnsentResponses(limits);
+  handleInOrder(server, (req, res) => {
+    countUnsent(res);
+    listener(req, res);
+  });
   server.on('clientError', answerParseError);
   return repair(server);
 }
