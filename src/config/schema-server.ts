@@ -130,7 +130,7 @@ export const admin = section({
       'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
     ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
-    'Maximum event loop delay (99th percentile over a second) at which `/readyz` reports ready; `0ms` disables the check.',
+    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after the event loop has stood still for longer at once; `0ms` disables both.',
   ),
   readyWithoutUpstream: flag(false).describe(
     'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Without it an instance that has nothing to answer with is not ready.',
