@@ -54,8 +54,8 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
   boundConnections(server, limits, useOf);
   const countUnsent = countUnsentResponses(limits);
   handleInOrder(server, (req, res) => {
-    countUnsent(res);
     listener(req, res);
+    countUnsent(res);
   });
   server.on('clientError', answerParseError);
   return repair(server);

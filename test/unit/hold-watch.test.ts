@@ -7,7 +7,7 @@ function start(limitMs = 1000) {
   let now = 0;
   const watch = new HoldWatch({ everyMs: 100, limitMs, now });
   const run = (ms: number): void => {
-    for (const end = now + ms; now < end; watch.beat(now)) now += 100;
+    for (const end = now + ms; now < end; now += 100) watch.beat(now + 100);
   };
   return {
     run,
