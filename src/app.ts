@@ -114,7 +114,7 @@ export function createApp(deps: AppDeps): App {
     native,
     nativeListeners,
     receivePacket: (packet) => nativeListeners.udp?.receivePassed(packet),
-    admin: makeAdmin(shared, { metrics: shared.metrics, readiness, operations }),
+    admin: makeAdmin(shared, { metrics: shared.metrics, readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
     clearCache: clearAndRestore(cache, restoring),
@@ -180,8 +180,8 @@ function registerUsage(
 
 /** A process whose event loop is blocked is not ready. */
 function makeEventLoop({ config, metrics }: SharedDeps, readiness: Readiness): EventLoop {
-  const eventLoop = watchEventLoop();
   const mostMs = config.admin.maxEventLoopDelay;
+  const eventLoop = watchEventLoop(mostMs);
   metrics.registerEventLoopDelay(eventLoop.delayMs);
   readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
   return eventLoop;

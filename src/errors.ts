@@ -36,6 +36,7 @@ export const CATALOGUE = {
     title: 'Handles of this prefix can only be read here: its Handle server is configured as read-only',
   },
   NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete' },
+  JSONP_WITH_LOGIN: { status: 403, responseCode: 400, title: 'JSONP is answered without a login only' },
   TRAFFIC_REFUSED: { status: 403, responseCode: 400, title: 'Refused by a traffic rule' },
   V2_FORBIDDEN: { status: 403, responseCode: 400, title: 'The Handle server denied the request (ePIC v2)' },
   V2_NO_DELETE: { status: 403, responseCode: 400, title: 'Deletion is disabled: nodelete (ePIC v2)' },

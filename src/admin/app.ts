@@ -30,6 +30,8 @@ export interface AdminDeps {
   tokenCheck: RequestHandler;
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
   readiness: Readiness;
+  /** For how long an event loop has stood still, now or a moment ago; undefined when all is well. */
+  heldMs: () => number | undefined;
   operations: Operations;
   /** The description of these calls. */
   openApi: RequestHandler;
@@ -40,7 +42,7 @@ export interface AdminDeps {
 }
 
 export function createAdminApp(deps: AdminDeps): Express {
-  const { tokenCheck, metrics, readiness, operations, openApi, onCall, onUnexpected } = deps;
+  const { tokenCheck, metrics, readiness, heldMs, operations, openApi, onCall, onUnexpected } = deps;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -49,7 +51,9 @@ export function createAdminApp(deps: AdminDeps): Express {
   app.use(tokenCheck);
 
   app.get('/healthz', (_req, res) => {
-    res.json({ status: 'ok' });
+    const held = heldMs();
+    if (held === undefined) res.json({ status: 'ok' });
+    else res.status(503).json({ status: 'held', heldMs: Math.round(held) });
   });
   app.get('/readyz', (_req, res) => {
     const { ready, notReady } = readiness.report();

@@ -9,7 +9,7 @@ import type { SharedDeps } from './shared-deps.js';
 
 export function makeAdmin(
   { config, logger, metrics }: Pick<SharedDeps, 'config' | 'logger'> & Partial<Pick<SharedDeps, 'metrics'>>,
-  deps: Pick<AdminDeps, 'metrics' | 'readiness' | 'operations'>,
+  deps: Pick<AdminDeps, 'metrics' | 'readiness' | 'heldMs' | 'operations'>,
 ): RequestListener {
   const onUnexpected = (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error on the admin listener');

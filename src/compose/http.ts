@@ -178,6 +178,7 @@ function makePipeline(
   const fence = makeFence(kept);
   return createPipeline({
     ...steps,
+    jsonpWithCredentials: config.http.jsonpWithCredentials,
     passThrough,
     limitMiss: kept.limitMiss,
     deletionGuard: createDeletionGuard({

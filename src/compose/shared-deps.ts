@@ -41,6 +41,8 @@ export interface SharedDeps {
   now: () => number;
   /** Of request bodies and of native messages on TCP. */
   bodies: MemoryBudget;
+  /** Of responses that clients have not read. */
+  unsent: MemoryBudget;
   /** For work that a record, a list or a batch can make long. */
   slicer: TimeSlicer;
   /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
@@ -60,8 +62,9 @@ export const reportUnexpected =
   };
 
 /** What bounds the work and the memory of all requests. One body of the maximum size is always accepted. */
-export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'slicer'> => ({
+export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'unsent' | 'slicer'> => ({
   bodies: createMemoryBudget(Math.max(http.maxBodySize, http.bodiesMaxBytes)),
+  unsent: createMemoryBudget(http.unsentMaxBytes),
   slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
 });
 

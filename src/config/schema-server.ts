@@ -86,6 +86,14 @@ export const http = section({
   bodiesMaxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
     'Maximum bytes of all buffered request bodies and native messages, divided among the workers, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
   ),
+  unsentMaxBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
+    'Maximum bytes of all responses above 64 KiB that clients have not read yet, divided among the workers; beyond it the connections that have read nothing for longest are closed. They take up to twice as much memory.',
+  ),
+  jsonpWithCredentials: reloadable(
+    flag(false).describe(
+      'Whether a GET with `callback` and `Authorization` is answered. A page of any other site could load it as a script, with the login that the browser remembers, and read private values; otherwise it gets 403.',
+    ),
+  ),
   gzipMinBytes: reloadable(
     size({ min: '0B', max: '1GiB', byDefault: '1KiB' }).describe(
       'Minimum bytes of a response that is compressed for clients that accept gzip.',
@@ -122,7 +130,7 @@ export const admin = section({
       'Token that admin requests send as `Authorization: Bearer`, except `/healthz` and `/readyz`; without it only this machine may connect.',
     ),
   maxEventLoopDelay: duration({ min: '0ms', max: '10m', byDefault: '1s' }).describe(
-    'Maximum event loop delay (99th percentile over a second) at which `/readyz` reports ready; `0ms` disables the check.',
+    'Maximum event loop delay: `/readyz` reports ready up to it (99th percentile over a second), and `/healthz` fails for 10 s after the event loop has stood still for longer at once; `0ms` disables both.',
   ),
   readyWithoutUpstream: flag(false).describe(
     'Whether `/readyz` reports ready before the upstream or a mirror has answered once. Without it an instance that has nothing to answer with is not ready.',

@@ -28,6 +28,9 @@ interface WithHead {
   _header: unknown;
 }
 
+/** Node keeps the head until the response is sent: with a long body, a client that reads slowly would hold it twice. */
+const MAX_JOINED_BYTES = 64 * 1024;
+
 type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void;
 
 /**
@@ -44,8 +47,11 @@ export function createSendRaw(): SendRaw {
     const isUsual = res.shouldKeepAlive && res.getHeaderNames().length === 0;
     if (isUsual && second === learnt.second) {
       res.statusCode = status;
-      (res as unknown as WithHead)._header = statusLine(status) + lines + learnt.text + body;
-      res.end();
+      const head = statusLine(status) + lines + learnt.text;
+      const isLong = body.length > MAX_JOINED_BYTES;
+      (res as unknown as WithHead)._header = isLong ? head : head + body;
+      if (isLong) res.end(body, 'latin1');
+      else res.end();
       return;
     }
     res.writeHead(status, headersOf(lines));

@@ -77,13 +77,15 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
-/** Clients use few values of Accept-Encoding; each is parsed once. */
+/** Clients use few values of Accept-Encoding, and short ones; each is parsed once. */
 const decisions = new Map<string, boolean>();
 const MAX_DECISIONS = 1000;
+const MAX_KNOWN_CHARS = 256;
 
 /** True when gzip is accepted with at least the weight of identity (RFC 9110 §12.5.3). */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false;
+  if (acceptEncoding.length > MAX_KNOWN_CHARS) return prefersGzip(acceptEncoding);
   let decision = decisions.get(acceptEncoding);
   if (decision === undefined) {
     decision = prefersGzip(acceptEncoding);

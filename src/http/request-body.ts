@@ -19,13 +19,17 @@ export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise
 /** `Retry-After` of a body that was refused for lack of memory. */
 const RETRY_AFTER_MS = 1000;
 
-export interface Upload {
-  refuse: (failure: ServiceError) => void;
+/** One that holds memory and may have to give it up. */
+export interface MemoryHolder {
+  /** Whether it has come on since it was asked last: then the others give way first. */
+  hasMoved?: () => boolean;
+  giveWay: () => void;
 }
 
-/** The memory of all bodies and native messages, and those that are still arriving, oldest first. */
+/** Memory that clients make us hold, and who gives way when it is too much. */
 export interface MemoryBudget {
-  arriving: Set<Upload>;
+  /** Those that still hold some, the longest without progress first. */
+  holders: Set<MemoryHolder>;
   add: (bytes: number) => void;
   free: (bytes: number) => void;
 }
@@ -43,18 +47,23 @@ export function createWithBody({ maxBodyBytes, budget }: RequestBodyDeps): WithB
   };
 }
 
-/** Above the limit the oldest upload is refused: those of honest clients arrive within moments. */
+/**
+ * Above the limit the oldest holder gives way: uploads of honest clients arrive within moments, and honest readers
+ * move on.
+ */
 export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
-  const arriving = new Set<Upload>();
-  const detail = 'too many bodies are on their way';
+  const holders = new Set<MemoryHolder>();
   let usedBytes = 0;
   return {
-    arriving,
+    holders,
     add(bytes) {
       usedBytes += bytes;
-      for (const oldest of arriving) {
+      // One that has moved comes again at the end, and gives way if nobody else does.
+      for (const oldest of holders) {
         if (usedBytes <= maxTotalBytes) return;
-        oldest.refuse(new ServiceError('OVERLOADED', { detail, retryAfterMs: RETRY_AFTER_MS }));
+        holders.delete(oldest);
+        if (oldest.hasMoved?.() === true) holders.add(oldest);
+        else oldest.giveWay();
       }
     },
     free(bytes) {
@@ -63,6 +72,13 @@ export function createMemoryBudget(maxTotalBytes: number): MemoryBudget {
   };
 }
 
+/** What an upload gets that has to give way. */
+export const tooManyBodies = (): ServiceError =>
+  new ServiceError('OVERLOADED', {
+    detail: 'too many bodies are on their way',
+    retryAfterMs: RETRY_AFTER_MS,
+  });
+
 function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
   // A destroyed request emits nothing more: its client left while something else was waited for.
   if (req.destroyed) return Promise.reject(brokenOff());
@@ -70,7 +86,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
   let size = 0;
   return new Promise((resolve, reject) => {
     const stop = (): void => {
-      budget.arriving.delete(upload);
+      budget.holders.delete(upload);
       req.off('data', onData).off('end', onEnd).off('close', onClose);
     };
     const refuse = (failure: ServiceError): void => {
@@ -84,7 +100,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       bytes = appendChunk(bytes, size, chunk);
       size += chunk.length;
       budget.add(chunk.length);
-      if (size > maxBodyBytes && budget.arriving.has(upload)) refuse(tooLarge(maxBodyBytes));
+      if (size > maxBodyBytes && budget.holders.has(upload)) refuse(tooLarge(maxBodyBytes));
     };
     const onEnd = (): void => {
       stop();
@@ -93,8 +109,12 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
     const onClose = (): void => {
       refuse(brokenOff());
     };
-    const upload: Upload = { refuse };
-    budget.arriving.add(upload);
+    const upload: MemoryHolder = {
+      giveWay() {
+        refuse(tooManyBodies());
+      },
+    };
+    budget.holders.add(upload);
     req.on('data', onData).once('end', onEnd).once('close', onClose);
     req.on('error', () => undefined);
   });

@@ -1,16 +1,16 @@
 // The TCP listener: one message a connection, as a Handle server does, then its answer and the end.
 import { type Server, type Socket, createServer } from 'node:net';
-import type { ServiceError } from '../errors.js';
-import { type MemoryBudget, appendChunk } from '../http/request-body.js';
+import { type MemoryBudget, appendChunk, tooManyBodies } from '../http/request-body.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type ConnectionBounds, type Use, boundConnections } from '../server/connection-bounds.js';
+import { type CountUnsent, type UnsentBounds, createUnsentCount } from '../server/unsent.js';
 import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
 import type { AdmitMessage } from './resolve.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
-export interface TcpLimits extends ConnectionBounds {
+export interface TcpLimits extends ConnectionBounds, UnsentBounds {
   /** Without traffic (ms). */
   idleTimeout: number;
   /** For the whole message, and again for the client to take the answer (ms). */
@@ -33,8 +33,9 @@ export function createTcpServer(deps: TcpDeps): Server {
   const answering = new WeakSet<Socket>();
   // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
   // algorithm does not hold the answer back, which is followed by the end of the connection.
+  const countUnsent = createUnsentCount(deps.limits);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    serveConnection(socket, deps, answering);
+    serveConnection(socket, { ...deps, countUnsent }, answering);
   });
   boundConnections(server, deps.limits, (socket): Use => {
     if (socket.bytesRead === 0) return 'unused';
@@ -45,13 +46,18 @@ export function createTcpServer(deps: TcpDeps): Server {
   return server;
 }
 
-function serveConnection(socket: Socket, deps: TcpDeps, answering: WeakSet<Socket>): void {
+function serveConnection(
+  socket: Socket,
+  deps: TcpDeps & { countUnsent: CountUnsent },
+  answering: WeakSet<Socket>,
+): void {
   const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
   // Undefined once the client has closed the connection.
   const { remoteAddress = '' } = socket;
   const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
+    deps.countUnsent(socket, socket);
     // Unread bytes would make the kernel reset the connection, and the client lose the answer.
     socket.resume();
   };
@@ -105,19 +111,19 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
   /** In the budget: a message in one piece is not. */
   let counted = 0;
   const free = (): void => {
-    budget.arriving.delete(upload);
+    budget.holders.delete(upload);
     budget.free(counted);
     bytes = NO_BYTES;
     counted = 0;
   };
   const finish = (received: Received): void => {
-    budget.arriving.delete(upload);
+    budget.holders.delete(upload);
     done(received);
   };
   const upload = {
-    refuse: ({ message: text }: ServiceError): void => {
+    giveWay(): void {
       free();
-      finish({ problem: { responseCode: RESPONSE_CODE.error, text } });
+      finish({ problem: { responseCode: RESPONSE_CODE.error, text: tooManyBodies().message } });
     },
   };
   return {
@@ -129,7 +135,7 @@ function createReceiver(budget: MemoryBudget, done: (received: Received) => void
         finish(received);
         return;
       }
-      budget.arriving.add(upload);
+      budget.holders.add(upload);
       budget.add(size - counted);
       counted = size;
     },

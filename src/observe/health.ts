@@ -1,4 +1,4 @@
-// Readiness checks by name, and the delay of the event loop.
+// Readiness checks by name, the delay of the event loop, and whether it has been held.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 interface ReadinessReport {
@@ -32,16 +32,59 @@ export function createReadiness(): Readiness {
   };
 }
 
+/**
+ * An orchestrator asks every 10 s and restarts after three failures in a row, by default: a single hold may fail one
+ * probe, and one that returns in each period fails all of them.
+ */
+const REMEMBERED_MS = 10_000;
+
+/** Expects a beat every so often; a late one shows that its event loop stood still. Times are monotonic (ms). */
+export class HoldWatch {
+  readonly #everyMs: number;
+  readonly #limitMs: number;
+  #beatAt: number;
+  #last = { heldMs: 0, endedAt: -Infinity };
+
+  /** `limitMs`: that long it may stand still; 0: for ever. */
+  constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
+    this.#everyMs = everyMs;
+    this.#limitMs = limitMs === 0 ? Infinity : limitMs;
+    this.#beatAt = now;
+  }
+
+  beat(now: number): void {
+    const heldMs = this.#lateMs(now);
+    if (heldMs > this.#limitMs) this.#last = { heldMs, endedAt: now };
+    this.#beatAt = now;
+  }
+
+  /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
+  heldMs(now: number): number | undefined {
+    // The question may come before the beat that was due all the time.
+    const lateMs = this.#lateMs(now);
+    if (lateMs > this.#limitMs) return lateMs;
+    return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.heldMs : undefined;
+  }
+
+  #lateMs(now: number): number {
+    return now - this.#beatAt - this.#everyMs;
+  }
+}
+
 export interface EventLoop {
   /** 99th percentile of the last whole second (ms). */
   delayMs: () => number;
+  /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
+  heldMs: () => number | undefined;
   close: () => void;
 }
 
 const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
+const BEAT_MS = 100;
 
-export function watchEventLoop(): EventLoop {
+/** `maxHoldMs`: 0 for no limit. */
+export function watchEventLoop(maxHoldMs: number): EventLoop {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   let delayMs = 0;
@@ -49,12 +92,17 @@ export function watchEventLoop(): EventLoop {
     // The histogram measures the time between two ticks, which is at least the resolution.
     delayMs = Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION_MS);
     histogram.reset();
-  }, WINDOW_MS);
-  timer.unref();
+  }, WINDOW_MS).unref();
+  const watch = new HoldWatch({ everyMs: BEAT_MS, limitMs: maxHoldMs, now: performance.now() });
+  const beats = setInterval(() => {
+    watch.beat(performance.now());
+  }, BEAT_MS).unref();
   return {
     delayMs: () => delayMs,
+    heldMs: () => watch.heldMs(performance.now()),
     close() {
       clearInterval(timer);
+      clearInterval(beats);
       histogram.disable();
     },
   };

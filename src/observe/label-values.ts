@@ -9,7 +9,7 @@ export const VALUES = {
   reason: ['error', 'late', 'resting'],
   source: ['snapshot', 'seed', 'import'],
   kind: ['read', 'passed'],
-  dropReason: ['total', 'network'],
+  dropReason: ['total', 'network', 'unread'],
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
   ruleResult: ['matched', 'limited', 'shadowed'],

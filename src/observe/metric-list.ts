@@ -165,7 +165,7 @@ export const METRICS = {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'New client connections closed at once, by reason (total: `server.maxConnections` or `native.tcp.maxConnections`; network: `maxConnectionsPerNetwork` beside these).',
+    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` beside these; unread: responses above `http.unsentMaxBytes` that the client did not read).',
     fromStart: VALUES.dropReason.map((reason) => ({ reason })),
   },
   idleConnectionsClosed: {

@@ -162,6 +162,13 @@ const logLevel: Operation = {
 export const adminPaths: Paths = {
   '/healthz': get('health', 'Liveness', {
     200: json('The process runs', { type: 'object', properties: { status: { const: 'ok' } } }),
+    503: json(
+      'An event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
+      {
+        type: 'object',
+        properties: { status: { const: 'held' }, heldMs: { type: 'integer' } },
+      },
+    ),
   }),
   '/readyz': get('readiness', 'Readiness', {
     200: json('Ready', readiness),

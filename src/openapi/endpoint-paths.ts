@@ -21,6 +21,7 @@ const PROXY_FAILURES = failures(
   [
     'BAD_PATH',
     'METHOD_REFUSED',
+    'JSONP_WITH_LOGIN',
     'TRAFFIC_REFUSED',
     'RATE_LIMITED',
     'UPSTREAM_BAD_ANSWER',

@@ -17,7 +17,7 @@ export const selection: readonly [indexes: Parameter, types: Parameter] = [
 
 export const form: readonly Parameter[] = [
   query('pretty', 'Indented JSON.', flag),
-  query('callback', 'JSONP: the name of the function.'),
+  query('callback', 'JSONP: the name of the function. With a login it is 403.'),
 ];
 
 /** With `callback` every response is a script. */
@@ -32,6 +32,7 @@ export const PROXY_CODES: readonly ErrorCode[] = [
   'EMPTY_HANDLE',
   'HANDLE_TOO_LONG',
   'REQUEST_LINE_TOO_LONG',
+  'JSONP_WITH_LOGIN',
   'TRAFFIC_REFUSED',
   'RATE_LIMITED',
   'UPSTREAM_BAD_ANSWER',

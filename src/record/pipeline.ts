@@ -29,6 +29,8 @@ import {
 export interface PipelineDeps {
   check: RequestCheck;
   scanHeaders: ScanHeaders;
+  /** Whether a script gets what a login may read. */
+  jsonpWithCredentials: boolean;
   /** Judges a request by the traffic rules. */
   admit: Admit;
   limitMiss: LimitMiss;
@@ -75,7 +77,7 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.set('trust proxy', deps.trustedProxies);
   app.use(createBeginning(deps)); // everything below reads the target from here, undecoded
   app.use(cors); // errors carry the CORS headers too
-  app.use(createRequestChecks(deps.check, deps.scanHeaders)); // before any route
+  app.use(createRequestChecks(deps)); // before any route
   app.use(createAdmission(deps.admit));
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
   app.options(/.*/, answerOptions);

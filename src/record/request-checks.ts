@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { contextOf } from '../http/context.js';
+import { type RequestContext, contextOf } from '../http/context.js';
 import { answerOptions as answerOptionsOf } from '../http/cors.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 
@@ -34,15 +34,40 @@ export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCh
   };
 }
 
-export function createRequestChecks(check: RequestCheck, scanHeaders: ScanHeaders): RequestHandler {
-  return function checkRequest(req: Request, _res: Response, next: NextFunction): void {
-    const refusal = check(req, req.originalUrl, scanHeaders(req.rawHeaders));
+interface RequestChecksDeps {
+  check: RequestCheck;
+  scanHeaders: ScanHeaders;
+  jsonpWithCredentials: boolean;
+}
+
+export function createRequestChecks({
+  check,
+  scanHeaders,
+  jsonpWithCredentials,
+}: RequestChecksDeps): RequestHandler {
+  return function checkRequest(req: Request, res: Response, next: NextFunction): void {
+    const headers = scanHeaders(req.rawHeaders);
+    const refusal = check(req, req.originalUrl, headers);
     if (refusal) throw refusal;
+    if (headers.hasCredentials && !jsonpWithCredentials) refuseScript(req, contextOf(res));
     if (!KNOWN_METHODS.has(req.method)) {
       throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${req.method}` });
     }
     next();
   };
+}
+
+/**
+ * Any page may load a script from here, and the browser adds the login that it remembers. Scripts are loaded with GET;
+ * ePIC v2 has no JSONP.
+ *
+ * @throws ServiceError JSONP_WITH_LOGIN, as JSON
+ */
+function refuseScript({ method }: Request, context: RequestContext): void {
+  const { family, format } = context;
+  if (format.callback === undefined || family === 'v2' || (method !== 'GET' && method !== 'HEAD')) return;
+  context.format = { pretty: format.pretty };
+  throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
 }
 
 /** The last route of a path, and of a method: a 405 states the methods that are allowed (RFC 9110 §15.5.6). */

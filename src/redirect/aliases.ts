@@ -1,6 +1,7 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import { isOfType, textOf } from './values.js';
@@ -29,7 +30,7 @@ interface AliasDeps {
   isSelected: (value: HandleValue) => boolean;
 }
 
-/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases */
+/** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */
 export async function followAliases(
   first: ResolvedHandle,
   { resolve, keyOf, isSelected }: AliasDeps,
@@ -50,10 +51,16 @@ export async function followAliases(
 
 function aliasIn({ resolution }: ResolvedHandle, isSelected: AliasDeps['isSelected']): string | undefined {
   if (resolution.kind !== 'entry') return undefined;
-  const alias = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
-  const text = alias && textOf(alias)?.trim();
+  const found = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
+  const text = found && textOf(found)?.trim();
+  if (text === undefined || text === '') return undefined;
   // Lone surrogates become U+FFFD, as in the request to the Handle server.
-  return text === undefined || text === '' ? undefined : Buffer.from(text).toString();
+  const bytes = Buffer.from(text);
+  // It would be as long in the request to the Handle server, and on each page that names it.
+  if (bytes.length > MAX_HANDLE_BYTES) {
+    throw new ServiceError('REDIRECT_NOT_FOUND', { detail: 'Its alias is longer than a handle can be.' });
+  }
+  return bytes.toString();
 }
 
 const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntry | undefined =>

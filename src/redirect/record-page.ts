@@ -34,7 +34,7 @@ export function recordPage(view: RecordView): SitePage {
       </section>
       <section aria-labelledby="values">
         <h2 id="values">Values</h2>
-        ${valuesTable(view.values)}
+        ${valuesTable(view.values, jsonUrlOf(view.handle))}
       </section>
       <section aria-labelledby="cache">
         <h2 id="cache">Cache</h2>
@@ -76,6 +76,8 @@ function refusedNote({ url }: RedirectTarget): Html | undefined {
   return html`<p class="note bad" role="alert">The redirect is refused: ${REFUSED[url.problem]}.</p>`;
 }
 
+const jsonUrlOf = (handle: string): string => `/api/handles/${handleToPath(handle)}?pretty`;
+
 function actions({ handle, target: { url } }: RecordView): Html {
   const path = handleToPath(handle);
   return html`<div class="actions">
@@ -85,11 +87,14 @@ function actions({ handle, target: { url } }: RecordView): Html {
         : undefined
     }
     <button class="button" type="button" data-copy="${handle}" hidden>Copy handle</button>
-    <a class="button" href="/api/handles/${path}?pretty">JSON</a>
+    <a class="button" href="${jsonUrlOf(handle)}">JSON</a>
     <a class="button" href="/${path}?noredirect&amp;auth" rel="nofollow">Reload from the Handle server</a>
     <span id="copy-status" role="status" class="quiet"></span>
   </div>`;
 }
+
+/** Of a target that is no URL; it may be as long as the record. */
+const MAX_TARGET_CHARS = 2000;
 
 function renderTarget({ chosen, url, status }: RedirectTarget): Html {
   if (chosen === undefined || url === undefined) {
@@ -97,7 +102,7 @@ function renderTarget({ chosen, url, status }: RedirectTarget): Html {
   }
   const target = url.ok
     ? html`<a href="${url.url}" rel="noreferrer nofollow"><bdi>${url.url}</bdi></a> (${status})`
-    : html`<code>${chosen.text}</code>`;
+    : html`<code>${chosen.text.slice(0, MAX_TARGET_CHARS)}</code>`;
   return html`<p>${target}</p>
     <p class="quiet">${reasonOf(chosen)}</p>`;
 }

@@ -1,17 +1,19 @@
 // Renders the data of a value: text, safe links, references, or encoded bytes.
 import { handleToPath } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
 import { type Html, html } from '../html/html.js';
 import { describeRights } from './permission-text.js';
 import { toRedirectUrl } from './redirect-url.js';
+import type { ShownValue } from './shown-part.js';
 import { isOfType, textOf } from './values.js';
 
 /** Longer data are collapsed. */
 const MAX_EXPANDED_CHARS = 1200;
 
-export function renderData(value: HandleValue): Html {
+export function renderData(value: ShownValue): Html {
   const text = textOf(value);
   if (text === undefined) return renderStructure(value.data);
+  // What is cut is no handle and no URL.
+  if (value.isCut) return collapsed(text, html`<bdi>${text}</bdi>`);
   if (isOfType(value, 'HS_ALIAS')) return handleLink(text.trim());
   if (isOfType(value, 'EMAIL') && /^[^\s@/:]+@[^\s@/:]+$/.test(text)) return link(`mailto:${text}`, text);
   return (

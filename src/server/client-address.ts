@@ -22,12 +22,21 @@ export function peerOf({ app, socket }: Request): { address: string; isTrusted: 
   return { address: remoteAddress, isTrusted: isTrusted(remoteAddress, 0) };
 }
 
+/** No request has come through as many proxies. */
+const MAX_HOPS = 100;
+
 /** The nearest address that is not a trusted proxy: every client can write what stands further left. */
 export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: IsTrustedProxy): string {
+  let address = socket.remoteAddress ?? '';
+  if (!isTrusted(address, 0)) return address;
+  // From the right, up to the first that is not trusted: the rest is not even read.
   const forwarded = headers['x-forwarded-for']?.toString().split(',') ?? [];
-  const nearestFirst = [socket.remoteAddress ?? '', ...forwarded.map(withoutPort).reverse()];
-  const found = nearestFirst.find((address, hop) => !isTrusted(address, hop));
-  return found ?? nearestFirst.at(-1) ?? '';
+  const hops = Math.min(forwarded.length, MAX_HOPS);
+  for (let hop = 1; hop <= hops; hop++) {
+    address = withoutPort(forwarded.at(-hop) ?? '');
+    if (!isTrusted(address, hop)) return address;
+  }
+  return address;
 }
 
 /** Some proxies add the port, as in RFC 7239 §6: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */

@@ -9,8 +9,8 @@ export interface ConnectionBounds {
   maxConnectionsPerNetwork: number;
   /** All clients come from the address of such a proxy: it has no bound of its own. */
   isTrustedProxy?: (address: string) => boolean;
-  /** A new connection was closed at once. */
-  onDropped?: (reason: 'total' | 'network', network: string) => void;
+  /** A new connection was closed at once, or one whose client does not read its response (`unread`). */
+  onDropped?: (reason: 'total' | 'network' | 'unread', network: string) => void;
   /** An idle connection was closed for a new one. */
   onIdleClosed?: () => void;
 }

@@ -36,20 +36,6 @@ export function allowHalfClosed(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-const UPGRADE = 'upgrade';
-
-/**
- * No other protocol is offered, so `Upgrade` is ignored (RFC 9110 §7.8). But Node's parser stops behind such a
- * request and drops the rest of the packet: the next response would be taken for that of a dropped request. So this
- * response is the last of its connection, which makes the client send the rest again (RFC 9112 §9.6).
- */
-export function closeAfterUpgrade({ rawHeaders }: IncomingMessage, res: ServerResponse): void {
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === UPGRADE.length && name.toLowerCase() === UPGRADE) res.shouldKeepAlive = false;
-  }
-}
-
 /** The precision of a response timeout (ms); of a short one a quarter. */
 const CHECK_INTERVAL_MS = 2000;
 

@@ -9,20 +9,15 @@ import {
 import type { Socket } from 'node:net';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
-import {
-  allowHalfClosed,
-  closeAfterUpgrade,
-  currentResponse,
-  limitResponseTime,
-  prependToRequests,
-  trackConnections,
-} from './connections.js';
+import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
 import { type ConnectionBounds, type Use, boundConnections } from './connection-bounds.js';
+import { readFraming } from './framing.js';
 import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
+import { type UnsentBounds, countUnsentResponses } from './unsent.js';
 
 /** Times in ms. */
-export interface ServerLimits extends ConnectionBounds {
+export interface ServerLimits extends ConnectionBounds, UnsentBounds {
   maxRequestLineBytes: number;
   headersTimeout: number;
   requestTimeout: number;
@@ -57,7 +52,11 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
     limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeout });
   }
   boundConnections(server, limits, useOf);
-  handleInOrder(server, listener);
+  const countUnsent = countUnsentResponses(limits);
+  handleInOrder(server, (req, res) => {
+    listener(req, res);
+    countUnsent(res);
+  });
   server.on('clientError', answerParseError);
   return repair(server);
 }
@@ -65,7 +64,7 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
 /** The server of the admin listener. */
 export function createAdminServer(listener: RequestListener): Server {
   const server = createServer((req, res) => {
-    if (!rejectTooManyHeaders(req, res)) listener(req, res);
+    if (!refuseHead(req, res)) listener(req, res);
   });
   return repair(server);
 }
@@ -80,13 +79,13 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   const serialize = createSerializer();
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
     serialize(req, res, () => {
-      if (!rejectTooManyHeaders(req, res)) listener(req, res);
+      if (!refuseHead(req, res)) listener(req, res);
     });
   });
   server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
     // Not earlier: behind the head of another response the client would take it for that one (RFC 9110 §10.1.1).
     serialize(req, res, () => {
-      if (rejectTooManyHeaders(req, res)) return;
+      if (refuseHead(req, res)) return;
       res.writeContinue();
       listener(req, res);
     });
@@ -94,7 +93,7 @@ function handleInOrder(server: Server, listener: RequestListener): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     // No other expectation is defined (RFC 9110 §10.1.1).
     serialize(req, res, () => {
-      if (!rejectTooManyHeaders(req, res)) res.writeHead(417).end();
+      if (!refuseHead(req, res)) res.writeHead(417).end();
     });
   });
 }
@@ -104,17 +103,25 @@ function repair(server: Server): Server {
   // Beyond its limit Node drops fields silently. One more than ours shows that there were too many.
   server.maxHeadersCount = MAX_HEADER_FIELDS + 1;
   allowHalfClosed(server);
-  prependToRequests(server, closeAfterUpgrade);
   server.on('connect', refuseConnect);
   return server;
 }
 
-/** True when the request was refused. Its connection is closed, and further requests on it are not read. */
-function rejectTooManyHeaders({ rawHeaders }: IncomingMessage, res: ServerResponse): boolean {
-  if (rawHeaders.length <= 2 * MAX_HEADER_FIELDS) return false;
-  const failure = new ServiceError('HEADERS_TOO_LARGE', {
-    detail: `at most ${MAX_HEADER_FIELDS} fields are read`,
-  });
+/**
+ * True when the request was refused. Its connection is closed, and further requests on it are not read.
+ *
+ * Behind a request with `Upgrade` Node's parser stops and drops the rest of the packet: the next response would be taken
+ * for that of a dropped request. So its response is the last of its connection, which makes the client send the rest again
+ * (RFC 9112 §9.6).
+ */
+function refuseHead(req: IncomingMessage, res: ServerResponse): boolean {
+  const { problem, asksForUpgrade } = readFraming(req);
+  if (asksForUpgrade) res.shouldKeepAlive = false;
+  const isTooLong = req.rawHeaders.length > 2 * MAX_HEADER_FIELDS;
+  if (problem === undefined && !isTooLong) return false;
+  const failure = isTooLong
+    ? new ServiceError('HEADERS_TOO_LARGE', { detail: `at most ${MAX_HEADER_FIELDS} fields are read` })
+    : new ServiceError('BAD_REQUEST', { ...(problem !== undefined && { detail: problem }) });
   const { status, headers, body } = completeError(failure);
   res.writeHead(status, { ...headers, Connection: 'close' }).end(body);
   return true;

@@ -42,6 +42,7 @@ async function listenAlone(stats = vi.fn(() => Promise.resolve({} as Statistics)
     },
     metrics: createMetrics(),
     readiness: createReadiness(),
+    heldMs: () => undefined,
     operations: { ...noOperations, stats },
     onUnexpected,
   });

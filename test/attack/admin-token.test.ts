@@ -17,6 +17,7 @@ const admin = (token?: string) =>
       tokenCheck: createTokenCheck({ token, isLoopback }),
       metrics: createMetrics(),
       readiness: createReadiness(),
+      heldMs: () => undefined,
       operations: noOperations,
     }),
   );

@@ -34,6 +34,25 @@ test.each<[string, string]>([
   ['a chunk size with 0x', `${HOST}${chunked}\r\n0x1\r\na\r\n0\r\n\r\n${hidden}`],
   ['a chunk size that overflows', `${HOST}${chunked}\r\n10000000000000001\r\na\r\n0\r\n\r\n${hidden}`],
   ['a chunk ended by a bare line feed', `${HOST}${chunked}\r\n1\na\r\n0\r\n\r\n${hidden}`],
+  ['another coding before chunked', `${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${hidden}`],
+  ['another coding on a line before', `${HOST}Transfer-Encoding: gzip\r\n${chunked}\r\n0\r\n\r\n${hidden}`],
+  ['an empty coding on a line before', `${HOST}Transfer-Encoding: \r\n${chunked}\r\n0\r\n\r\n${hidden}`],
+  ['two Host lines', `${HOST}${HOST}\r\n${hidden}`],
+  ['two Host lines that differ', `${HOST}host: other.example\r\n\r\n${hidden}`],
+  ...[
+    'proxy.example, other.example',
+    'proxy.example:port',
+    'proxy.example:80:80',
+    'user@proxy.example',
+    'proxy.example/path',
+    'http://proxy.example',
+    'proxy example',
+    '[::1',
+    '[]',
+    '"proxy.example"',
+    'proxy%2.example',
+    'proxy\x80.example',
+  ].map((host): [string, string] => [`the Host ${JSON.stringify(host)}`, `Host: ${host}\r\n\r\n${hidden}`]),
   ['a chunk extension with a bare line feed', `${HOST}${chunked}\r\n1;a\nb\r\na\r\n0\r\n\r\n${hidden}`],
 ])('%s: 400, closed, and the bytes behind are never answered', async (_what, rest) => {
   const { url } = await startProxy({ UPSTREAM_URL: demo.url });
@@ -44,6 +63,51 @@ test.each<[string, string]>([
     expect(answers.at(-1)?.status, method).toBe(400);
     expect(demo.askedFor('21.T11998/hidden'), method).toBe(0);
     expect(JSON.stringify(answers)).not.toContain('hidden');
+  }
+});
+
+const path = '/api/handles/21.T11998/page';
+
+test.each<[string, string]>([
+  ['chunked in HTTP/1.0', `PUT ${path} HTTP/1.0\r\n${HOST}${chunked}\r\n0\r\n\r\n`],
+  [
+    'chunked in HTTP/1.0 that asks to stay',
+    `GET ${path} HTTP/1.0\r\n${HOST}Connection: keep-alive\r\n${chunked}\r\n0\r\n\r\n`,
+  ],
+  ['a request line of HTTP/0.9', `GET ${path}\r\n`],
+  ['a request line of HTTP/0.9 with headers', `GET ${path}\r\n${HOST}\r\n`],
+  ['HTTP/0.9 by name', `GET ${path} HTTP/0.9\r\n${HOST}\r\n`],
+  ['HTTP/2.0 in lines', `GET ${path} HTTP/2.0\r\n${HOST}\r\n`],
+])('%s: 400, closed, and the bytes behind are never answered', async (_what, bytes) => {
+  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+  demo.reset();
+  const { answers, closed } = await exchange(url, `${bytes}\r\n${hidden}`);
+  expect(closed).toBe(true);
+  expect(answers.map(({ status }) => status)).toEqual([400]);
+  expect(demo.asked).toBe(0);
+});
+
+test.each([
+  '',
+  'proxy.example',
+  'PROXY.example:8080',
+  '192.0.2.1',
+  '[2001:db8::1]:80',
+  'a_b.example:',
+  'a%20b',
+])('the Host "%s" is a host', async (host) => {
+  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+  const bytes = `${line('GET')}Host: ${host}\r\n\r\n`;
+  const { answers } = await exchange(url, bytes.repeat(2), { answers: 2 });
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+});
+
+test('each request of a connection has its own Host', async () => {
+  const { url } = await startProxy({ UPSTREAM_URL: demo.url });
+  const request = (host: string): string => `${line('GET')}Host: ${host}\r\n\r\n`;
+  for (const hosts of [['a', 'b'], ['a', 'a/b'], ['a/b']]) {
+    const { answers } = await exchange(url, hosts.map(request).join(''), { answers: hosts.length });
+    expect(answers.map(({ status }) => status)).toEqual(hosts.map((host) => (host === 'a/b' ? 400 : 200)));
   }
 });
 

@@ -66,7 +66,7 @@ describe('with server.maxConnections taken', () => {
     await closed(b);
     expect(await statusOn(a)).toBe(200);
     expect(await idleClosed(proxy)).toBe(2);
-    expect(await dropped(proxy)).toEqual({ total: 0, network: 0 });
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 0, unread: 0 });
   });
 
   test('one that never sent anything goes before those, however long they are idle', async () => {
@@ -88,7 +88,7 @@ describe('with server.maxConnections taken', () => {
     pass();
     pass();
     await closed(await openSocket(proxy.url));
-    expect(await dropped(proxy)).toEqual({ total: 1, network: 0 });
+    expect(await dropped(proxy)).toEqual({ total: 1, network: 0, unread: 0 });
     pass();
     expect(await statusOn(await openSocket(proxy.url))).toBe(200);
     await closed(used);
@@ -123,7 +123,7 @@ describe('with server.maxConnections taken', () => {
     expect((await exchangeOn(later, GET.slice(20))).status).toBe(200);
     expect((await exchangeOn(first, '/1.1\r\nHost: x\r\n\r\n')).status).toBe(200);
     expect((await exchangeOn(body, ' '.repeat(499))).status).toBe(400);
-    expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0 }]);
+    expect([await idleClosed(proxy), await dropped(proxy)]).toEqual([1, { total: 1, network: 0, unread: 0 }]);
   });
 
   test('a client that keeps its connections alive does not notice', async () => {
@@ -157,7 +157,7 @@ describe('with a bound by network', () => {
     await closed(await openSocket(proxy.url));
     expect(await statusOn(await openSocket(proxy.url, FAR))).toBe(200);
     expect(await statusOn(first)).toBe(200);
-    expect(await dropped(proxy)).toEqual({ total: 0, network: 2 });
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 2, unread: 0 });
   });
 
   test('a connection that has ended leaves its place', async () => {
@@ -238,6 +238,6 @@ describe('the native listener', () => {
     await closed(await openSocket(urlOf(proxy), '127.0.1.2'));
     expect(codeOf(await askTcp(proxy.tcpPort, HANDLE))).toBe(1);
     expect(await statusOn(await openSocket(proxy.url, '127.0.1.1'))).toBe(200);
-    expect(await dropped(proxy)).toEqual({ total: 0, network: 1 });
+    expect(await dropped(proxy)).toEqual({ total: 0, network: 1, unread: 0 });
   });
 });

@@ -99,7 +99,13 @@ test(`${STREAMS} mutated streams`, async () => {
   const random = randomFrom(SEED);
   const server = createTcpServer({
     ...native,
-    limits: { maxConnections: 100, maxConnectionsPerNetwork: 0, idleTimeout: 60_000, requestTimeout: 60_000 },
+    limits: {
+      maxConnections: 100,
+      maxConnectionsPerNetwork: 0,
+      unsent: createMemoryBudget(1_000_000),
+      idleTimeout: 60_000,
+      requestTimeout: 60_000,
+    },
     bodies: createMemoryBudget(1_000_000),
     report,
     onMessage: () => undefined,

@@ -15,6 +15,7 @@ const admin = (deps: Partial<AdminDeps> = {}) =>
       tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
       metrics: createMetrics(),
       readiness: createReadiness(),
+      heldMs: () => undefined,
       operations: noOperations,
       ...deps,
     }),
@@ -26,6 +27,13 @@ describe('the admin listener', () => {
     readiness.register('redis', () => false);
     const answer = await admin({ readiness }).get('/healthz').expect(200);
     expect(answer.body).toEqual({ status: 'ok' });
+  });
+
+  it('fails when an event loop has stood still, and says for how long', async () => {
+    const answer = await admin({ heldMs: () => 3021.4 })
+      .get('/healthz')
+      .expect(503);
+    expect(answer.body).toEqual({ status: 'held', heldMs: 3021 });
   });
 
   it('is ready when all parts are', async () => {

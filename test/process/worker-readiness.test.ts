@@ -5,7 +5,7 @@ import {
   RestartBackoff,
 } from '../../src/process/cluster/worker-readiness.js';
 
-const pool = ({ checksEventLoop = true } = {}) => new PoolReadiness({ checksEventLoop });
+const pool = ({ maxEventLoopDelay = 1000 } = {}) => new PoolReadiness({ maxEventLoopDelay });
 
 test('the pool is ready when every worker is, and then as long as one is', () => {
   const readiness = pool();
@@ -67,7 +67,7 @@ test('a worker without a report for five seconds is not ready', () => {
 });
 
 test('without a check of the event loop a silent worker is as ready as it was', () => {
-  const readiness = pool({ checksEventLoop: false });
+  const readiness = pool({ maxEventLoopDelay: 0 });
   readiness.report(1, [], 0);
   expect(readiness.notReady(60_000)).toEqual([]);
 });
@@ -106,4 +106,36 @@ test('a worker that ends alone waits too once the others stop', () => {
   barrier.expect(1);
   expect(barrier.closed(2)).toEqual([]);
   expect(barrier.closed(1)).toEqual([2, 1]);
+});
+
+test('a worker that stands still for longer than the limit fails the health of the pool, until a moment after', () => {
+  const readiness = pool();
+  readiness.started(1, 0);
+  readiness.started(2, 0);
+  for (let now = 400; now <= 2000; now += 400) readiness.report(1, [], now);
+  for (let now = 400; now <= 6000; now += 400) readiness.report(2, [], now);
+  expect(readiness.heldMs(3400)).toBeUndefined();
+  expect(readiness.heldMs(5000)).toBe(2600);
+  readiness.report(1, [], 6000);
+  expect(readiness.heldMs(6000)).toBe(3600);
+  for (let now = 6400; now <= 16_400; now += 400)
+    for (const worker of [1, 2]) readiness.report(worker, [], now);
+  expect(readiness.heldMs(15_999)).toBe(3600);
+  expect(readiness.heldMs(16_000)).toBeUndefined();
+});
+
+test('a worker that is replaced holds nothing any more', () => {
+  const readiness = pool();
+  readiness.started(1, 0);
+  expect(readiness.heldMs(60_000)).toBe(59_600);
+  readiness.remove(1);
+  expect(readiness.heldMs(60_000)).toBeUndefined();
+  readiness.started(2, 60_000);
+  expect(readiness.heldMs(60_000)).toBeUndefined();
+});
+
+test('without a limit no worker holds the pool', () => {
+  const readiness = pool({ maxEventLoopDelay: 0 });
+  readiness.started(1, 0);
+  expect(readiness.heldMs(60_000)).toBeUndefined();
 });

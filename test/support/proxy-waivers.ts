@@ -15,6 +15,8 @@ export const waivers: Readonly<Record<string, string>> = {
     'a handle has at most 2048 bytes; a server that looks for a longer one finds none',
   'sessions: GET /api/sessions (no session)':
     'same status; a method that the endpoint does not have is refused here, with the reason in the body',
+  'list: pretty & callback':
+    'with a login JSONP is 403: any page could load it as a script with the login that the browser remembers',
   'in-server HDLProxy: prefix not homed':
     'an unknown handle is 404 for a browser, whatever server would know better',
 };

@@ -1,6 +1,6 @@
 // The network of a client: /24 of IPv4, also where it is written as IPv6, and /56 of IPv6.
 import { expect, test } from 'vitest';
-import { networkOf } from '../../src/server/client-address.js';
+import { clientAddress, networkOf } from '../../src/server/client-address.js';
 
 test.each([
   ['192.0.2.1', '192.0.2.0/24'],
@@ -12,4 +12,22 @@ test.each([
   ['::1', '0:0:0:0::/56'],
 ])('%s is of %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
+});
+
+/** The address behind these hops, and how many addresses were judged. */
+function judged(header: string, isTrusted: (address: string) => boolean): [address: string, count: number] {
+  let count = 0;
+  const req = { socket: { remoteAddress: '10.0.0.1' }, headers: { 'x-forwarded-for': header } };
+  const address = clientAddress(req as never, (one) => ++count > 0 && isTrusted(one));
+  return [address, count];
+}
+
+test('of thousands of hops none is read for a client that is not trusted, and a hundred for one that is', () => {
+  const hops = '10.0.0.2, '.repeat(3000);
+  expect(judged(hops, () => false)).toEqual(['10.0.0.1', 1]);
+  expect(judged(`${hops}192.0.2.1`, (address) => address.startsWith('10.'))).toEqual(['192.0.2.1', 2]);
+  expect(judged(`192.0.2.1, ${hops}10.0.0.3`, (address) => address.startsWith('10.'))).toEqual([
+    '10.0.0.2',
+    101,
+  ]);
 });

@@ -7,6 +7,7 @@ import express from 'express';
 import { expect, onTestFinished, test } from 'vitest';
 import { createForwarder } from '../../src/record/forward.js';
 import { currentResponse, trackConnections } from '../../src/server/connections.js';
+import { leftOfWrite } from '../../src/server/unsent.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
 
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -86,4 +87,26 @@ test('http-proxy sends the target, the headers and the body that it is given, an
     { target: '/a//b\\c/../d?e', body: 'ours', headers: { 'content-length': '4', via: '1.1 proxy' } },
   ]);
   expect(received[0]?.headers).not.toHaveProperty('x-gone');
+});
+
+test('prefinish comes with end, when everything has been written, and shrinking writeQueueSize shows that it is read', async () => {
+  const LENGTH = 32 * 1024 * 1024;
+  let ended: { length: number; left: number | undefined; socket: Socket } | undefined;
+  const { url } = await listen(({ socket }, res) => {
+    res.on('prefinish', () => {
+      ended = { length: socket.writableLength, left: leftOfWrite(socket), socket };
+    });
+    res.end('x'.repeat(LENGTH), 'latin1');
+    expect(ended?.length).toBeGreaterThanOrEqual(LENGTH);
+  });
+  const client = await openSocket(url);
+  client.pause();
+  client.write(GET);
+  await expect.poll(() => ended).toBeDefined();
+  const { left = 0, socket } = ended!;
+  expect(left).toBeGreaterThan(0);
+  const seen: number[] = [];
+  client.on('data', () => seen.push(leftOfWrite(socket) ?? 0)).resume();
+  await expect.poll(() => seen.some((now) => now > 0 && now < left)).toBe(true);
+  client.destroy();
 });

@@ -13,5 +13,5 @@ test('a body whose client left before it was read is refused and counts in no me
   await once(req, 'close');
   const reading = withBody(req, () => Promise.resolve('read'));
   await expect(reading).rejects.toMatchObject({ code: 'BAD_REQUEST' });
-  expect(budget.arriving.size).toBe(0);
+  expect(budget.holders.size).toBe(0);
 });

@@ -23,6 +23,7 @@ export function divideLimits(config: Config, workers: number): Config {
     http: {
       ...http,
       bodiesMaxBytes: part(http.bodiesMaxBytes),
+      unsentMaxBytes: part(http.unsentMaxBytes),
       hotPath: { ...hotPath, maxBytes: part(hotPath.maxBytes) },
     },
   };

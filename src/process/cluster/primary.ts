@@ -7,7 +7,7 @@ import { newInstance } from '../../compose/shared-deps.js';
 import type { Config } from '../../config/schema.js';
 import { type WorkerSnapshot, createClusterMetrics } from '../../observe/cluster-metrics.js';
 import { type Logger, flushLog } from '../../observe/logger.js';
-import { createReadiness } from '../../observe/health.js';
+import { createReadiness, watchEventLoop } from '../../observe/health.js';
 import { createReload } from '../reload.js';
 import { StartError } from '../start-error.js';
 import { type PublicAddresses, type Service, announce, logUncaught, probeAll, serveAdmin } from '../serve.js';
@@ -35,13 +35,15 @@ export async function servePrimary(
   readiness.include(() => workers.notReady());
   const metrics = createClusterMetrics(() => workers.metrics());
   const operations = createOperations(() => workers.processes(), Date.now);
+  const eventLoop = watchEventLoop(config.admin.maxEventLoopDelay);
+  const heldMs = (): number | undefined => eventLoop.heldMs() ?? workers.heldMs();
   const setLogLevel = async (level: string): Promise<void> => {
     logger.level = level;
     await operations.setLogLevel(level);
   };
   const admin = await serveAdmin(
     config,
-    makeAdmin({ config, logger }, { metrics, readiness, operations: { ...operations, setLogLevel } }),
+    makeAdmin({ config, logger }, { metrics, readiness, heldMs, operations: { ...operations, setLogLevel } }),
   );
   announce(config, logger, { ...addresses, adminUrl: admin.url });
   const cancelProbes = probeAll(config, logger, workers);
@@ -58,6 +60,7 @@ export async function servePrimary(
       cancelProbes();
       await workers.stop();
       await admin.stop();
+      eventLoop.close();
       logger.info('stopped');
       await flushLog(logger);
     },
@@ -83,7 +86,7 @@ class WorkerPool {
     this.#config = config;
     this.#count = count;
     this.#logger = logger;
-    this.#readiness = new PoolReadiness({ checksEventLoop: config.admin.maxEventLoopDelay > 0 });
+    this.#readiness = new PoolReadiness(config.admin);
     this.#environment = { [WORKERS_VARIABLE]: String(count), [INSTANCE_VARIABLE]: newInstance() };
     this.#coherence = new CoherenceHub(redisOptions({ config, logger }));
     // A second signal ends the primary at once: its workers must not outlive it.
@@ -111,6 +114,11 @@ class WorkerPool {
   /** The failed checks of the workers. */
   notReady(): string[] {
     return this.#readiness.notReady(performance.now());
+  }
+
+  /** For how long a worker has stood still, now or a moment ago. */
+  heldMs(): number | undefined {
+    return this.#readiness.heldMs(performance.now());
   }
 
   readonly upstreamAnswered = (): void => {

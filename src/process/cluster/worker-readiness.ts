@@ -1,6 +1,10 @@
-// When the pool of workers is ready, when an exited worker is restarted, and when no worker accepts connections.
+// When the pool of workers is ready or held, when an exited worker is restarted, and when no worker accepts connections.
 
-/** Workers report every 400 ms; one that is silent for this long has a blocked event loop. */
+import { HoldWatch } from '../../observe/health.js';
+
+/** How often workers report. */
+export const REPORT_INTERVAL_MS = 400;
+/** A worker that is silent for this long has a blocked event loop. */
 const SILENT_MS = 5000;
 
 const UPSTREAM = 'upstream';
@@ -13,18 +17,21 @@ const SILENT: readonly string[] = ['event loop'];
  * slow workers accept fewer connections anyway.
  */
 export class PoolReadiness {
-  readonly #silentMs: number;
-  readonly #reports = new Map<number, { notReady: readonly string[]; at: number }>();
+  readonly #limitMs: number;
+  readonly #reports = new Map<number, { notReady: readonly string[]; at: number; watch: HoldWatch }>();
   #hasUpstream = false;
   #wasReady = false;
 
-  constructor({ checksEventLoop }: { checksEventLoop: boolean }) {
-    this.#silentMs = checksEventLoop ? SILENT_MS : Infinity;
+  constructor({ maxEventLoopDelay }: { maxEventLoopDelay: number }) {
+    this.#limitMs = maxEventLoopDelay;
   }
 
   /** `notReady`: the failed checks of the worker. */
   report(worker: number, notReady: readonly string[], now: number): void {
-    this.#reports.set(worker, { notReady, at: now });
+    const limits = { everyMs: REPORT_INTERVAL_MS, limitMs: this.#limitMs, now };
+    const watch = this.#reports.get(worker)?.watch ?? new HoldWatch(limits);
+    watch.beat(now);
+    this.#reports.set(worker, { notReady, at: now, watch });
     // What one worker can answer with, the others get too: an upstream that answers, or an entry in Redis.
     this.#hasUpstream ||= !notReady.includes(UPSTREAM);
   }
@@ -52,11 +59,17 @@ export class PoolReadiness {
     return [];
   }
 
+  /** For how long a worker has stood still, now or a moment ago. */
+  heldMs(now: number): number | undefined {
+    const held = [...this.#reports.values()].map(({ watch }) => watch.heldMs(now) ?? 0);
+    return Math.max(0, ...held) || undefined;
+  }
+
   #failedChecks(
     { notReady, at }: { notReady: readonly string[]; at: number },
     now: number,
   ): readonly string[] {
-    if (now - at >= this.#silentMs) return SILENT;
+    if (this.#limitMs > 0 && now - at >= SILENT_MS) return SILENT;
     return this.#hasUpstream ? notReady.filter((name) => name !== UPSTREAM) : notReady;
   }
 }

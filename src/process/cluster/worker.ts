@@ -20,6 +20,7 @@ import {
 } from './messages.js';
 import { PeerLink } from './peer-link.js';
 import { divideLimits } from './divide-limits.js';
+import { REPORT_INTERVAL_MS } from './worker-readiness.js';
 import { systemClock } from '../../cache/clock.js';
 
 /** Another worker's answer arrives a little after the upstream's. */
@@ -27,9 +28,6 @@ const LOAD_SPARE_MS = 500;
 
 /** Less than the primary's own. */
 const STOP_SPARE_MS = 1000;
-
-/** Several times within a lease. */
-const WORKER_LEASE_RENEWAL_MS = 400;
 
 /** The primary receives these as well and decides; Ctrl-C reaches the whole process group. */
 const HANDLED_BY_PRIMARY: NonNullable<ShutdownOptions['skip']> = ['SIGTERM', 'SIGINT', 'SIGHUP'];
@@ -98,7 +96,8 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   setInterval(() => {
     void report();
     peers.renew();
-  }, WORKER_LEASE_RENEWAL_MS).unref();
+    // Several times within a lease.
+  }, REPORT_INTERVAL_MS).unref();
 }
 
 /** The primary holds the listener, too: it is closed some time after the last worker has closed it. */

@@ -1,0 +1,66 @@
+// Counts long answers that clients have not read, in one budget: beyond it the slowest readers are closed.
+import type { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { MemoryBudget } from '../http/request-body.js';
+import { networkOf } from './client-address.js';
+import type { ConnectionBounds } from './connection-bounds.js';
+
+/** Of shorter ones the kernel takes nearly all, and a connection has one at a time. */
+const MIN_BYTES = 64 * 1024;
+
+export interface UnsentBounds extends Pick<ConnectionBounds, 'onDropped'> {
+  unsent: MemoryBudget;
+}
+
+/** How much of its last write the kernel has not taken yet. Node's own timeout of a socket reads it, too. */
+export const leftOfWrite = (socket: Socket): number | undefined =>
+  (socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize;
+
+/** Call it when a whole answer has been handed to its socket; `ended` emits `close` when it is sent or cut off. */
+export type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
+
+export function createUnsentCount({ unsent, onDropped }: UnsentBounds): CountUnsent {
+  return function countUnsent(socket, ended) {
+    // It stays in memory until the last byte of it is sent.
+    const bytes = socket.writableLength;
+    if (bytes <= MIN_BYTES) return;
+    let left = leftOfWrite(socket);
+    const release = (): void => {
+      ended.off('close', release);
+      unsent.holders.delete(holder);
+      unsent.free(bytes);
+    };
+    const holder = {
+      hasMoved(): boolean {
+        const before = left;
+        left = leftOfWrite(socket);
+        return left !== before;
+      },
+      giveWay(): void {
+        release();
+        onDropped?.('unread', networkOf(socket.remoteAddress ?? ''));
+        socket.destroy();
+      },
+    };
+    ended.once('close', release);
+    // The others give way first: this one has had no time yet.
+    unsent.add(bytes);
+    unsent.holders.add(holder);
+  };
+}
+
+/**
+ * The same for responses; call it when the listener has returned. Hits have been answered by then, and a listener of
+ * each would cost a tenth of a whole hit. `prefinish` comes when `end` has written everything (test/unit/node-internals).
+ */
+export function countUnsentResponses(bounds: UnsentBounds): (res: ServerResponse) => void {
+  const countUnsent = createUnsentCount(bounds);
+  function onWritten(this: ServerResponse): void {
+    if (this.socket !== null) countUnsent(this.socket, this);
+  }
+  return (res) => {
+    if (res.writableEnded) onWritten.call(res);
+    else res.on('prefinish', onWritten);
+  };
+}
