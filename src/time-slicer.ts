@@ -10,6 +10,13 @@ export interface Job {
 /** Each `yield` is a place where the work may be interrupted; two of them should be less than a millisecond apart. */
 export type Steps<T> = Generator<void, T, void>;
 
+/** At once: for work that is known to be short. */
+export function runToEnd<T>(steps: Steps<T>): T {
+  let result = steps.next();
+  while (result.done !== true) result = steps.next();
+  return result.value;
+}
+
 interface SlicerDeps {
   /** Monotonic clock (ms). */
   monotonic: () => number;

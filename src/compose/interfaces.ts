@@ -11,6 +11,7 @@ import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
+import { createIncludedRecords } from '../redirect/locations/included-records.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
@@ -34,7 +35,7 @@ interface RedirectBackends {
 }
 
 export function makeRedirect(
-  { config, logger, metrics, bodies, now }: SharedDeps,
+  { config, logger, metrics, bodies, slicer, now }: SharedDeps,
   { resolver, cache, onHit }: RedirectBackends,
 ): RedirectInterface {
   const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
@@ -50,6 +51,15 @@ export function makeRedirect(
     prefixRecords: prefixLocations
       ? createPrefixRecords({ ...records, memory, trustedSince, now })
       : undefined,
+    includedRecords: createIncludedRecords({
+      ...records,
+      fromMemory: (handle) => resolver.fromMemory(handle),
+      memory,
+      trustedSince,
+      retryAfterMs: config.upstream.retryAfter,
+      now,
+    }),
+    slicer,
     clientAddress: (req) => clientAddress(req, isTrusted),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),
