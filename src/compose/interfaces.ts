@@ -12,6 +12,7 @@ import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
+import { createIncludedRecords } from '../redirect/locations/included-records.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
@@ -52,6 +53,14 @@ export function makeRedirect(
     prefixRecords: prefixLocations
       ? createPrefixRecords({ ...records, memory, trustedSince, now })
       : undefined,
+    includedRecords: createIncludedRecords({
+      ...records,
+      fromMemory: (handle) => resolver.fromMemory(handle),
+      memory,
+      trustedSince,
+      retryAfterMs: config.upstream.retryAfter,
+      now,
+    }),
     clientAddress: (req) => clientAddress(req, isTrusted),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),

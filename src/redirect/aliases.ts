@@ -3,7 +3,8 @@ import { ServiceError } from '../errors.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
-import { valuesOf } from '../resolver/parsed-records.js';
+import type { Entry } from '../cache/entry.js';
+import type { ParsedValues } from '../resolver/parsed-records.js';
 import { isOfType, textOf } from './values.js';
 
 /** HDLProxy's limit. */
@@ -23,23 +24,22 @@ export interface AliasChain {
   earliest: FromEntry | undefined;
 }
 
-interface AliasDeps {
+export interface AliasDeps {
   resolve: (handle: string) => Promise<Resolution>;
   keyOf: (handle: string) => string;
   /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
   isSelected: (value: HandleValue) => boolean;
+  valuesOf: (entry: Entry) => ParsedValues | Promise<ParsedValues>;
 }
 
 /** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */
-export async function followAliases(
-  first: ResolvedHandle,
-  { resolve, keyOf, isSelected }: AliasDeps,
-): Promise<AliasChain> {
+export async function followAliases(first: ResolvedHandle, deps: AliasDeps): Promise<AliasChain> {
+  const { resolve, keyOf } = deps;
   const aliases: string[] = [];
   const seen = new Set([keyOf(first.handle)]);
   let end = first;
   let earliest = earlier(undefined, first.resolution);
-  for (let next = aliasIn(end, isSelected); next !== undefined; next = aliasIn(end, isSelected)) {
+  for (let next = await aliasIn(end, deps); next !== undefined; next = await aliasIn(end, deps)) {
     aliases.push(end.handle);
     if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
     seen.add(keyOf(next));
@@ -49,9 +49,13 @@ export async function followAliases(
   return { end, aliases, earliest };
 }
 
-function aliasIn({ resolution }: ResolvedHandle, isSelected: AliasDeps['isSelected']): string | undefined {
+async function aliasIn(
+  { resolution }: ResolvedHandle,
+  { isSelected, valuesOf }: AliasDeps,
+): Promise<string | undefined> {
   if (resolution.kind !== 'entry') return undefined;
-  const found = valuesOf(resolution.entry).find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
+  const values = await valuesOf(resolution.entry);
+  const found = values.find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
   const text = found && textOf(found)?.trim();
   if (text === undefined || text === '') return undefined;
   // Lone surrogates become U+FFFD, as in the request to the Handle server.

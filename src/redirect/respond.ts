@@ -9,7 +9,7 @@ import { contextOf, unjudgedCaller } from '../http/context.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
-import { type AliasChain, type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
+import { type AliasChain, type AliasDeps, type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import { type GatheredLists, gatherLists } from './locations/gather.js';
 import { listsIn, mayRedirect } from './locations/handle-lists.js';
@@ -21,7 +21,8 @@ import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
 import { type RedirectTarget, type TargetRules, findTarget, selectedValues } from './target.js';
-import { valuesOf } from '../resolver/parsed-records.js';
+import { readValues } from '../resolver/parsed-records.js';
+import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
@@ -47,14 +48,25 @@ interface ResolvedRequest {
   earliest: FromEntry;
   /** The lists that take part; undefined for a record that is not redirected. */
   gathered: GatheredLists | undefined;
+  run: RunSteps;
+  /** Characters of all records that take part. */
+  chars: number;
   /** Whether the response depends on the record and its prefix alone. */
   isOfRecordAlone: boolean;
+  /** False when an included handle could not be read now: the response is not stored. */
+  isComplete: boolean;
+}
+
+interface HandleRequest {
+  handle: string;
+  parameters: URLSearchParams;
+  deps: RespondDeps;
 }
 
 export async function respondToHandle(
   req: Request,
   res: Response,
-  { handle, parameters, deps: shared }: { handle: string; parameters: URLSearchParams; deps: RespondDeps },
+  { handle, parameters, deps: shared }: HandleRequest,
 ): Promise<void> {
   const context = contextOf(res);
   context.handle = handle;
@@ -68,7 +80,8 @@ export async function respondToHandle(
   }
   const first = { handle, resolution: await deps.resolve(handle, query) };
   contextOf(res).result = resultOf(first.resolution, query);
-  const chain = await resolveAliases(first, query, deps);
+  const run = deps.runStepsOf(res);
+  const chain = await resolveAliases(first, query, { ...deps, run });
   const { handle: end, resolution } = chain.end;
   if (resolution.kind === 'refused') {
     const failure = refusedError(end, resolution.refused);
@@ -78,8 +91,8 @@ export async function respondToHandle(
   if (resolution.stale !== undefined) deps.onStale(resolution.stale);
   const { aliases, earliest = resolution } = chain;
   if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest })) return;
-  const values = valuesOf(resolution.entry);
-  const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest };
+  const values = await run(readValues(resolution.entry), resolution.entry.values.length);
+  const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest, run };
   if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') redirectToAlias(found);
   else await respond({ ...found, ...(await gather(found)) });
 }
@@ -109,40 +122,44 @@ async function sendMissing({ req, res, deps, query, ...chain }: EndOfChain): Pro
   return true;
 }
 
-type FoundRecord = Omit<ResolvedRequest, 'gathered' | 'isOfRecordAlone'>;
+type Gathered = Pick<ResolvedRequest, 'gathered' | 'earliest' | 'chars' | 'isOfRecordAlone' | 'isComplete'>;
+
+type FoundRecord = Omit<ResolvedRequest, Exclude<keyof Gathered, 'earliest'>>;
 
 /** Reads what other handles add to the record. */
-async function gather({
-  res,
-  handle,
-  values,
-  query,
-  earliest,
-  deps,
-}: FoundRecord): Promise<Pick<ResolvedRequest, 'gathered' | 'earliest' | 'isOfRecordAlone'>> {
+async function gather(found: FoundRecord): Promise<Gathered> {
+  const { res, handle, values, query, resolution, earliest, deps, run } = found;
   const selected = selectedValues({ values, query });
-  if (!mayRedirect(selected)) return { gathered: undefined, earliest, isOfRecordAlone: true };
+  const chars = resolution.entry.values.length;
+  if (!mayRedirect(selected)) {
+    return { gathered: undefined, earliest, chars, isOfRecordAlone: true, isComplete: true };
+  }
   const { authoritative } = query;
-  // A limited network gets all locations of a cached record.
-  const reader = createListReader(deps, { authoritative, caller: unjudgedCaller(res) });
-  const gathered = await gatherLists(listsIn(selected, deps.parseList), { handle, reader });
+  const { caller } = contextOf(res);
+  // A limited network gets the locations of cached records, and causes no questions.
+  const reader = createListReader(deps, { authoritative, caller, unjudged: unjudgedCaller(res), run });
+  const own = await run(listsIn(selected, deps.parseList), chars);
+  const gathered = await gatherLists(own, { handle, reader });
   const { included, prefix } = gathered;
   return {
     gathered,
     earliest: reader.used.reduce(earlierOf, earliest),
+    chars: chars + reader.chars,
     isOfRecordAlone: included.length === 0 && prefix.length === 0,
+    isComplete: reader.isComplete,
   };
 }
 
 async function resolveAliases(
   first: ResolvedHandle,
   query: RedirectQuery,
-  deps: RespondDeps,
+  deps: RespondDeps & { run: RunSteps },
 ): Promise<AliasChain> {
   if (!query.followAliases) return { end: first, aliases: [], earliest: undefined };
   const resolve = (handle: string): Promise<Resolution> => deps.resolve(handle, query);
   const isSelected = createValueFilter(query);
-  return followAliases(first, { resolve, keyOf: deps.keyOf, isSelected });
+  const valuesOf: AliasDeps['valuesOf'] = (entry) => deps.run(readValues(entry), entry.values.length);
+  return followAliases(first, { resolve, keyOf: deps.keyOf, isSelected, valuesOf });
 }
 
 function headersOf(
@@ -154,7 +171,7 @@ function headersOf(
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
-  const { req, query, handle, values, gathered, deps } = request;
+  const { req, query, handle, values, gathered, deps, run, chars } = request;
   if (query.show === 'locations') {
     await sendLocations(request);
     return;
@@ -166,7 +183,8 @@ async function respond(request: ResolvedRequest): Promise<void> {
     countryOf: deps.countryOf,
     random: deps.random(),
   };
-  const target = findTarget({ handle, values, query, ...facts }, gathered, deps.target);
+  const finding = findTarget({ handle, values, query, ...facts }, gathered, deps.target);
+  const target = await run(finding, chars);
   if (query.show === 'redirect' && target.url?.ok === true) redirect(request, target, target.url.url);
   else if (prefersJson(accept)) await sendRecord(request);
   else await sendRecordPage(request, target);
@@ -186,7 +204,7 @@ function redirectToAlias(request: FoundRecord): void {
 function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
   const { req, res, deps, handle, resolution } = request;
   const { isRandom, variation } = target;
-  const headers = headersOf(request, deps.redirectFreshness);
+  const headers = redirectHeaders(request);
   // The client may store a random choice; a shared cache would give it to every client.
   if (isRandom || variation.isByAddress) {
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
@@ -197,6 +215,12 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
   const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle);
   if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
   deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix });
+}
+
+function redirectHeaders(request: ResolvedRequest): Record<string, string> {
+  const headers = headersOf(request, request.deps.redirectFreshness);
+  // A date that is none has passed (RFC 9111 section 5.3).
+  return request.isComplete ? headers : { ...headers, 'Cache-Control': 'no-store', Expires: '0' };
 }
 
 /** RFC 9110 section 15.4: HTTP/1.0 does not have 303, 307 and 308. */
@@ -228,23 +252,23 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
 }
 
 async function sendRecord(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, query, handle, resolution } = request;
+  const { req, res, deps, query, handle, resolution, run } = request;
   const headers = headersOf(request, deps.freshness);
-  const runSteps = deps.runStepsOf(res);
   const { entry } = resolution;
-  const { status, json } = await runSteps(bodyOfEntry(entry, handle, query), entry.values.length);
-  const rendered = await runSteps(render(json, contextOf(res).format), json.length);
+  const { status, json } = await run(bodyOfEntry(entry, handle, query), entry.values.length);
+  const rendered = await run(render(json, contextOf(res).format), json.length);
   await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
 
 async function sendLocations(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, query, handle, values, gathered } = request;
+  const { req, res, deps, query, handle, values, gathered, run } = request;
   const selected = selectedValues({ values, query });
   const shown = gathered === undefined ? [] : candidatesOf(gathered, selected).locations;
-  const text = writeLocations(shown, handle);
+  // Templates make much of a small record.
+  const text = await run(writeLocations(shown, handle), Infinity);
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,
-    headers: { ...headersOf(request, deps.redirectFreshness), ...deps.sender.securityHeaders },
+    headers: { ...redirectHeaders(request), ...deps.sender.securityHeaders },
   });
 }

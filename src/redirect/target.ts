@@ -1,6 +1,7 @@
 // Finds the redirect target of a record: one of its locations, else its URL value, else none. Pure.
 import { ServiceError } from '../errors.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
+import type { Steps } from '../time-slicer.js';
 import { type Candidate, type Candidates, candidatesOf } from './locations/candidates.js';
 import type { GatheredLists } from './locations/gather.js';
 import { mayRedirect } from './locations/handle-lists.js';
@@ -8,7 +9,7 @@ import type { HeaderLine } from './locations/header-lines.js';
 import { type NegotiationFacts, negotiatedAttributes } from './locations/negotiate.js';
 import { responseHeaders } from './locations/response-headers.js';
 import { type Choice, selectLocation } from './locations/select.js';
-import { hrefOf } from './locations/template.js';
+import { hrefOf, templateForms } from './locations/template.js';
 import { NO_VARIATION, type Variation, variationOf } from './locations/variation.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
@@ -60,20 +61,21 @@ export const selectedValues = ({ values, query }: Pick<TargetRequest, 'values' |
   values.filter(createValueFilter(query));
 
 /** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
-export function findTarget(
+export function* findTarget(
   request: TargetRequest,
   gathered: GatheredLists | undefined,
   rules: TargetRules,
-): RedirectTarget {
+): Steps<RedirectTarget> {
   const { handle, query } = request;
   const values = selectedValues(request);
-  const headers = gathered ? responseHeaders(gathered, { handle, allowed: rules.allowedHeaders }) : [];
+  const allowed = rules.allowedHeaders;
+  const headers = gathered ? yield* responseHeaders(gathered, { handle, allowed }) : [];
   if (!takesPart(gathered)) {
     const chosen = withAppended(pickUrl(values), query);
     return { ...urlOf(chosen, rules), status: 302, isRandom: false, variation: NO_VARIATION, headers };
   }
   const candidates = candidatesOf(gathered, values);
-  const chosen = withAppended(pickLocation(candidates, request), query);
+  const chosen = withAppended(yield* pickLocation(candidates, request), query);
   const { location, isRandom = false } = chosen?.choice ?? {};
   return {
     ...urlOf(chosen, rules),
@@ -104,26 +106,29 @@ function takesPart(gathered: GatheredLists | undefined): gathered is GatheredLis
 /** The first value of type URL in the order of the record, else the first of a subtype. */
 function pickUrl(values: readonly HandleValue[]): ChosenTarget | undefined {
   if (!mayRedirect(values)) return undefined;
-  const usable = values.filter((value) => (textOf(value) ?? '').trim() !== '');
-  const value = usable.find((each) => isOfType(each, 'URL', '0.TYPE/URL')) ?? usable.find(isUrlSubtype);
+  const isUsable = (value: HandleValue): boolean => (textOf(value) ?? '').trim() !== '';
+  const value =
+    values.find((each) => isOfType(each, 'URL', '0.TYPE/URL') && isUsable(each)) ??
+    values.find((each) => isUrlSubtype(each) && isUsable(each));
   return value && { text: textOf(value) ?? '', value };
 }
 
 /** Undefined when the chosen location has no address (recording "loc xml: one location without href"). */
-function pickLocation(
-  { locations, chooseBy }: Candidates,
+function* pickLocation(
+  { locations, chooseBy, mayHave }: Candidates,
   { handle, query, headers, address, countryOf, random }: TargetRequest,
-): ChosenTarget | undefined {
-  const choice = selectLocation(locations, chooseBy, {
-    attributes: [
-      ...query.locationAttributes,
-      ...negotiatedAttributes({ ...headers, wantsMetadata: query.wantsMetadata }),
-    ],
+): Steps<ChosenTarget | undefined> {
+  const wanted = [
+    ...query.locationAttributes,
+    ...negotiatedAttributes({ ...headers, wantsMetadata: query.wantsMetadata }),
+  ];
+  const choice = yield* selectLocation(locations, chooseBy, {
+    attributes: wanted.filter(({ name, value }) => mayHave(name, value)),
     country: query.country ?? countryOf?.(query.address ?? address),
     address,
     random,
   });
-  const text = choice && hrefOf(choice.location.attributes, handle);
+  const text = choice && hrefOf(choice.location.attributes, templateForms(handle));
   if (choice === undefined || text === undefined) return undefined;
   return { text, value: choice.location.value, choice: { ...choice, count: locations.length } };
 }

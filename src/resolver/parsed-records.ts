@@ -4,7 +4,7 @@ import type { Entry } from '../cache/entry.js';
 import { type Bytes, toText } from '../handle/bytes.js';
 import { parseJson, stepElements } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, runToEnd } from '../time-slicer.js';
 
 /** Of several requests: nobody may change them. */
 export type ParsedValues = readonly HandleValue[];
@@ -26,30 +26,19 @@ const parsed = new LRUCache<Bytes, ParsedValues>({
 });
 
 /** The public values in the order of the record. */
-export function valuesOf(entry: Pick<Entry, 'kind' | 'values'>): ParsedValues {
-  const known = knownValuesOf(entry);
-  if (known !== undefined) return known;
-  const values = parseJson(toText(entry.values)) as HandleValue[];
-  parsed.set(entry.values, values);
-  return values;
-}
+export const valuesOf = (entry: Pick<Entry, 'kind' | 'values'>): ParsedValues => runToEnd(readValues(entry));
 
 /** The same in steps, for a request that must not hold the others. */
-export function* readValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
-  const known = knownValuesOf(entry);
+export function* readValues({ kind, values: text }: Pick<Entry, 'kind' | 'values'>): Steps<ParsedValues> {
+  if (kind !== 'found') return NO_VALUES;
+  if (text.length <= LARGE_CHARS) return parseJson(toText(text)) as HandleValue[];
+  const known = parsed.get(text);
   if (known !== undefined) return known;
   const values: HandleValue[] = [];
-  for (const element of stepElements(toText(entry.values))) {
+  for (const element of stepElements(toText(text))) {
     values.push(parseJson(element) as HandleValue);
     yield;
   }
-  parsed.set(entry.values, values);
+  parsed.set(text, values);
   return values;
-}
-
-/** Undefined when a large record has to be parsed. */
-function knownValuesOf({ kind, values }: Pick<Entry, 'kind' | 'values'>): ParsedValues | undefined {
-  if (kind !== 'found') return NO_VALUES;
-  if (values.length > LARGE_CHARS) return parsed.get(values);
-  return parseJson(toText(values)) as HandleValue[];
 }

@@ -22,7 +22,11 @@ const ROUTES: [path: string, headers?: Record<string, string>][] = [
 const odd = (members: Record<string, unknown>): unknown => ({ ...(VALUES[0] as object), ...members });
 
 async function statusesOf(values: unknown[], routes = ROUTES): Promise<number[]> {
-  const proxy = await startProxy({ V2_ANONYMOUS_READ: 'true', UPSTREAM_BREAKER_FAILURES: '10000' });
+  const proxy = await startProxy({
+    V2_ANONYMOUS_READ: 'true',
+    UPSTREAM_BREAKER_FAILURES: '10000',
+    UPSTREAM_MAX_RECORD_SIZE: '16MiB',
+  });
   mockUpstream(recordOf(values));
   const statuses = [];
   for (const [path, headers = {}] of routes) {

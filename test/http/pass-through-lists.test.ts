@@ -13,7 +13,7 @@ const body =
 test.each([
   LIST,
   `/api/handles/${LIST.slice('/api/handles'.length)}`,
-  '/api/handles?prefix=0.NA%2F21.T11998&callback=f',
+  '/api/handles?prefix=0.NA%2F21.T11998&pretty',
 ])('GET %s reaches the upstream every time, with the caller’s credentials', async (target) => {
   const rawHeaders = ['Content-Type', 'application/json;charset=utf-8'];
   const sent = mockWrites({ status: 200, body, rawHeaders }, { methods: ['GET'] });

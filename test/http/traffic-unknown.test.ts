@@ -77,6 +77,25 @@ test('a guesser of names gets 429 with Retry-After, and the Handle server is not
   expect(await isLimited(proxy, GUESSER)).toBe(false);
 });
 
+test('includes count as misses, and a limited network gets the locations of cached ones', async () => {
+  const proxy = await start();
+  const list = (xml: string) => [textValue(1, '10320/loc', `<locations>${xml}</locations>`)];
+  const include = (handle: string): string => `<include>${handle}</include>`;
+  demo.put('21.T11998/cached-part', list('<location href="https://cached.example.org/"/>'));
+  demo.put('21.T11998/guesses', list(Array.from({ length: 12 }, () => include(guess())).join('')));
+  const parts = Array.from({ length: 3 }, () => include(guess())).join('');
+  demo.put('21.T11998/whole', list(`${include('21.T11998/cached-part')}${parts}`));
+  await proxy.ask('/21.T11998/cached-part', from(OTHER));
+  await proxy.ask('/api/handles/21.T11998/whole', from(OTHER));
+  await proxy.ask('/21.T11998/guesses', from(GUESSER));
+  expect(await isLimited(proxy, GUESSER)).toBe(true);
+  demo.reset();
+  const { status, headers } = await proxy.ask('/21.T11998/whole', from(GUESSER));
+  expect([status, headers.location]).toEqual([302, 'https://cached.example.org/']);
+  expect(headers['cache-control']).toBe('no-store');
+  expect(demo.asked).toBe(0);
+});
+
 const body = (...handles: string[]): Question => ({ method: 'POST', body: JSON.stringify({ handles }) });
 
 test.each<[string, () => [string, Question?]]>([
@@ -121,18 +140,6 @@ test('deletion says nothing to a guesser, and asks nobody', async () => {
   demo.reset();
   const refused = await proxy.ask(`/api/handles/${guess()}`, from(GUESSER, { method: 'DELETE' }));
   expect([refused.status, demo.asked]).toEqual([403, 0]);
-});
-
-test('a cached record with locations elsewhere redirects a limited network as it does others', async () => {
-  const include = '<locations include="21.T11998/included"></locations>';
-  demo.put('21.T11998/including', [textValue(1, '10320/loc', include)]);
-  const list = '<locations><location href="https://example.org/included" weight="1"/></locations>';
-  demo.put('21.T11998/included', [textValue(1, '10320/loc', list)]);
-  const proxy = await start();
-  await proxy.ask('/api/handles/21.T11998/including', from(OTHER));
-  await guessNames(proxy, GUESSER);
-  const { status, headers } = await proxy.ask('/21.T11998/including', from(GUESSER));
-  expect([status, headers['location']]).toEqual([302, 'https://example.org/included']);
 });
 
 test('reads that end without an answer hide no guesses', async () => {

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024;
 const JSON_LINK = '<a href="/api/handles/21.T11998/abc?pretty">The JSON has everything.</a>';
 
 async function pageOf(values: unknown[]): Promise<string> {
-  const leads = await startLeads({ abc: values });
+  const leads = await startLeads({ abc: values }, { UPSTREAM_MAX_RECORD_SIZE: '16MiB' });
   const { status, text } = await leads.get('abc?noredirect');
   expect(status).toBe(200);
   return text;

@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { selectLocation } from '../../src/redirect/locations/select.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
+import { finish } from '../support/steps.js';
 
 useNock();
 
@@ -19,11 +20,15 @@ function seeded(seed: number): () => number {
 }
 
 function draw(weights: number[], { random, times }: { random: () => number; times: number }): number[] {
-  const locations = weights.map((weight, at) => ({ weight, attributes: new Map([['href', String(at)]]) }));
+  const locations = weights.map((weight, at) => ({
+    weight,
+    score: 0,
+    attributes: new Map([['href', String(at)]]),
+  }));
   const counts = weights.map(() => 0);
   for (let count = 0; count < times; count++) {
     const facts = { attributes: [], country: undefined, address: '127.0.0.1', random: random() };
-    const choice = selectLocation(locations, [], facts);
+    const choice = finish(selectLocation(locations, [], facts));
     counts[Number(choice!.location.attributes.get('href'))]! += 1;
   }
   return counts;

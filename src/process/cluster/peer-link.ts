@@ -128,6 +128,7 @@ export class PeerLink implements Peers {
     // Clients send requests of several packets seldom: more than these are an attack on this channel.
     if (this.#passed.judge('', this.#options.clock.now()) === 'answer') {
       this.#options.send({ kind: 'packet', owner, packet });
+      this.#passed.count('', 1);
     }
     return true;
   };

@@ -18,6 +18,8 @@ export interface Candidates {
   chooseBy: readonly string[];
   /** `http_sc` of the lists. */
   status: string | undefined;
+  /** False when no location has the attribute, or none has it with this text. */
+  mayHave: (name: string, text?: string) => boolean;
 }
 
 const listsOf = (handles: readonly HandleLists[]): LocationList[] => handles.flatMap(({ lists }) => lists);
@@ -30,18 +32,22 @@ export function candidatesOf(gathered: GatheredLists, values: readonly HandleVal
   const settings = createSettings([...before, ...after]);
   // Those of included lists do not count (recording "include: attribute").
   const direct = createSettings([...own.lists, ...listsOf(prefix)]);
+  const legacy = isYes(settings('no_legacy'))
+    ? []
+    : legacyLocations(values, { settings, isBesideList: own.lists.length > 0 });
+  const lists = [...before, ...after];
   return {
-    locations: [
-      ...before.flatMap(({ locations }) => locations),
-      ...(isYes(settings('no_legacy'))
-        ? []
-        : legacyLocations(values, { settings, isBesideList: own.lists.length > 0 })),
-      ...after.flatMap(({ locations }) => locations),
-    ],
+    locations: locationsOf(before).concat(legacy, locationsOf(after)),
     chooseBy: readChooseBy(chooseByOf(own.lists) ?? chooseByOf(listsOf(prefix))),
     status: direct('http_sc'),
+    mayHave: (name, text) =>
+      (legacy.length > 0 && LEGACY_ATTRIBUTES.includes(name)) ||
+      lists.some(({ texts }) => (text === undefined ? texts.has(name) : texts.get(name)?.has(text))),
   };
 }
+
+const locationsOf = (lists: readonly LocationList[]): Candidate[] =>
+  new Array<Candidate>().concat(...lists.map(({ locations }) => locations));
 
 /** `choose_by`, else the older `chooseby`, of the first list that has one. */
 function chooseByOf(lists: readonly LocationList[]): string | undefined {
@@ -68,6 +74,8 @@ function legacyLocations(
 const readSetting = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : Math.max(0, readDouble(text) ?? 0);
 
+const LEGACY_ATTRIBUTES: readonly string[] = ['mode', 'weight', 'href'];
+
 /** Only the first has the weight (recording "legacy: two URL values alone, showurls"). */
 const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
   values.map((value, at) => {
@@ -77,5 +85,5 @@ const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidat
       ['weight', writeDouble(weight)],
       ['href', textOf(value) ?? ''],
     ]);
-    return { attributes, weight, value };
+    return { attributes, weight, score: 0, value };
   });

@@ -1,5 +1,5 @@
 // The lines of a 10320/headers value that a redirect may carry.
-import { fillTemplate } from './template.js';
+import { type TemplateForms, fillTemplate } from './template.js';
 
 export type HeaderLine = readonly [name: string, value: string];
 
@@ -12,13 +12,13 @@ const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
  */
 export function headerLinesIn(
   text: string,
-  { handle, allowed }: { handle: string; allowed: readonly string[] },
+  { forms, allowed }: { forms: TemplateForms; allowed: readonly string[] },
 ): HeaderLine[] {
   return text.split(/\r\n|\r|\n/).flatMap((line): HeaderLine[] => {
     const colon = line.indexOf(':');
     const name = line.slice(0, Math.max(0, colon)).trim();
     if (!TOKEN.test(name) || !allowed.includes(name.toLowerCase())) return [];
-    const value = fillTemplate(line.slice(colon + 1).trim(), handle);
+    const value = fillTemplate(line.slice(colon + 1).trim(), forms);
     return value !== undefined && /^[\x20-\x7e]*$/.test(value) ? [[name, value]] : [];
   });
 }

@@ -1,22 +1,17 @@
-// Numbers as HDLProxy reads and writes them: those of Java's Double.
+// Numbers as HDLProxy reads and writes them: decimal ones of Java's Double.
 
-const HEX = /^([+-]?)0x([\da-f]*)\.?([\da-f]*)p([+-]?\d{1,6})[fd]?$/i;
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?=[fd]?$)/i;
+/** A double has at most 17 significant digits; longer texts are not looked at. */
+const MAX_CHARS = 32;
+
+const DECIMAL = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)[fd]?$/i;
 
 /** Undefined when it is no number. */
 export function readDouble(text = ''): number | undefined {
   const trimmed = text.trim();
+  if (trimmed.length > MAX_CHARS) return undefined;
   if (/^[+-]?(?:NaN|Infinity)$/.test(trimmed)) return Number(trimmed);
-  const decimal = DECIMAL.exec(trimmed)?.[0];
-  return decimal === undefined ? readHex(trimmed) : Number(decimal);
-}
-
-/** `0x1.8p3` is 12. */
-function readHex(text: string): number | undefined {
-  const [, sign, whole = '', fraction = '', exponent] = HEX.exec(text) ?? [];
-  if (exponent === undefined || whole + fraction === '') return undefined;
-  const digits = parseInt(whole + fraction, 16) * 2 ** (Number(exponent) - 4 * fraction.length);
-  return sign === '-' ? -digits : digits;
+  const decimal = DECIMAL.exec(trimmed)?.[1];
+  return decimal === undefined ? undefined : Number(decimal);
 }
 
 /** `1` is `1.0` (recordings "legacy: …showurls"). */

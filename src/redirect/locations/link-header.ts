@@ -1,13 +1,12 @@
 // The Link header of a location with `rel` (RFC 8288), as HDLProxy writes it.
 import { toRedirectUrl } from '../redirect-url.js';
-import { hrefOf, wellFormed } from './template.js';
-
-type Attributes = ReadonlyMap<string, string>;
+import type { Attributes, LocationList } from './location-list.js';
+import { type TemplateForms, hrefOf, wellFormed } from './template.js';
 
 interface LinkContext {
-  handle: string;
-  /** The locations of the same list, for `anchor-id`. */
-  siblings: readonly { attributes: Attributes }[];
+  forms: TemplateForms;
+  /** Of the same list. */
+  anchors: LocationList['anchors'];
 }
 
 /** Parameters with the attributes that hold them, in the order of HDLProxy (recording "link: every attribute"). */
@@ -22,7 +21,7 @@ const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
 /** Undefined without `rel`, and for an address that is not redirected to either. */
 export function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
   if (!attributes.has('rel')) return undefined;
-  const target = targetOf(attributes, context.handle);
+  const target = targetOf(attributes, context.forms);
   if (target === undefined) return undefined;
   const parameters = PARAMETERS.map(([name, attribute]) => parameter(name, attributes.get(attribute)));
   return [
@@ -35,20 +34,18 @@ export function linkOf(attributes: Attributes, context: LinkContext): string | u
     .join('; ');
 }
 
-function targetOf(attributes: Attributes, handle: string): string | undefined {
-  const url = toRedirectUrl(hrefOf(attributes, handle) ?? '', { allowedHosts: undefined });
+function targetOf(attributes: Attributes, forms: TemplateForms): string | undefined {
+  const url = toRedirectUrl(hrefOf(attributes, forms) ?? '', { allowedHosts: undefined });
   return url.ok ? url.url : undefined;
 }
 
 /** `anchor-id` names another location that has a `rel` itself. */
-function anchorOf(attributes: Attributes, { handle, siblings }: LinkContext): string | undefined {
-  const id = attributes.get('anchor-id');
-  const named = siblings.find(
-    (sibling) => id !== undefined && sibling.attributes.get('id') === id && sibling.attributes.has('rel'),
-  );
+function anchorOf(attributes: Attributes, { forms, anchors }: LinkContext): string | undefined {
   const given = attributes.get('anchor');
-  const anchor = given === undefined ? named?.attributes : new Map([['href', given]]);
-  return anchor && parameter('anchor', targetOf(anchor, handle));
+  const id = attributes.get('anchor-id');
+  const named = id === undefined ? undefined : anchors.get(id);
+  const anchor = given === undefined ? named : new Map([['href', given]]);
+  return anchor && parameter('anchor', targetOf(anchor, forms));
 }
 
 /** A quoted string (RFC 9110 section 5.6.4): HDLProxy writes `rel` as it is, so a quote in it ends the header. */

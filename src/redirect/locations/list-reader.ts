@@ -1,56 +1,140 @@
 // Reads the lists of other handles for one request, and notes the records that took part.
-import type { FromEntry, Resolution } from '../../resolver/resolution.js';
+import type { FromEntry } from '../../resolver/resolution.js';
+import { readValues } from '../../resolver/parsed-records.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
-import { valuesOf } from '../../resolver/parsed-records.js';
+import type { Steps } from '../../time-slicer.js';
 import type { ListReader } from './gather.js';
 import { type HandleLists, listsIn } from './handle-lists.js';
+import type { IncludedRecords } from './included-records.js';
 import type { ParseLocationList } from './location-list.js';
 import { NO_NAMESPACE } from './namespace.js';
-import type { PrefixRecords } from './prefix-records.js';
+import { type PrefixRecords, namespaceOf } from './prefix-records.js';
 
 export interface ListReaderDeps {
-  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   keyOf: (handle: string) => string;
   parseList: ParseLocationList;
+  includedRecords: IncludedRecords;
   /** Undefined when lists of prefixes are turned off. */
   prefixRecords: PrefixRecords | undefined;
+}
+
+interface ReadingRequest {
+  authoritative: boolean;
+  /** Judged by its misses. */
+  caller: ResolveOptions['caller'];
+  /** For the record of the prefix, which it has not asked for. */
+  unjudged: ResolveOptions['caller'];
+  /** Runs work on a record of so many characters. */
+  run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
 export interface NotingListReader extends ListReader {
   /** The records whose values took part. */
   used: readonly FromEntry[];
+  /** Characters of them. */
+  readonly chars: number;
+  /** False when a handle was not read that might be read at another time. */
+  readonly isComplete: boolean;
+}
+
+/** HDLProxy asks for each; a chain of its 21 levels is within it. What memory holds does not count. */
+const MAX_ASKED = 25;
+/** Of all records together. Real lists have some kilobytes. */
+const MAX_CHARS = 4 * 1024 * 1024;
+
+/** The records of other handles, each read once. */
+interface RecordReader extends Pick<NotingListReader, 'chars' | 'isComplete'> {
+  read: (handle: string) => Promise<FromEntry | undefined>;
+}
+
+function createRecordReader(
+  { keyOf, includedRecords }: Pick<ListReaderDeps, 'keyOf' | 'includedRecords'>,
+  { authoritative, caller }: Pick<ReadingRequest, 'authoritative' | 'caller'>,
+): RecordReader {
+  const records = new Map<string, Promise<FromEntry | undefined>>();
+  let asksLeft = MAX_ASKED;
+  let chars = 0;
+  let isComplete = true;
+
+  function leaveOut(): FromEntry | undefined {
+    isComplete = false;
+    return undefined;
+  }
+
+  async function find(handle: string): Promise<FromEntry | undefined> {
+    const known = authoritative && asksLeft > 0 ? undefined : includedRecords.known(handle);
+    if (known !== undefined) return known.record;
+    if (asksLeft === 0) return leaveOut();
+    asksLeft -= 1;
+    return includedRecords.ask(handle, { authoritative, caller }).catch(leaveOut);
+  }
+
+  async function findWithinBound(handle: string): Promise<FromEntry | undefined> {
+    if (chars > MAX_CHARS) return undefined;
+    const record = await find(handle);
+    chars += record?.entry.values.length ?? 0;
+    return chars > MAX_CHARS ? undefined : record;
+  }
+
+  return {
+    read: (handle) => once(records, keyOf(handle), () => findWithinBound(handle)),
+    get chars() {
+      return chars;
+    },
+    get isComplete() {
+      return isComplete;
+    },
+  };
 }
 
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
 /** A handle that does not exist, is refused or cannot be read is left out (recordings "include: absent handle", …). */
-export function createListReader(
-  { resolve, keyOf, parseList, prefixRecords }: ListReaderDeps,
-  { authoritative, caller }: ResolveOptions,
-): NotingListReader {
+export function createListReader(deps: ListReaderDeps, request: ReadingRequest): NotingListReader {
+  const { keyOf, parseList, prefixRecords } = deps;
+  const { unjudged, run } = request;
+  const records = createRecordReader(deps, request);
+  const lists = new Map<string, Promise<HandleLists>>();
   const used: FromEntry[] = [];
-  const reads = new Map<string, Promise<HandleLists>>();
 
-  async function read(handle: string): Promise<HandleLists> {
-    const resolution = await resolve(handle, { authoritative, caller }).catch(() => undefined);
-    if (resolution?.kind !== 'entry') return NOTHING;
-    used.push(resolution);
-    return listsIn(valuesOf(resolution.entry), parseList);
+  function* listsOf({ entry }: FromEntry): Steps<HandleLists> {
+    return yield* listsIn(yield* readValues(entry), parseList);
+  }
+
+  async function readLists(handle: string): Promise<HandleLists> {
+    const record = await records.read(handle);
+    if (record === undefined) return NOTHING;
+    used.push(record);
+    return run(listsOf(record), record.entry.values.length);
   }
 
   return {
     used,
-    readLists(handle) {
-      const key = keyOf(handle);
-      const reading = reads.get(key) ?? read(handle);
-      reads.set(key, reading);
-      return reading;
+    get chars() {
+      return records.chars;
     },
+    get isComplete() {
+      return records.isComplete;
+    },
+    readLists: (handle) => once(lists, keyOf(handle), () => readLists(handle)),
     async readNamespace(handle) {
       if (prefixRecords === undefined) return NO_NAMESPACE;
-      const { namespace, resolution } = await prefixRecords.read(handle, caller);
+      const { namespace, resolution } = await prefixRecords.read(handle, unjudged);
       if (resolution !== undefined && namespace.listHandles.length > 0) used.push(resolution);
       return namespace;
     },
+    async readIncludedNamespace(handle) {
+      const record = prefixRecords === undefined ? undefined : await records.read(handle);
+      if (record === undefined) return NO_NAMESPACE;
+      const namespace = namespaceOf(record.entry);
+      if (namespace.listHandles.length > 0) used.push(record);
+      return namespace;
+    },
   };
+}
+
+function once<T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const known = made.get(key) ?? make();
+  made.set(key, known);
+  return known;
 }

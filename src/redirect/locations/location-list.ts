@@ -1,11 +1,22 @@
 // Reads a 10320/loc value: its settings, its locations, and the lists that it includes.
-import { scanDocument } from './scan.js';
+import { LRUCache } from 'lru-cache';
+import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import type { Steps } from '../../time-slicer.js';
+import { type AddressRanges, countRanges, readRanges } from './address-range.js';
 import { readDouble } from './java-double.js';
+import { MAX_LIST_CHARS, scanDocument } from './scan.js';
 
+export type Attributes = ReadonlyMap<string, string>;
+
+/** What the selection compares is read once. */
 export interface Location {
-  attributes: ReadonlyMap<string, string>;
+  attributes: Attributes;
   /** 0 or more; NaN and Infinity as HDLProxy reads them. */
   weight: number;
+  score: number;
+  /** In lower case. */
+  country?: string | undefined;
+  addresses?: AddressRanges | undefined;
 }
 
 /** Another handle whose lists take part, or the lists of a prefix. */
@@ -16,65 +27,115 @@ export interface Include {
 
 export interface LocationList {
   /** The attributes of the root element. */
-  settings: ReadonlyMap<string, string>;
+  settings: Attributes;
   locations: readonly Location[];
   /** In the order in which HDLProxy follows them: attributes, then elements. */
   includes: readonly Include[];
+  /** The texts that the locations have for each attribute. */
+  texts: ReadonlyMap<string, ReadonlySet<string>>;
+  /** For `anchor-id`: the first location of each `id` that has a `rel`. */
+  anchors: ReadonlyMap<string, Attributes>;
 }
 
-/** Undefined when the text is no list at all. A root of any name is one (recording "loc xml: root of another name"). */
-export function parseLocationList(text: string): LocationList | undefined {
-  const scanned = scanDocument(text);
+/** Of one list. HDLProxy has no limit; a list of all networks of a large university has some hundreds. */
+const MAX_RANGES = 10_000;
+
+/**
+ * Undefined when the text is no list at all, or beyond the bounds. A root of any name is one (recording "loc xml: root of
+ * another name").
+ */
+export function* parseLocationList(text: string): Steps<LocationList | undefined> {
+  const scanned = yield* scanDocument(text);
   if (scanned === undefined) return undefined;
   const { root, children } = scanned;
+  const found = children.filter(({ name }) => name === 'location' || name === 'loc_template');
+  const ranges = found.reduce(
+    (sum, { attributes }) => sum + countRanges(attributes.get('addresses') ?? ''),
+    0,
+  );
+  if (ranges > MAX_RANGES) return undefined;
+  const locations: Location[] = [];
+  for (const { attributes } of found) {
+    locations.push(yield* readLocation(attributes));
+    yield;
+  }
+  const index = yield* indexLocations(locations);
+  const settings = root.attributes;
+  const includes = [
+    includeOf('handle', settings.get('include')),
+    includeOf('namespace', settings.get('includeNamespace')),
+    ...children.map(({ name, text: handle }) => {
+      if (name === 'include') return includeOf('handle', handle);
+      return name === 'includenamespace' ? includeOf('namespace', handle) : undefined;
+    }),
+  ].filter((include) => include !== undefined);
+  return { settings, locations, includes, ...index };
+}
+
+function* readLocation(attributes: Attributes): Steps<Location> {
+  const addresses = attributes.get('addresses');
+  const score = readDouble(attributes.get('score')) ?? 0;
   return {
-    settings: root.attributes,
-    locations: children
-      .filter(({ name }) => name === 'location' || name === 'loc_template')
-      .map(({ attributes }) => ({ attributes, weight: readWeight(attributes.get('weight')) })),
-    includes: [
-      includeOf('handle', root.attributes.get('include')),
-      includeOf('namespace', root.attributes.get('includeNamespace')),
-      ...children.map(({ name, text: handle }) =>
-        name === 'include'
-          ? includeOf('handle', handle)
-          : name === 'includenamespace'
-            ? includeOf('namespace', handle)
-            : undefined,
-      ),
-    ].filter((include) => include !== undefined),
+    attributes,
+    // 1 when missing or unreadable.
+    weight: Math.max(0, readDouble(attributes.get('weight')) ?? 1),
+    score: Number.isNaN(score) ? 0 : score,
+    country: attributes.get('country')?.trim().toLowerCase(),
+    addresses: addresses === undefined ? undefined : yield* readRanges(addresses),
   };
+}
+
+function* indexLocations(locations: readonly Location[]): Steps<Pick<LocationList, 'texts' | 'anchors'>> {
+  const texts = new Map<string, Set<string>>();
+  const anchors = new Map<string, Attributes>();
+  for (const { attributes } of locations) {
+    for (const [name, text] of attributes) {
+      const known = texts.get(name);
+      if (known === undefined) texts.set(name, new Set([text]));
+      else known.add(text);
+    }
+    const id = attributes.get('id');
+    if (id !== undefined && attributes.has('rel') && !anchors.has(id)) anchors.set(id, attributes);
+    yield;
+  }
+  return { texts, anchors };
 }
 
 function includeOf(kind: Include['kind'], text: string | undefined): Include | undefined {
   const handle = text?.trim() ?? '';
-  return handle === '' ? undefined : { kind, handle };
+  return handle === '' || handle.length > MAX_HANDLE_BYTES ? undefined : { kind, handle };
 }
 
-/** 1 when missing or unreadable. */
-const readWeight = (text: string | undefined): number => Math.max(0, readDouble(text) ?? 1);
+const YES: readonly string[] = ['yes', 'true', '1'];
 
 /** `yes`, `true` and `1` in any case; other texts mean no (recording "legacy: showurls with no_legacy="x""). */
-export const isYes = (text: string | undefined): boolean =>
-  text !== undefined && ['yes', 'true', '1'].includes(text.toLowerCase());
-
-const MAX_CACHED_CHARS = 4 * 1024 * 1024;
+export const isYes = (text = ''): boolean => text.length <= 4 && YES.includes(text.toLowerCase());
 
 export type ParseLocationList = typeof parseLocationList;
 
+const MAX_CACHED_BYTES = 64 * 1024 * 1024;
+/** What a location and a range take in memory beside their text. */
+const LOCATION_BYTES = 1000;
+const RANGE_BYTES = 100;
+
 /** `parseLocationList` with a cache: a list with weights is read at each request, and that of a prefix at most of them. */
 export function createLocationListParser(): ParseLocationList {
-  const cached = new Map<string, LocationList | undefined>();
-  let chars = 0;
-  return (text) => {
-    if (cached.has(text)) return cached.get(text);
-    if (chars + text.length > MAX_CACHED_CHARS) {
-      cached.clear();
-      chars = 0;
-    }
-    const parsed = parseLocationList(text);
-    cached.set(text, parsed);
-    chars += text.length;
-    return parsed;
+  const cached = new LRUCache<string, { list: LocationList | undefined }>({
+    maxSize: MAX_CACHED_BYTES,
+    sizeCalculation: ({ list }, text) => 1 + text.length + sizeOf(list),
+  });
+  return function* parse(text) {
+    if (text.length > MAX_LIST_CHARS) return undefined;
+    const known = cached.get(text);
+    if (known !== undefined) return known.list;
+    const list = yield* parseLocationList(text);
+    cached.set(text, { list });
+    return list;
   };
 }
+
+const sizeOf = (list: LocationList | undefined): number =>
+  (list?.locations ?? []).reduce(
+    (sum, { addresses = [] }) => sum + LOCATION_BYTES + RANGE_BYTES * addresses.length,
+    0,
+  );

@@ -1,5 +1,7 @@
 // Reads the HS_NAMESPACE value of a prefix record: the lists of the prefix, and whether it is active.
+import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
+import { runToEnd } from '../../time-slicer.js';
 import { isOfType, textOf } from '../values.js';
 import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
@@ -24,6 +26,11 @@ export const NO_NAMESPACE: Namespace = {
   contact: '',
 };
 
+/** A longer one is taken for broken: it is read for each redirect of its prefix. Real ones have less than 1,000 characters. */
+const MAX_CHARS = 64 * 1024;
+/** As many as a list may include. */
+const MAX_LIST_HANDLES = 200;
+
 /** Of what is shown on a page. */
 const MAX_SHOWN_CHARS = 500;
 
@@ -34,14 +41,18 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
   const [first] = values
     .filter((value) => isOfType(value, 'HS_NAMESPACE'))
     .sort((one, other) => one.index - other.index);
-  const children = scanDocument((first && textOf(first)) ?? '')?.children ?? [];
+  const text = (first && textOf(first)) ?? '';
+  const children = (text.length <= MAX_CHARS && runToEnd(scanDocument(text))?.children) || [];
   const locs = children.filter(({ name }) => name === 'locs');
   const shown = (wanted: string): string =>
     (children.find(({ name }) => name === wanted)?.text ?? '').trim().slice(0, MAX_SHOWN_CHARS);
   return {
-    listHandles: locs.map(({ text }) => text.trim()).filter((handle) => handle !== ''),
+    listHandles: locs
+      .map((each) => each.text.trim())
+      .filter((handle) => handle !== '' && handle.length <= MAX_HANDLE_BYTES)
+      .slice(0, MAX_LIST_HANDLES),
     usesGlobal: !locs.some(({ attributes }) => isYes(attributes.get('no_nslocs'))),
-    isInactive: children.some(({ name, text }) => name === 'status' && text === 'inactive'),
+    isInactive: children.some((each) => each.name === 'status' && each.text === 'inactive'),
     statusMessage: shown('statusmsg'),
     contact: shown('contact'),
   };

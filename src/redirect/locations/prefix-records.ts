@@ -129,5 +129,5 @@ function isCurrentRecord(
 }
 
 /** Most prefix records have no HS_NAMESPACE, and keys and sites that need not be parsed. */
-const namespaceOf = (entry: Entry): Namespace =>
+export const namespaceOf = (entry: Entry): Namespace =>
   /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;

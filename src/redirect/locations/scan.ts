@@ -1,4 +1,6 @@
 // Scans the text of a location list as HDLProxy does: tolerant, and not XML. No document type, no entities but the five.
+import type { Steps } from '../../time-slicer.js';
+import { changeInPieces } from './text-pieces.js';
 
 interface ScannedElement {
   /** In lower case: HDLProxy finds `Location` and `LOCATION` too. */
@@ -15,22 +17,32 @@ export interface ScannedDocument {
   children: ScannedElement[];
 }
 
-const MAX_CHARS = 1024 * 1024;
+/** Those of HDLProxy's documentation and of the DOI system have some kilobytes. */
+export const MAX_LIST_CHARS = 1024 * 1024;
 const MAX_CHILDREN = 10_000;
+/** HDLProxy knows about 20. */
+const MAX_ATTRIBUTES = 100;
+
+/** Between two interruptions. */
+const CHARS_PER_STEP = 4 * 1024;
 
 /**
  * The first element of the text with its children. Undefined for a text without elements, with a tag that does not
  * end, with a document type, or beyond the bounds.
  */
-export function scanDocument(text: string): ScannedDocument | undefined {
-  if (text.length > MAX_CHARS) return undefined;
+export function* scanDocument(text: string): Steps<ScannedDocument | undefined> {
+  if (text.length > MAX_LIST_CHARS) return undefined;
   const tree = new OpenTree();
+  let steppedAt = 0;
   for (let at = 0, open = text.indexOf('<'); open !== -1; open = text.indexOf('<', at)) {
-    tree.addText(text, at, open);
-    const tag = readTag(text, open);
+    yield* tree.addText(text, at, open);
+    const tag = yield* readTag(text, open);
     if (tag === undefined || !tree.add(tag)) return undefined;
     if (tree.isComplete) break;
     at = tag.end;
+    if (at - steppedAt < CHARS_PER_STEP) continue;
+    steppedAt = at;
+    yield;
   }
   return tree.document;
 }
@@ -45,9 +57,9 @@ class OpenTree {
     return this.#depth === 0 && this.document !== undefined;
   }
 
-  addText(text: string, from: number, to: number): void {
+  *addText(text: string, from: number, to: number): Steps<void> {
     const child = this.#depth === 2 ? this.document?.children.at(-1) : undefined;
-    if (child !== undefined) child.text += decodeEntities(text.slice(from, to));
+    if (child !== undefined && from < to) child.text += yield* decodeEntities(text.slice(from, to));
   }
 
   /** False when the text is not read any further. */
@@ -78,7 +90,7 @@ interface StartTag {
 type Tag = StartTag | { kind: 'end' | 'document type' | 'other'; end: number };
 
 /** Undefined when the tag does not end. */
-function readTag(text: string, open: number): Tag | undefined {
+function* readTag(text: string, open: number): Steps<Tag | undefined> {
   if (text.startsWith('<!--', open)) return tagUntil('other', text, { from: open + 4, mark: '-->' });
   if (text.startsWith('<![CDATA[', open)) return tagUntil('other', text, { from: open, mark: ']]>' });
   if (text.startsWith('</', open)) return tagUntil('end', text, { from: open, mark: '>' });
@@ -87,7 +99,7 @@ function readTag(text: string, open: number): Tag | undefined {
   if (text.startsWith('<?', open)) return tagUntil('other', text, { from: open, mark: '>' });
   const nameAt = endOfMatch(SPACE, text, open + 1);
   const nameEnd = endOfMatch(NAME, text, nameAt);
-  const read = readAttributes(text, nameEnd);
+  const read = yield* readAttributes(text, nameEnd);
   return read && { kind: 'start', name: text.slice(nameAt, nameEnd).toLowerCase(), ...read };
 }
 
@@ -112,10 +124,10 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number {
 type AttributesOfTag = Pick<StartTag, 'attributes' | 'end' | 'isEmpty'>;
 
 /** The last of two equal names counts; a name without a value has the value `NULL` (recording "link: every attribute"). */
-function readAttributes(text: string, from: number): AttributesOfTag | undefined {
+function* readAttributes(text: string, from: number): Steps<AttributesOfTag | undefined> {
   const attributes = new Map<string, string>();
   let at = endOfMatch(SPACE, text, from);
-  while (at < text.length) {
+  while (at < text.length && attributes.size <= MAX_ATTRIBUTES) {
     if (text[at] === '>') return { attributes, end: at + 1, isEmpty: text[at - 1] === '/' };
     const nameEnd = endOfMatch(NAME, text, at);
     const equals = endOfMatch(SPACE, text, nameEnd);
@@ -125,7 +137,7 @@ function readAttributes(text: string, from: number): AttributesOfTag | undefined
     } else if (text[equals] === '=') {
       const value = readValue(text, endOfMatch(SPACE, text, equals + 1));
       if (value === undefined) return undefined;
-      attributes.set(text.slice(at, nameEnd), decodeEntities(value.text));
+      attributes.set(text.slice(at, nameEnd), yield* decodeEntities(value.text));
       at = value.end;
     } else {
       attributes.set(text.slice(at, nameEnd), 'NULL');
@@ -151,7 +163,11 @@ function readValue(text: string, at: number): { text: string; end: number } | un
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /** A bare `&` is itself (recording "loc xml: bare & in href"). */
-const decodeEntities = (text: string): string =>
+function* decodeEntities(text: string): Steps<string> {
+  return text.includes('&') ? yield* changeInPieces(text, decodePiece) : text;
+}
+
+const decodePiece = (text: string): string =>
   text.replace(
     /&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([\dA-Fa-f]{1,6}));/g,
     (whole, name?: string, decimal?: string, hex?: string) => {

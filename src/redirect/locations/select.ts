@@ -1,6 +1,6 @@
 // Selects one of the locations for a request: locatt, address, country, score, weight. Pure.
-import { isInRanges } from './address-range.js';
-import { readDouble } from './java-double.js';
+import type { Steps } from '../../time-slicer.js';
+import { isInRanges, readAddress } from './address-range.js';
 import type { Location } from './location-list.js';
 import type { WantedAttribute } from './negotiate.js';
 
@@ -30,25 +30,28 @@ interface Narrowed<Candidate> {
   by: Reason;
 }
 
-type Selector = <Candidate extends Location>(
-  candidates: Narrowed<Candidate>,
-  facts: RequestFacts,
-) => Narrowed<Candidate>;
+type Narrow = <Candidate extends Location>(candidates: Narrowed<Candidate>) => Narrowed<Candidate>;
 
 /** Those that `choose_by` may name, beside `weighted`. */
-const SELECTORS = new Map<string, Selector>([
-  ['locatt', selectByAttributes],
-  ['address', selectByAddress],
-  ['country', selectByCountry],
-  ['score', selectByScore],
+const SELECTORS = new Map<string, (facts: RequestFacts) => Narrow[]>([
+  ['locatt', ({ attributes }) => attributes.map(byAttribute)],
+  ['address', ({ address }) => [byAddress(readAddress(address))]],
+  ['country', ({ country }) => (country === undefined ? [] : [byCountry(country.toLowerCase())])],
+  ['score', () => [selectByScore]],
 ]);
 
 /** HDLProxy's order for a list without `choose_by`. */
 const DEFAULT_CHOOSE_BY = 'locatt,address,country,score,weighted';
 
+/** Longer ones can only repeat names. */
+const MAX_CHOOSE_BY_CHARS = 1000;
+
 /** The selectors before the draw. Repeated ones change nothing; unknown ones are skipped (recordings "choose_by …"). */
 export function readChooseBy(text: string | undefined): string[] {
-  const names = (text ?? DEFAULT_CHOOSE_BY).split(',').map((name) => name.trim().toLowerCase());
+  const names = (text ?? DEFAULT_CHOOSE_BY)
+    .slice(0, MAX_CHOOSE_BY_CHARS)
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
   const draw = names.indexOf('weighted');
   const before = draw === -1 ? names : names.slice(0, draw);
   return [...new Set(before)].filter((name) => SELECTORS.has(name));
@@ -58,15 +61,16 @@ export function readChooseBy(text: string | undefined): string[] {
  * Applies the selectors in order, then draws by weight. A single location is taken at once, whatever its country,
  * score or weight (recordings "more: one location for another country", "loc xml: one location of weight 0").
  */
-export function selectLocation<Candidate extends Location>(
+export function* selectLocation<Candidate extends Location>(
   locations: readonly Candidate[],
   chooseBy: readonly string[],
   facts: RequestFacts,
-): Choice<Candidate> | undefined {
+): Steps<Choice<Candidate> | undefined> {
   let narrowed: Narrowed<Candidate> = { left: locations, by: 'only' };
-  for (const name of chooseBy) {
+  for (const narrow of chooseBy.flatMap((name) => SELECTORS.get(name)?.(facts) ?? [])) {
     if (narrowed.left.length <= 1) break;
-    narrowed = SELECTORS.get(name)?.(narrowed, facts) ?? narrowed;
+    narrowed = narrow(narrowed);
+    yield;
   }
   const { left, by } = narrowed;
   const [first] = left;
@@ -74,55 +78,35 @@ export function selectLocation<Candidate extends Location>(
   return left.length === 1 ? { location: first, by, isRandom: false } : draw(left, facts.random);
 }
 
-/** Each attribute narrows what is left; one that no location has is skipped. */
-function selectByAttributes<Candidate extends Location>(
-  candidates: Narrowed<Candidate>,
-  { attributes }: RequestFacts,
-): Narrowed<Candidate> {
-  return attributes.reduce(
-    (kept, { name, value, by }) =>
-      keepMatching(kept, by, (location) => {
-        const found = location.attributes.get(name);
-        return found !== undefined && (value === undefined || found === value);
-      }),
-    candidates,
-  );
-}
+/** An attribute that no location has is skipped. */
+const byAttribute =
+  ({ name, value, by }: WantedAttribute): Narrow =>
+  (candidates) =>
+    keepMatching(candidates, by, ({ attributes }) => {
+      const found = attributes.get(name);
+      return found !== undefined && (value === undefined || found === value);
+    });
 
-function selectByAddress<Candidate extends Location>(
-  candidates: Narrowed<Candidate>,
-  { address }: RequestFacts,
-): Narrowed<Candidate> {
-  return keepMatching(candidates, 'address', (location) => {
-    const ranges = location.attributes.get('addresses');
-    return ranges !== undefined && isInRanges(address, ranges);
-  });
-}
+const byAddress =
+  (address: bigint | undefined): Narrow =>
+  (candidates) =>
+    keepMatching(
+      candidates,
+      'address',
+      ({ addresses }) => address !== undefined && addresses !== undefined && isInRanges(address, addresses),
+    );
 
 /** A country that no location has filters nothing: locations of other countries stay. */
-function selectByCountry<Candidate extends Location>(
-  candidates: Narrowed<Candidate>,
-  { country }: RequestFacts,
-): Narrowed<Candidate> {
-  const wanted = country?.toLowerCase();
-  if (wanted === undefined) return candidates;
-  return keepMatching(
-    candidates,
-    'country',
-    ({ attributes }) => attributes.get('country')?.trim().toLowerCase() === wanted,
-  );
-}
+const byCountry =
+  (wanted: string): Narrow =>
+  (candidates) =>
+    keepMatching(candidates, 'country', ({ country }) => country === wanted);
 
 /** The highest score. Locations below 0 never win, so nothing may be left (recording "score: all negative, no URL value"). */
 function selectByScore<Candidate extends Location>(candidates: Narrowed<Candidate>): Narrowed<Candidate> {
-  const best = candidates.left.reduce((highest, location) => Math.max(highest, scoreOf(location)), 0);
-  const left = candidates.left.filter((location) => scoreOf(location) === best);
+  const best = candidates.left.reduce((highest, location) => Math.max(highest, location.score), 0);
+  const left = candidates.left.filter(({ score }) => score === best);
   return left.length === candidates.left.length ? candidates : { left, by: 'score' };
-}
-
-function scoreOf({ attributes }: Location): number {
-  const score = readDouble(attributes.get('score')) ?? 0;
-  return Number.isNaN(score) ? 0 : score;
 }
 
 /** Unless none or all match. */

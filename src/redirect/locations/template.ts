@@ -3,22 +3,33 @@
 /** Clients and proxies do not accept longer headers. */
 const MAX_FILLED_CHARS = 8000;
 
+/** A handle as templates name it; made once for a request, because a list may hold thousands of templates. */
+export interface TemplateForms {
+  /** `{hdl}`: as one component of a URL. */
+  component: string;
+  /** `{hdl:path}`: keeps what a path may hold. */
+  path: string;
+}
+
+export const templateForms = (handle: string): TemplateForms => ({
+  component: encodeComponent(handle),
+  path: encodePath(handle),
+});
+
 /**
  * Undefined for a location without an address. An `href` is never filled in, and wins also when it is empty (recordings
  * "template: …").
  */
-export function hrefOf(attributes: ReadonlyMap<string, string>, handle: string): string | undefined {
-  return attributes.get('href') ?? fillTemplate(attributes.get('href_template'), handle);
+export function hrefOf(attributes: ReadonlyMap<string, string>, forms: TemplateForms): string | undefined {
+  return attributes.get('href') ?? fillTemplate(attributes.get('href_template'), forms);
 }
 
-/**
- * `{hdl}` is the handle as one component of a URL, `{hdl:path}` keeps what a path may hold; others stay as they are. A
- * template may repeat a long handle: undefined when that becomes too long.
- */
-export function fillTemplate(template: string | undefined, handle: string): string | undefined {
+/** Others stay as they are. A template may repeat a long handle: undefined when that becomes too long. */
+export function fillTemplate(
+  template: string | undefined,
+  { component, path }: TemplateForms,
+): string | undefined {
   if (template === undefined || template.length > MAX_FILLED_CHARS) return undefined;
-  const component = encodeComponent(handle);
-  const path = encodePath(handle);
   const longest = template.split('{hdl').length * Math.max(component.length, path.length);
   if (template.length + longest > 2 * MAX_FILLED_CHARS) return undefined;
   const filled = template.replace(/\{hdl(:path)?\}/g, (_whole, isPath) => (isPath ? path : component));

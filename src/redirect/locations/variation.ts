@@ -15,14 +15,10 @@ export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
  * behind it sends Turtle to browsers.
  */
 export function variationOf(
-  { locations, chooseBy }: Pick<Candidates, 'locations' | 'chooseBy'>,
+  { locations, chooseBy, mayHave: has }: Candidates,
   { looksUpCountry }: { looksUpCountry: boolean },
 ): Variation {
   if (locations.length <= 1) return NO_VARIATION;
-  const has = (name: string, value?: string): boolean =>
-    locations.some(({ attributes }) =>
-      value === undefined ? attributes.has(name) : attributes.get(name) === value,
-    );
   return {
     headers: chooseBy.includes('locatt')
       ? Object.entries(VARIES_BY).flatMap(([header, by]) => (by.some((pair) => has(...pair)) ? [header] : []))

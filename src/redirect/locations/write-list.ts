@@ -1,25 +1,44 @@
 // Writes the locations of a record as XML, for `action=showurls`.
 import { escapeText } from '../../html/html.js';
-import type { Location } from './location-list.js';
-import { hrefOf } from './template.js';
+import type { Steps } from '../../time-slicer.js';
+import type { Attributes, Location } from './location-list.js';
+import { type TemplateForms, hrefOf, templateForms } from './template.js';
+import { changeInPieces } from './text-pieces.js';
 
-/** With the handle filled into templates. URL values have `mode="legacy"` (recordings "action=showurls …"). */
-export function writeLocations(locations: readonly Location[], handle: string): string {
-  const elements = locations.map(({ attributes }) => {
-    const href = hrefOf(attributes, handle);
-    return writeElement([
-      ...attributes,
-      ...(attributes.has('href') || href === undefined ? [] : [['href', href] as const]),
-    ]);
-  });
-  return `<locations>\n${elements.join('')}</locations>\n`;
+/** Beyond it a list is cut: templates can make a long handle out of each of thousands of locations. */
+const MAX_CHARS = 1024 * 1024;
+
+/**
+ * With the handle filled into templates. URL values have `mode="legacy"` (recordings "action=showurls …"). A comment says
+ * how many locations are left out.
+ */
+export function* writeLocations(
+  locations: readonly Pick<Location, 'attributes'>[],
+  handle: string,
+): Steps<string> {
+  const forms = templateForms(handle);
+  const elements: string[] = [];
+  let chars = 0;
+  for (const { attributes } of locations) {
+    const element = yield* writeElement(attributes, forms);
+    chars += element.length;
+    if (chars > MAX_CHARS) break;
+    elements.push(element);
+    yield;
+  }
+  const left = locations.length - elements.length;
+  const remark = left === 0 ? '' : `<!-- ${left} more locations are left out: at most 1 MiB is shown -->\n`;
+  return `<locations>\n${elements.join('')}${remark}</locations>\n`;
 }
 
 /** Without namespaces: in that of XHTML or SVG an element with `onfocus` runs as a script. */
-function writeElement(attributes: readonly (readonly [name: string, text: string])[]): string {
-  const written = attributes
-    .filter(([name]) => /^[A-Za-z_][\w.-]*$/.test(name) && name !== 'xmlns')
-    .map(([name, text]) => `${name}="${escapeXml(text)}"`);
+function* writeElement(attributes: Attributes, forms: TemplateForms): Steps<string> {
+  const href = attributes.has('href') ? undefined : hrefOf(attributes, forms);
+  const written: string[] = [];
+  for (const [name, text] of [...attributes, ...(href === undefined ? [] : [['href', href] as const])]) {
+    if (name === 'xmlns' || !/^[A-Za-z_][\w.-]*$/.test(name)) continue;
+    written.push(`${name}="${yield* changeInPieces(text, escapeXml)}"`);
+  }
   return `<location ${written.join(' ')}/>\n`;
 }
 

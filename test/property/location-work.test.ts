@@ -1,0 +1,298 @@
+// Work on location lists: twice the list is at most twice the steps, and what is beyond the bounds is not read.
+import { BlockList } from 'node:net';
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect, test as example } from 'vitest';
+import {
+  countRanges,
+  isInRanges,
+  readAddress,
+  readRanges,
+} from '../../src/redirect/locations/address-range.js';
+import { candidatesOf } from '../../src/redirect/locations/candidates.js';
+import { gatherLists } from '../../src/redirect/locations/gather.js';
+import { type HandleLists, countElements, listsIn } from '../../src/redirect/locations/handle-lists.js';
+import { readDouble } from '../../src/redirect/locations/java-double.js';
+import { type LocationList, parseLocationList } from '../../src/redirect/locations/location-list.js';
+import { NO_NAMESPACE } from '../../src/redirect/locations/namespace.js';
+import { responseHeaders } from '../../src/redirect/locations/response-headers.js';
+import { selectLocation } from '../../src/redirect/locations/select.js';
+import { writeLocations } from '../../src/redirect/locations/write-list.js';
+import type { Steps } from '../../src/time-slicer.js';
+import { countSteps, finish } from '../support/steps.js';
+
+const MIB = 1024 * 1024;
+
+const list = (locations: readonly string[], settings = ''): string =>
+  `<locations ${settings}>${locations.join('')}</locations>`;
+const times = (count: number, write: (at: number) => string): string[] =>
+  Array.from({ length: count }, (_, at) => write(at));
+const parse = (text: string): LocationList | undefined => finish(parseLocationList(text));
+const listsOf = (...lists: LocationList[]): HandleLists => ({ lists, links: [], headers: [] });
+const alone = (own: HandleLists) => ({ own, included: [], prefix: [], prefixIncluded: [] });
+const address = (at: number): string => `10.${(at >> 16) & 255}.${(at >> 8) & 255}.${at & 255}`;
+
+/** Locations whose attributes count how often they are read. */
+class Counting extends Map<string, string> {
+  static reads = 0;
+  override get(name: string): string | undefined {
+    Counting.reads++;
+    return super.get(name);
+  }
+  override has(name: string): boolean {
+    Counting.reads++;
+    return super.has(name);
+  }
+}
+
+function counted({ locations, ...others }: LocationList): LocationList {
+  return {
+    ...others,
+    locations: locations.map((each) => ({ ...each, attributes: new Counting(each.attributes) })),
+  };
+}
+
+/** What `work` costs for 1,000 and for 2,000 locations: steps, and attributes that are read. */
+function costs(write: (at: number) => string, work: (list: LocationList) => Steps<unknown>): number[] {
+  return [1000, 2000].map((count) => {
+    const made = counted(parse(list(times(count, write)))!);
+    Counting.reads = 0;
+    return countSteps(work(made)).steps + Counting.reads;
+  });
+}
+
+const facts = { attributes: [], country: 'us', address: '10.0.0.1', random: 0.5 };
+const HOSTILE: Record<string, [(at: number) => string, (list: LocationList) => Steps<unknown>]> = {
+  'the selection by every selector': [
+    (at) => `<location href="https://e/${at}" id="${at}" country="us" score="1" addresses="10.0.0.0/8"/>`,
+    ({ locations }) =>
+      selectLocation(locations, ['locatt', 'address', 'country', 'score'], {
+        ...facts,
+        attributes: times(10, String).map((value) => ({ name: 'id', value: `x${value}`, by: 'locatt' })),
+      }),
+  ],
+  'links with an anchor-id that nothing has': [
+    (at) => `<location href="https://e/${at}" rel="a" id="${at}" anchor-id="none"/>`,
+    (made) => responseHeaders(alone(listsOf(made)), { handle: 'h', allowed: [] }),
+  ],
+  'the XML of locations': [
+    () => '<location href_template="{hdl}"/>',
+    ({ locations }) => writeLocations(locations, 'h'),
+  ],
+};
+
+describe('twice the locations are at most twice the work', () => {
+  example.each(Object.entries(HOSTILE))('%s', (_name, [write, work]) => {
+    const [once = 0, twice = Infinity] = costs(write, work);
+    expect(once).toBeGreaterThan(0);
+    expect(twice).toBeLessThanOrEqual(2 * once + 10);
+  });
+
+  const texts: Record<string, (count: number) => string> = {
+    locations: (count) => list(times(count, (at) => `<location href="https://e/${at}" weight="1"/>`)),
+    addresses: (count) => list([`<location addresses="${times(count, address).join()}"/>`]),
+    'open elements': (count) => '<a>'.repeat(count * 10),
+    'texts between comments': (count) => `<a><include>${'x<!--y-->'.repeat(count * 10)}</include></a>`,
+    entities: (count) => list([`<location href="${'&amp;&#65;&'.repeat(count * 10)}"/>`]),
+  };
+  example.each(Object.entries(texts))('the scan of %s', (_name, text) => {
+    const steps = (count: number): number => countSteps(parseLocationList(text(count))).steps;
+    expect(steps(4000)).toBeLessThanOrEqual(2 * steps(2000) + 10);
+  });
+
+  example('no more than 200 included handles are read', async () => {
+    const reads: string[] = [];
+    const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
+    const gathered = await gatherLists(included, {
+      handle: 'h/x',
+      reader: {
+        readLists(handle) {
+          reads.push(handle);
+          return Promise.resolve(included);
+        },
+        readNamespace: () => Promise.resolve(NO_NAMESPACE),
+        readIncludedNamespace: () => Promise.resolve(NO_NAMESPACE),
+      },
+    });
+    expect(reads).toHaveLength(200);
+    expect(gathered.included.flat()).toHaveLength(200);
+  });
+});
+
+describe('an address', () => {
+  const v4 = fc.ipV4();
+  const v6 = fc.ipV6();
+  const range = fc.oneof(
+    fc.tuple(v4, fc.nat(40)).map(([text, bits]) => `${text}/${bits}`),
+    fc.tuple(v6, fc.nat(140)).map(([text, bits]) => `${text}/${bits}`),
+    v4,
+    v6,
+  );
+
+  test.prop([fc.array(range, { maxLength: 20 }), fc.oneof(v4, v6)], { numRuns: 2000 })(
+    'is in sorted ranges as it is in any of them',
+    (ranges, caller) => {
+      const isV4 = (text: string): boolean => text.includes('.') && !text.includes(':');
+      const expected = ranges.some((text) => {
+        const [network = '', bits = '128'] = text.split('/');
+        // Node compares IPv4 with IPv6 addresses that hold one; here the families are apart.
+        if (isV4(network) !== isV4(caller) || network.startsWith('::ffff:')) return false;
+        const known = new BlockList();
+        const family = isV4(network) ? 'ipv4' : 'ipv6';
+        known.addSubnet(network, Math.min(Number(bits), isV4(network) ? 32 : 128), family);
+        return known.check(caller, family);
+      });
+      const number = readAddress(caller);
+      if (caller.startsWith('::ffff:')) return;
+      expect(isInRanges(number!, finish(readRanges(ranges.join(', '))))).toBe(expected);
+    },
+  );
+
+  example('is searched in the logarithm of the ranges', () => {
+    const ranges = finish(readRanges(times(16_384, (at) => address(at * 2)).join()));
+    expect(ranges).toHaveLength(16_384);
+    let reads = 0;
+    const watched = new Proxy(ranges, {
+      get(target, name) {
+        reads++;
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+    expect(isInRanges(readAddress(address(20_000))!, watched)).toBe(true);
+    expect(isInRanges(readAddress(address(20_001))!, watched)).toBe(false);
+    expect(reads).toBeLessThan(2 * 20);
+  });
+
+  example('of IPv4 in the form of IPv6 is one of IPv4', () => {
+    const ranges = finish(readRanges('192.0.2.0/24, ::1, fe80::1%eth0, 64:ff9b::192.0.2.33/127'));
+    const isIn = (text: string): boolean => isInRanges(readAddress(text) ?? -1n, ranges);
+    expect(['::ffff:192.0.2.9', '::FFFF:192.0.2.9', '::1', '64:ff9b::c000:220'].filter(isIn)).toHaveLength(4);
+    expect(['::ffff:192.0.3.9', '::2', 'fe80::1', '64:ff9b::c000:222', '', 'x'].filter(isIn)).toEqual([]);
+  });
+});
+
+describe('beyond its bounds', () => {
+  example('a number is none: 32 characters, decimal', () => {
+    expect(['1', ' -1.5e3f ', '.5', '5.', 'NaN', '-Infinity', '0'.repeat(32)].map(readDouble)).toEqual([
+      1,
+      -1500,
+      0.5,
+      5,
+      NaN,
+      -Infinity,
+      0,
+    ]);
+    for (const text of [
+      '0x1.8p3',
+      '1'.repeat(33),
+      `0x${'d'.repeat(100_000)}`,
+      '1'.repeat(100_000),
+      '.',
+      'e5',
+    ]) {
+      expect(readDouble(text)).toBeUndefined();
+    }
+  });
+
+  example('a list with long numbers is read at once', () => {
+    const long = [`0x${'d'.repeat(100_000)}`, '1'.repeat(100_000), `${' '.repeat(100_000)}x`];
+    const read = parse(list(long.map((text) => `<location score="${text}" weight="${text}"/>`)));
+    expect(read?.locations.map(({ score, weight }) => [score, weight])).toEqual([
+      [0, 1],
+      [0, 1],
+      [0, 1],
+    ]);
+  });
+
+  example('a list is unreadable', () => {
+    const ranges = (count: number): string => `<location addresses="${'1.2.3.4,'.repeat(count - 1)}::1"/>`;
+    const attributes = (count: number): string =>
+      `<location ${times(count, (at) => `a${at}=""`).join(' ')}/>`;
+    const place = '<location href="https://e/"/>';
+    for (const [within, beyond] of [
+      [list([ranges(10_000)]), list([ranges(10_001)])],
+      [list([ranges(5000), ranges(5000)]), list([ranges(5000), ranges(5001)])],
+      [list([attributes(100)]), list([attributes(101)])],
+      [list(times(10_000, () => place)), list(times(10_001, () => place))],
+      [list([place]).padEnd(MIB), list([place]).padEnd(MIB + 1)],
+    ] as const) {
+      expect(parse(within)?.locations.length).toBeGreaterThan(0);
+      expect(parse(beyond)).toBeUndefined();
+    }
+    expect(countRanges('')).toBe(1);
+  });
+
+  example('lists of a record are left out', () => {
+    const values = times(50, () => list(times(1000, () => '<location/>'))).map((value, at) => ({
+      index: at + 1,
+      type: '10320/LOC',
+      data: { format: 'string', value },
+    }));
+    const lists = finish(listsIn(values, parseLocationList));
+    expect(lists.lists).toHaveLength(19);
+    expect(countElements(lists)).toBeLessThanOrEqual(20_000);
+  });
+
+  example('the XML of locations is cut, and says so', () => {
+    const { locations } = parse(list(times(9900, () => '<location href_template="{hdl}"/>')))!;
+    const xml = finish(writeLocations(locations, 'ü'.repeat(1000)));
+    expect(xml.length).toBeLessThan(MIB + 200);
+    const shown = xml.match(/<location /g)!.length;
+    expect(
+      xml.endsWith(
+        `<!-- ${9900 - shown} more locations are left out: at most 1 MiB is shown -->\n</locations>\n`,
+      ),
+    ).toBe(true);
+    expect(parse(xml)?.locations).toHaveLength(shown);
+  });
+
+  example('links end after 8,000 characters', () => {
+    const links = times(
+      5000,
+      (at) => `<location rel="a" href="https://e/${at}" anchor-id="${at + 1}" id="${at}"/>`,
+    );
+    const own = listsOf(parse(list(links))!);
+    const { value: lines, steps } = countSteps(responseHeaders(alone(own), { handle: 'h', allowed: [] }));
+    // One for each link that is made.
+    expect(steps).toBe(200);
+    expect(lines.join('').length).toBeLessThan(8000 + lines.length);
+    expect(lines[0]).toEqual(['Link', '<https://e/0>; anchor="https://e/1"; rel="a"']);
+  });
+});
+
+test.prop([
+  fc.nat(10),
+  fc.array(fc.constantFrom('&amp;', '&', '&#x10ffff;', '&#38;', '😀', '\ud83d', 'x', '"', '&am', 'p;'), {
+    minLength: 20,
+  }),
+])('a long attribute is read and written in pieces as in one', (before, parts) => {
+  const text = '.'.repeat(before) + parts.join('').repeat(500);
+  const read = (given: string): string =>
+    parse(`<l><location href='${given}'/></l>`)!.locations[0]!.attributes.get('href')!;
+  const known: Record<string, string> = { amp: '&', '#x10ffff': '\u{10ffff}', '#38': '&' };
+  expect(read(text)).toBe(text.replace(/&(amp|#x10ffff|#38);/g, (_whole, name: string) => known[name]!));
+  const shown = finish(writeLocations([{ attributes: new Map([['href', text]]) }], 'h'));
+  const written = /href="([^"]*)"/.exec(shown)?.[1] ?? '';
+  expect(written.replace(/&#(\d+);/g, (_whole, code: string) => String.fromCharCode(Number(code)))).toBe(
+    Buffer.from(text).toString(),
+  );
+});
+
+example.each([0, 1])('no piece of a long text ends within a pair of surrogates (%i)', (before) => {
+  const text = '.'.repeat(before) + '😀'.repeat(10_000);
+  expect(finish(writeLocations([{ attributes: new Map([['href', text]]) }], 'h'))).toContain(`"${text}"`);
+});
+
+example('a wanted attribute that no location has costs no search', () => {
+  const made = counted(parse(list(times(1000, (at) => `<location id="${at}" role=""/>`)))!);
+  const { mayHave } = candidatesOf(alone(listsOf(made)), []);
+  Counting.reads = 0;
+  const wanted = [
+    ['id', '7'],
+    ['id', 'x'],
+    ['role', ''],
+    ['role', undefined],
+    ['none', undefined],
+  ] as const;
+  expect(wanted.map(([name, text]) => mayHave(name, text))).toEqual([true, false, true, true, false]);
+  expect(Counting.reads).toBe(0);
+});

@@ -1,0 +1,57 @@
+// Work of one request: at once for small records, in slices for large ones, and not for a client that has left.
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import { createRunStepsOf } from '../../src/http/request-work.js';
+import { type Steps, TimeSlicer } from '../../src/time-slicer.js';
+
+const LARGE = 1024 * 1024;
+
+function start() {
+  const res = Object.assign(new EventEmitter(), { locals: {}, destroyed: false });
+  const turns: (() => void)[] = [];
+  let now = 0;
+  const slicer = new TimeSlicer({ monotonic: () => now++, nextTurn: (run) => turns.push(run) });
+  let ended = 0;
+  let steps = 0;
+  function* work(): Steps<string> {
+    try {
+      for (; steps < 100; steps++) yield;
+    } finally {
+      ended++;
+    }
+    return 'done';
+  }
+  return {
+    res,
+    run: createRunStepsOf({ slicer, clientOf: () => '192.0.2.0/24' })(res as unknown as ServerResponse),
+    work,
+    turn: () => turns.shift()?.(),
+    done: () => ({ steps, ended }),
+  };
+}
+
+test('work on small records is done at once', () => {
+  const { run, work } = start();
+  expect(run(work(), 100)).toBe('done');
+});
+
+test('work on large records is done in slices', async () => {
+  const { run, work, turn, done } = start();
+  const running = run(work(), LARGE);
+  expect(running).toBeInstanceOf(Promise);
+  while (done().ended === 0) turn();
+  expect(await running).toBe('done');
+});
+
+test('nothing more is done for a client that has left', async () => {
+  const { res, run, work, turn, done } = start();
+  const running = run(work(), LARGE);
+  turn();
+  const { steps } = done();
+  res.emit('close');
+  turn();
+  await expect(running).rejects.toThrow('the client has left');
+  expect(done()).toEqual({ steps, ended: 1 });
+  expect(() => run(work(), LARGE)).toThrow('the client has left');
+});
