@@ -3,7 +3,8 @@ import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import { type HandleLock, lockAfterRead } from '../coordination/key-lock.js';
+import { type HandleLock, createHandleLock } from '../coordination/key-lock.js';
+import { LockPlaces } from '../coordination/lock-places.js';
 import { createDeletionGuard } from '../record/deletion.js';
 import { createProxyTrust } from '../server/client-address.js';
 import { type Listener, guard } from '../http/guard.js';
@@ -29,6 +30,7 @@ import {
   makeClientCounter,
   makeRunStepsOf,
   makeTrafficPolicy,
+  makeWriterOf,
 } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
@@ -66,7 +68,12 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
   const kept: KeptOnReload = {
     ...backends,
     ...makeForwarding(shared, backends.upstreams),
-    lock: (handle, work) => lockAfterRead(coordination.lock, resolver.keyOf(handle), work),
+    lock: createHandleLock({
+      lock: coordination.lock,
+      places: new LockPlaces(() => performance.now()),
+      writerOf: makeWriterOf(shared),
+      keyOf: (handle) => resolver.keyOf(handle),
+    }),
   };
   let parts = makeParts(shared, kept);
   return {

@@ -11,6 +11,7 @@ import {
   networkOf,
   plainAddress,
 } from '../server/client-address.js';
+import { identityOf } from '../http/identity.js';
 import { type RunStepsOf, createRunStepsOf } from '../http/request-work.js';
 import type { TcpDeps } from '../native/tcp.js';
 import { isTunnelled } from '../native/tunnel.js';
@@ -86,6 +87,17 @@ const createAddressOf =
 export function makeRunStepsOf({ config, slicer }: SharedDeps): RunStepsOf {
   const addressOf = createAddressOf(createProxyTrust(config.http.trustedProxies));
   return createRunStepsOf({ slicer, clientOf: (req) => networkOf(addressOf(req)) });
+}
+
+/** A writer is its login, and without one its network. */
+export function makeWriterOf({
+  config,
+}: SharedDeps): (req: IncomingMessage) => { client: string; network: string } {
+  const addressOf = createAddressOf(createProxyTrust(config.http.trustedProxies));
+  return (req) => {
+    const network = networkOf(addressOf(req));
+    return { client: identityOf(req.headers.authorization) ?? network, network };
+  };
 }
 
 /** Counts the requests that are logged by network and agent. */

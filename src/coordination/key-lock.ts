@@ -1,6 +1,8 @@
 // Mutual exclusion by key: a fair queue on this machine and, with Redis, a lock over all instances.
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from '../cache/clock.js';
+import type { IncomingMessage } from 'node:http';
+import type { LockPlaces, Writer } from './lock-places.js';
 import { LockQueue, type QueueEntry } from './lock-queue.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { createRedisLock } from './redis-lock.js';
@@ -70,25 +72,49 @@ export function createKeyLock(options: KeyLockOptions): KeyLock {
 }
 
 interface LockedWork<S, T> {
-  client: string;
+  req: IncomingMessage;
   /** Reads the state that the work depends on, with the caller's login; throws when that is refused. */
   read: () => Promise<S>;
   work: (state: S) => Promise<T>;
+  /** Whether the Handle server has refused the login, where `work` does not throw that. */
+  isRefused?: (result: T) => boolean;
+}
+
+interface LockAfterReadDeps {
+  lock: KeyLock;
+  places: LockPlaces;
+  writerOf: (req: IncomingMessage) => Omit<Writer, 'prefix'>;
+  keyOf: (handle: string) => string;
 }
 
 /**
  * Reads first and acquires the lock after that: a caller whose login the Handle server refuses gets no place in the
  * queue. The state is read again when another client has held the key since.
  */
-export async function lockAfterRead<S, T>(
-  lock: KeyLock,
-  key: string,
-  { client, read, work }: LockedWork<S, T>,
-): Promise<T> {
-  const readAt = performance.now();
-  const state = await read();
-  return lock(key, async ({ freeSince }) => work(freeSince <= readAt ? state : await read()), client);
+export function createHandleLock({ lock, places, writerOf, keyOf }: LockAfterReadDeps): HandleLock {
+  return async function lockAfterRead(handle, { req, read, work, isRefused }) {
+    const readAt = performance.now();
+    const state = await read();
+    const key = keyOf(handle);
+    const writer = { ...writerOf(req), prefix: key.slice(0, key.indexOf('/')) };
+    const giveBack = places.take(writer);
+    if (giveBack === undefined) throw busy();
+    try {
+      const locked = async ({ freeSince }: LockGrant) => work(freeSince <= readAt ? state : await read());
+      const result = await lock(key, locked, writer.client);
+      if (isRefused?.(result) === true) places.refuse(writer);
+      return result;
+    } catch (error) {
+      if (isLoginRefused(error)) places.refuse(writer);
+      throw error;
+    } finally {
+      giveBack();
+    }
+  };
 }
+
+const isLoginRefused = (error: unknown): boolean =>
+  error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);
 
 /** The queue of this process. */
 function createLocalQueue(): AcquireLocal {

@@ -36,7 +36,7 @@ interface ConditionalRequest {
 export function runIfConditionHolds<T>(
   { records, lock }: ConditionalDeps,
   { req, handle, query, runSteps }: ConditionalRequest,
-  write: () => Promise<T>,
+  { write, isRefused }: { write: () => Promise<T>; isRefused: (result: T) => boolean },
 ): Promise<T> {
   if (!isConditional(req.headers) || isCreateOnly(req)) return write();
   const { authorization } = req.headers;
@@ -46,7 +46,7 @@ export function runIfConditionHolds<T>(
     const state = stateOf(response, { handle, selection });
     assertCondition(req, await runSteps(state, response.body.length));
   };
-  return lock(handle, { client: authorization ?? '', read, work: write });
+  return lock(handle, { req, read, work: write, isRefused });
 }
 
 const isConditional = (headers: IncomingHttpHeaders): boolean =>

@@ -39,10 +39,17 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
     // The body first: while it trickles in no handle is locked or fenced.
     const runSteps = deps.runStepsOf(res);
     const relayed = await deps.withBody(req, (body) =>
-      runIfConditionHolds(deps.conditional, { req, handle, query, runSteps }, async () => {
-        const fence = await deps.fence(handle);
-        return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
-      }),
+      runIfConditionHolds(
+        deps.conditional,
+        { req, handle, query, runSteps },
+        {
+          async write() {
+            const fence = await deps.fence(handle);
+            return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
+          },
+          isRefused: ({ response: { statusCode = 0 } }) => statusCode === 401 || statusCode === 403,
+        },
+      ),
     );
     await reply(
       { req, res, query },

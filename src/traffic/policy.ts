@@ -1,10 +1,10 @@
 // The traffic policy: judges each request by the first rule that matches, counts its limit, and refuses.
-import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { TrafficRule } from '../config/schema-traffic.js';
 import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
 import type { Listener } from '../http/guard.js';
+import { identityOf } from '../http/identity.js';
 import { clientOf, networkOf } from '../server/client-address.js';
 import { type Caller, proxiesIn } from '../upstream/caller.js';
 import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
@@ -205,7 +205,8 @@ function bucketOf(
     case 'network':
       return `${name} ${networkOf(address)}`;
     case 'identity':
-      return `${name} ${credentials === undefined ? clientOf(address) : digestOf(credentials)}`;
+      // Without the password, so that guesses of one count together.
+      return `${name} ${identityOf(credentials) ?? clientOf(address)}`;
     case 'address':
       return `${name} ${clientOf(address)}`;
   }
@@ -237,7 +238,3 @@ function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
   if (state === undefined || rule.window === undefined || res.headersSent) return;
   for (const [name, value] of limitHeaders(rule.name, rule.window, state)) res.setHeader(name, value);
 }
-
-/** Names a login in Redis without showing it. */
-const digestOf = (credentials: string): string =>
-  createHash('sha256').update(credentials).digest('base64url');

@@ -1,6 +1,5 @@
 // The login of a caller: HTTP Basic with a handle identity, or with a name that `v2.identities` maps to one.
 import { ServiceError } from '../errors.js';
-import { foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 export interface Login {
@@ -8,10 +7,6 @@ export interface Login {
   /** The header for the Handle server, which alone checks the password. */
   authorization: string;
 }
-
-/** The identity as the client of a lock. A login ignores the case (recording "create: user handle lower case"). */
-export const lockClient = ({ identity }: Login): string =>
-  `${identity.index}:${foldHandle(identity.handle, false)}`;
 
 /** @throws ServiceError V2_LOGIN_NEEDED whose detail says how to log in */
 export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {

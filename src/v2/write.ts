@@ -6,7 +6,6 @@ import { assertJson, withJson } from './body.js';
 import { assertPreconditions } from './conditions.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
-import { lockClient } from './login.js';
 import { buildRecord } from './ownership.js';
 import { type CallerRecord, readAsCaller } from './read.js';
 import type { HandleResource } from './resource.js';
@@ -43,7 +42,7 @@ async function putNew(deps: V2Deps, call: V2Call, target: PutTarget): Promise<vo
 /** The response is sent under the lock, so that its ETag is that of this write. */
 function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
   return deps.lock(target.handle, {
-    client: lockClient(call.login),
+    req: call.req,
     read: () => readCurrent(deps, call, target.handle),
     work: async (current) => {
       await sendWritten(deps, call, await createOrReplace(deps, call, { ...target, current }));
@@ -109,7 +108,7 @@ async function replace(
 
 /** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
 export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: HandleResource): Promise<void> {
-  const { res, login } = call;
+  const { req, res, login } = call;
   contextOf(res).result = 'write';
   const read = async (): Promise<void> => {
     const current = await readCurrent(deps, call, handle);
@@ -121,6 +120,6 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: Handl
   }
   const { authorization } = login;
   const work = () => runFenced(deps, handle, [() => deps.records.remove(handle, { authorization })]);
-  await deps.lock(handle, { client: lockClient(login), read, work });
+  await deps.lock(handle, { req, read, work });
   send(res, { status: 204, headers: PRIVATE });
 }

@@ -88,12 +88,23 @@ test('by identity, each login counts for itself, whatever its address', async ()
     return (await proxy.ask(PATH, { headers })).status === 429;
   };
   const isLimited = [
-    await as('300:1', '192.0.2.1'),
-    await as('300:1', '192.0.2.2'),
-    await as('300:1', '192.0.2.3'),
-    await as('300:2', '192.0.2.1'),
+    await as('300%3A21.T1/1', '192.0.2.1'),
+    await as('300%3A21.T1/1', '192.0.2.2'),
+    await as('300%3A21.T1/1', '192.0.2.3'),
+    await as('300%3A21.T1/2', '192.0.2.1'),
   ];
   expect(isLimited).toEqual([false, false, true, false]);
+});
+
+test('by identity, guesses of a password count together, however the name is spelled', async () => {
+  const proxy = await start({}, { by: 'identity' });
+  const names = ['300:21.T1/USER', '300%3A21.T1%2FUSER', '0300%3a21.t1%2fuser', '300%3A21%2ET1/User'];
+  const statuses: number[] = [];
+  for (const [at, name] of names.entries()) {
+    const encoded = Buffer.from(`${name.replace(/^300:/, '300%3A')}:guess-${at}`).toString('base64');
+    statuses.push((await proxy.ask(PATH, { headers: { Authorization: `Basic ${encoded}` } })).status);
+  }
+  expect(statuses.map((status) => status === 429)).toEqual([false, false, true, true]);
 });
 
 test('ePIC v2 and redirects count too, and are refused in their own form', async () => {

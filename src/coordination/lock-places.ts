@@ -1,0 +1,53 @@
+// Who may wait for the lock of a handle: a login that was just refused gets one place, and no network the whole line.
+import { LRUCache } from 'lru-cache';
+
+export interface Writer {
+  /** The identity of its login, or its network without one. */
+  client: string;
+  network: string;
+  /** Of the handle. */
+  prefix: string;
+}
+
+/** A write that the Handle server refuses costs the others its turn. */
+const REFUSED_FOR_MS = 10_000;
+const MAX_REFUSED = 10_000;
+/** A quarter of a queue (see `LockQueue`): many logins of one network are still one network. */
+const MAX_OF_NETWORK = 256;
+
+export class LockPlaces {
+  readonly #taken = new Map<string, number>();
+  readonly #refused: LRUCache<string, true>;
+
+  /** `now`: any clock (ms). */
+  constructor(now: () => number) {
+    this.#refused = new LRUCache({ max: MAX_REFUSED, ttl: REFUSED_FOR_MS, ttlResolution: 0, perf: { now } });
+  }
+
+  /** Gives the place back; undefined when the writer may not wait. */
+  take(writer: Writer): (() => void) | undefined {
+    const client = clientKey(writer);
+    const network = `network ${writer.network}`;
+    if (this.#refused.has(client) && this.#count(client) > 0) return undefined;
+    if (this.#count(network) >= MAX_OF_NETWORK) return undefined;
+    for (const key of [client, network]) this.#taken.set(key, this.#count(key) + 1);
+    return () => {
+      for (const key of [client, network]) {
+        const count = this.#count(key) - 1;
+        if (count > 0) this.#taken.set(key, count);
+        else this.#taken.delete(key);
+      }
+    };
+  }
+
+  /** The Handle server has answered a write with 401 or 403. */
+  refuse(writer: Writer): void {
+    this.#refused.set(clientKey(writer), true);
+  }
+
+  #count(key: string): number {
+    return this.#taken.get(key) ?? 0;
+  }
+}
+
+const clientKey = ({ client, prefix }: Writer): string => `${prefix} ${client}`;

@@ -1,0 +1,25 @@
+// Who a login says it is, for limits and queues. Only the Handle server knows whether it is true.
+import { foldHandle } from '../handle/handle.js';
+
+/**
+ * The identity in a Basic login: index and handle, and nothing else. Neither the password nor the spelling of the name
+ * (percent-encoding, letter case, zeros before the index) makes another one, or a caller could be as many as it likes.
+ *
+ * @example identityOf('Basic ' + btoa('0300%3a21.t1%2fuser:secret')) // '300:21.T1/USER'
+ * @returns undefined without a Basic login: a session names nobody that can be checked here
+ */
+export function identityOf(authorization: string | undefined): string | undefined {
+  const [, encoded] = /^basic +([A-Za-z0-9+/=_-]+) *$/i.exec(authorization ?? '') ?? [];
+  if (encoded === undefined) return undefined;
+  const [name = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 1);
+  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(decodePercent(name)) ?? [];
+  return `${Number(index ?? 0)}:${foldHandle(handle ?? decodePercent(name), false)}`;
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

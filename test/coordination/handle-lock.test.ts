@@ -1,0 +1,62 @@
+// The lock of a handle: one client in whatever spelling of its login, and one place for a login that is refused.
+import type { IncomingMessage } from 'node:http';
+import { expect, test } from 'vitest';
+import { type HandleLock, createHandleLock, createKeyLock } from '../../src/coordination/key-lock.js';
+import { LockPlaces } from '../../src/coordination/lock-places.js';
+import { ServiceError } from '../../src/errors.js';
+import { identityOf } from '../../src/http/identity.js';
+
+const NETWORK = '192.0.2.0/24';
+
+const start = (): HandleLock =>
+  createHandleLock({
+    lock: createKeyLock({ waitMs: 60_000 }),
+    places: new LockPlaces(() => performance.now()),
+    writerOf: ({ headers: { authorization } }) => ({
+      client: identityOf(authorization) ?? NETWORK,
+      network: NETWORK,
+    }),
+    keyOf: (handle) => handle,
+  });
+
+const as = (name: string): IncomingMessage =>
+  ({
+    headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString('base64')}` },
+  }) as unknown as IncomingMessage;
+
+/** The same name with one character more percent-encoded each time. */
+const spellings = (count: number): string[] =>
+  Array.from(
+    { length: count },
+    (_, at) => `${'0'.repeat(at % 8)}300%3A21.T1%2F${'%6c'.repeat(at % 4)}${'l'.repeat(3 - (at % 4))}ow`,
+  );
+
+test('a login in a hundred spellings is one client: the owner comes second', async () => {
+  const withLock = start();
+  const order: string[] = [];
+  const write = (name: string, who: string): Promise<unknown> =>
+    withLock('21.T1/x', {
+      req: as(name),
+      read: () => Promise.resolve(),
+      work: () => Promise.resolve(order.push(who)),
+    });
+  const others = spellings(100).map((name) => write(name, 'low'));
+  await Promise.all([...others, write('300%3A21.T1%2FOWNER', 'owner')]);
+  expect(order.indexOf('owner')).toBeLessThanOrEqual(2);
+});
+
+test('a login whose write was refused waits in one place', async () => {
+  const withLock = start();
+  const refused = { status: 403, members: {}, namesHandle: false };
+  const write = (): Promise<never> =>
+    withLock('21.T1/x', {
+      req: as('300%3A21.T1%2Flow'),
+      read: () => Promise.resolve(),
+      work: () => Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),
+    });
+  await expect(write()).rejects.toThrow();
+  const codes = await Promise.all(
+    Array.from({ length: 5 }, () => write().catch((error: unknown) => (error as ServiceError).code)),
+  );
+  expect(codes.sort()).toEqual(['BUSY', 'BUSY', 'BUSY', 'BUSY', 'UPSTREAM_FAILED']);
+});

@@ -1,0 +1,55 @@
+// Identities of logins: index and handle, in whatever spelling, and never the password.
+import { fc } from '@fast-check/vitest';
+import { describe, expect, test } from 'vitest';
+import { identityOf } from '../../src/http/identity.js';
+
+const basic = (name: string, password: string): string =>
+  `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
+
+/** Percent-encodes some of the characters, and the colon and the slash always. */
+const spelled = (text: string, choices: readonly boolean[]): string =>
+  Array.from(text)
+    .map((char, at) => {
+      const isEncoded = ':/%'.includes(char) || choices[at % choices.length] === true;
+      return isEncoded
+        ? [...Buffer.from(char)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+        : char;
+    })
+    .join('');
+
+describe('the identity of a Basic login', () => {
+  test('depends neither on the password nor on the spelling of the name', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(99_999),
+        fc.stringMatching(/^[a-z0-9.]{1,8}\/[a-zA-Z0-9_ü+-]{1,12}$/),
+        fc.array(fc.boolean(), { minLength: 1 }),
+        fc.string(),
+        fc.nat(3),
+        (index, handle, choices, password, zeros) => {
+          const name = `${'0'.repeat(zeros)}${index}:${handle}`;
+          expect(identityOf(basic(spelled(name, choices), password))).toBe(
+            identityOf(
+              basic(encodeURIComponent(`${index}:${handle.toUpperCase().replaceAll('Ü', 'ü')}`), 'other'),
+            ),
+          );
+        },
+      ),
+    );
+  });
+
+  test.each([
+    ['300%3A21.T1%2Fuser', '300:21.T1/USER'],
+    ['21.T1/user', '0:21.T1/USER'],
+    ['%', '0:%'],
+  ])('%s is %s', (name, identity) => {
+    expect(identityOf(basic(name, 'secret'))).toBe(identity);
+  });
+
+  test.each([undefined, '', 'Basic', 'Basic ???', 'Handle sessionId="abc"', 'Bearer x'])(
+    '%s has none',
+    (header) => {
+      expect(identityOf(header)).toBeUndefined();
+    },
+  );
+});
