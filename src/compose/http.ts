@@ -97,6 +97,7 @@ interface RequestSteps extends Pick<
   'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected' | 'runStepsOf'
 > {
   charge: TrafficPolicy['charge'];
+  refusalOfHandle: TrafficPolicy['refusalOfHandle'];
   responses: ResponseCache;
 }
 
@@ -124,6 +125,7 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
     }),
     admit: policy.admit,
     charge: policy.charge,
+    refusalOfHandle: policy.refusalOfHandle,
     requestLog: makeRequestLog(shared),
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: new ResponseCache(kept.preparing),
@@ -142,7 +144,9 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
   });
   // Guarded by itself, because Express passes errors to its third argument.
   const pipeline = guard(makePipeline(shared, kept, steps), onUnexpected);
-  const tunnelHit = config.native.tunnel ? createTunnelHit({ ...kept.native, ...steps, now }) : undefined;
+  // A rule for handles has to see each message.
+  const mayHit = config.native.tunnel && policy.refusalOfHandle === undefined;
+  const tunnelHit = mayHit ? createTunnelHit({ ...kept.native, ...steps, now }) : undefined;
   const handler: Listener = (req, res) => {
     const answering = read(req, res);
     if (answering !== false) return answering;
@@ -177,7 +181,7 @@ function makeRequestLog(shared: SharedDeps): RequestLog {
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
-  { responses, charge, runStepsOf, ...steps }: RequestSteps,
+  { responses, charge, refusalOfHandle, runStepsOf, ...steps }: RequestSteps,
 ): RequestListener {
   const { config } = shared;
   const { resolver, upstreams, passThrough, withBody, reverse, lock } = kept;
@@ -203,15 +207,20 @@ function makePipeline(
     }),
     openApi: makePublicOpenApi(config, brandingOf(config)),
     ...(config.native.tunnel && {
-      tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody }) },
+      tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody, refusalOfHandle }) },
     }),
     ...(config.batch.enabled && {
-      batch: makeBatch(shared, { resolver, withBody, charge, serverOf, runStepsOf }),
+      batch: makeBatch(shared, { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf }),
     }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
     ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
     ...(config.redirect.enabled && {
-      redirect: makeRedirect(shared, { ...kept, runStepsOf, onHit: (hit) => responses.prepare(hit) }),
+      redirect: makeRedirect(shared, {
+        ...kept,
+        runStepsOf,
+        refusalOfHandle,
+        onHit: (hit) => responses.prepare(hit),
+      }),
     }),
     trustedProxies: config.http.trustedProxies,
   });

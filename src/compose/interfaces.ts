@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { createWithBody } from '../http/request-body.js';
+import type { RefusalOfHandle } from '../http/guard.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
@@ -34,11 +35,12 @@ interface RedirectBackends {
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   onHit: (hit: Hit) => unknown;
   runStepsOf: RunStepsOf;
+  refusalOfHandle: RefusalOfHandle | undefined;
 }
 
 export function makeRedirect(
   { config, logger, metrics, bodies, now }: SharedDeps,
-  { resolver, cache, onHit, runStepsOf }: RedirectBackends,
+  { resolver, cache, onHit, runStepsOf, refusalOfHandle }: RedirectBackends,
 ): RedirectInterface {
   const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
   const isTrusted = createProxyTrust(config.http.trustedProxies);
@@ -70,6 +72,7 @@ export function makeRedirect(
     onStale: metrics.countStale,
     onHit,
     runStepsOf,
+    refusalOfHandle,
     onUnexpected: reportUnexpected({ logger, metrics }),
     now,
     random: Math.random,
@@ -87,14 +90,14 @@ function ownPrefix({ upstreams, v2 }: Config): string | undefined {
   return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
 }
 
-interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge' | 'runStepsOf'> {
+interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'> {
   resolver: Resolver<unknown>;
   serverOf: Upstreams['serverOf'];
 }
 
 export function makeBatch(
   shared: SharedDeps,
-  { resolver, withBody, charge, serverOf, runStepsOf }: BatchBackends,
+  { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf }: BatchBackends,
 ): BatchRoutes {
   const { http } = shared.config;
   // A batch may be for one server alone.
@@ -108,6 +111,7 @@ export function makeBatch(
     withBody,
     maxBodyBytes: http.maxBodySize,
     charge,
+    refusalOfHandle,
     runStepsOf,
     gzipMinBytes: http.gzipMinBytes,
     onStale: shared.metrics.countStale,

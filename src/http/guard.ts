@@ -8,6 +8,12 @@ import { type ReportUnexpected, renderError } from './error-reply.js';
 /** The guard also handles the rejection of a returned promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
+/** Why a traffic rule refuses this handle in this request. */
+export type RefusalOfHandle = (
+  req: IncomingMessage,
+  handle: string,
+) => ServiceError | undefined | Promise<ServiceError | undefined>;
+
 /** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */
 type FailingListener = (...given: [...Parameters<Listener>, fail: (error: unknown) => void]) => unknown;
 

@@ -19,6 +19,8 @@ export interface Incoming {
   transport: Transport;
   /** Undefined on UDP, whose senders may be forged. */
   admit?: AdmitMessage;
+  /** Judges the handle before memory is looked at. */
+  refusalOf?: ((handle: string) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
   /** Of the answer without its envelope; by default as much as clients read. */
   maxAnswerBytes?: number | undefined;
   /** Envelope and message as they came, where that was in one piece. */
@@ -72,11 +74,18 @@ export function createAnswer(deps: AnswerDeps): NativeAnswer {
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function read({ envelope, message, transport, admit, maxAnswerBytes }: Incoming): Exchange | Problem {
+  function read({ envelope, message, transport, maxAnswerBytes, ...judges }: Incoming): Exchange | Problem {
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
     if (!request.ok) return malformed(request.problem, transport);
-    return { envelope, request: request.value, admit, maxBytes: maxAnswerBytes ?? MAX_MESSAGE_BYTES };
+    const { admit, refusalOf } = judges;
+    return {
+      envelope,
+      request: request.value,
+      admit,
+      refusalOf,
+      maxBytes: maxAnswerBytes ?? MAX_MESSAGE_BYTES,
+    };
   }
 
   function prepare({ received, transport }: Incoming, { request }: Exchange, answered: Answered): void {
@@ -110,6 +119,7 @@ interface Exchange {
   envelope: Envelope;
   request: Request;
   admit: AdmitMessage | undefined;
+  refusalOf: Incoming['refusalOf'];
   maxBytes: number;
 }
 
@@ -162,6 +172,18 @@ function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
     }
   }
 
+  /** The client takes the refusal for a failed site, as it takes other trouble. */
+  async function refuseOr(exchange: Exchange, handle: string): Promise<Outcome> {
+    const refused = await exchange.refusalOf?.(handle);
+    return refused === undefined ? resolveSafely(exchange) : failed(refused);
+  }
+
+  function judgeAndResolve(exchange: Exchange): Outcome | Promise<Outcome> {
+    const { resolution } = exchange.request;
+    if (exchange.refusalOf === undefined || resolution === undefined) return resolveSafely(exchange);
+    return refuseOr(exchange, resolution.handle.toString('utf8')).catch(asOutcome);
+  }
+
   async function readSite(): Promise<Outcome> {
     const data = await site.read();
     if (data === undefined) return refusal(RESPONSE_CODE.error, 'local', 'No site record is configured');
@@ -175,7 +197,7 @@ function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
     if (isAdministration(opCode)) return refusal(RESPONSE_CODE.operationNotSupported, 'invalid', NO_ADMIN);
     // There is no key to sign with. Response code 2 makes the client ask another site.
     if ((flags & OP_FLAG.certify) !== 0) return refusal(RESPONSE_CODE.error, 'invalid', NOT_SIGNED);
-    if (opCode === OP_CODE.resolution) return resolveSafely(exchange);
+    if (opCode === OP_CODE.resolution) return judgeAndResolve(exchange);
     if (opCode === OP_CODE.siteInfo) return readSite().catch(asOutcome);
     return refusal(RESPONSE_CODE.error, 'invalid', NO_LOGIN);
   };

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Response } from 'express';
 import { type RequestContext, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
+import type { RefusalOfHandle } from '../http/guard.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { AcceptRequestId } from '../http/request-id.js';
@@ -27,6 +28,7 @@ export const isTunnelled = ({ headers }: Pick<IncomingMessage, 'headers'>): bool
 
 interface TunnelDeps extends NativeAnswer {
   withBody: WithBody;
+  refusalOfHandle: RefusalOfHandle | undefined;
 }
 
 /** Leaves every other POST to the next route. */
@@ -39,7 +41,7 @@ export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
     const context = contextOf(res);
     context.family = 'native-tunnel';
     await deps.withBody(req, async (body) => {
-      const { reply, handle, outcome } = await receive(body, deps, context.caller);
+      const { reply, handle, outcome } = await receive(body, deps, { caller: context.caller, req });
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
       sendMessage(res, frame(reply.envelope, reply.message));
@@ -49,8 +51,8 @@ export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
 
 function receive(
   body: Buffer,
-  { answer, refuse }: NativeAnswer,
-  caller: RequestContext['caller'],
+  { answer, refuse, refusalOfHandle }: TunnelDeps,
+  { caller, req }: { caller: RequestContext['caller']; req: IncomingMessage },
 ): Answered | Promise<Answered> {
   const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
   const isShort = bytes.length < ENVELOPE_BYTES;
@@ -60,8 +62,15 @@ function receive(
   const rest = bytes.subarray(ENVELOPE_BYTES);
   if (rest.length < envelope.length) return refuse(cutOff(envelope.length, rest.length));
   const message = rest.subarray(0, envelope.length);
-  // The traffic rules have judged the POST.
-  return answer({ envelope, message, transport: 'tunnel', received: bytes, admit: () => caller });
+  return answer({
+    envelope,
+    message,
+    transport: 'tunnel',
+    received: bytes,
+    // The traffic rules have judged the POST, but for those of handles.
+    admit: () => caller,
+    refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
+  });
 }
 
 interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {

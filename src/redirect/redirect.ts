@@ -8,6 +8,7 @@ import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
+import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type WithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
@@ -21,6 +22,7 @@ interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
   branding: PageBranding;
   /** Reads at most `MAX_FORM_BYTES`. */
   withBody: WithBody;
+  refusalOfHandle: RefusalOfHandle | undefined;
   onUnexpected: ReportUnexpected;
 }
 
@@ -52,8 +54,8 @@ function refuseOtherMethods(req: Request, _res: Response, next: NextFunction): v
   });
 }
 
-function createRoute(deps: RespondDeps & Pick<RedirectDeps, 'withBody'>): RequestHandler {
-  const { sender, redirectFreshness, withBody, now } = deps;
+function createRoute(deps: RespondDeps & Pick<RedirectDeps, 'withBody' | 'refusalOfHandle'>): RequestHandler {
+  const { sender, redirectFreshness, withBody, refusalOfHandle, now } = deps;
   const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage(sender.branding)) };
   return async function redirectRoute(req: Request, res: Response): Promise<void> {
     const { target } = contextOf(res);
@@ -67,9 +69,20 @@ function createRoute(deps: RespondDeps & Pick<RedirectDeps, 'withBody'>): Reques
     } else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
       const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      if (path === '/') await judgeForm(req, handle, refusalOfHandle);
       await respondToHandle(req, res, { handle, parameters, deps });
     }
   };
+}
+
+/** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
+async function judgeForm(
+  req: Request,
+  handle: string,
+  refusalOfHandle: RefusalOfHandle | undefined,
+): Promise<void> {
+  const refusal = await refusalOfHandle?.(req, handle);
+  if (refusal !== undefined) throw refusal;
 }
 
 const FILES: Readonly<Record<string, { contentType: string; text: string }>> = {

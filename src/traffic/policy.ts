@@ -3,14 +3,14 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { TrafficRule } from '../config/schema-traffic.js';
 import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
-import type { Listener } from '../http/guard.js';
+import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { identityOf } from '../http/identity.js';
 import { clientOf, networkOf } from '../server/client-address.js';
 import { type Caller, proxiesIn } from '../upstream/caller.js';
 import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
 import { type Matches, compileMatch } from './match-rule.js';
 import type { ReadFacts } from './request-facts.js';
-import { type RequestFacts, concernsHits } from './rule.js';
+import { type RequestFacts, concernsHits, isOfHandles } from './rule.js';
 
 /** What a rule did with a request. */
 export interface RuleUse {
@@ -40,6 +40,11 @@ export interface TrafficPolicy {
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
   /** Judges a native message that memory does not answer, and returns its caller. @throws ServiceError, as `admit` */
   admitMessage: (facts: RequestFacts) => Caller | Promise<Caller>;
+  /**
+   * Judges one handle of a request that names it in its body or stands for many, by the rules for handles and prefixes.
+   * Undefined where there is no such rule.
+   */
+  refusalOfHandle: RefusalOfHandle | undefined;
   /** Counts further requests for one that stands for many. @throws ServiceError */
   charge: (req: IncomingMessage, more: number) => Promise<void>;
 }
@@ -66,7 +71,7 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
   const { rules, readFacts, addressOf } = deps;
   const callerOf = createCallerOf(deps);
   const report = createReport(deps);
-  const { apply, judge } = createJudge(deps, { callerOf, report });
+  const { apply, judge, judgeHandle } = createJudge(deps, { callerOf, report });
   const judged = new WeakMap<IncomingMessage, Judgement>();
 
   function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
@@ -82,6 +87,9 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
   }
 
   return {
+    refusalOfHandle: rules.some(isOfHandles)
+      ? (req, handle) => judgeHandle({ ...readFacts(req), handle })
+      : undefined,
     wrap: (listener) => {
       if (!rules.some(concernsHits)) return listener;
       return (req, res) => {
@@ -139,7 +147,19 @@ function createJudge({ rules, takeTokens }: PolicyDeps, { callerOf, report }: Ju
     return isSynchronous(all) ? settle(all) : Promise.all(all.map(async (one) => one)).then(settle);
   }
 
-  return { apply, judge };
+  /** By a rule for handles only: the others have judged the request, and count its handles together. */
+  function judgeHandle(facts: RequestFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
+    const { deciding } = selectRules(compiled, facts);
+    if (deciding === undefined || !isOfHandles(deciding)) return undefined;
+    const settle = (applied: Applied): ServiceError | undefined => {
+      report(applied, facts);
+      return applied.refusal;
+    };
+    const applying = apply(deciding, facts, 1);
+    return applying instanceof Promise ? applying.then(settle) : settle(applying);
+  }
+
+  return { apply, judge, judgeHandle };
 }
 
 const isSynchronous = (all: readonly (Applied | Promise<Applied>)[]): all is readonly Applied[] =>

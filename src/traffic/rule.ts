@@ -14,6 +14,9 @@ export interface RequestFacts {
   reads: 'hits' | 'misses' | undefined;
 }
 
+export const isOfHandles = ({ match }: TrafficRule): boolean =>
+  match.handle !== undefined || match.prefix !== undefined;
+
 /** Whether a rule does something with hits. A class alone does not: it decides who waits, and hits never wait. */
 export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule): boolean =>
   match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow);

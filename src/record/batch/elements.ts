@@ -7,6 +7,7 @@ import type { Body } from '../../http/body.js';
 import type { Result } from '../../http/context.js';
 import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../../http/error-reply.js';
 import type { RecordQuery } from '../../http/query.js';
+import type { RefusalOfHandle } from '../../http/guard.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { readHandle } from '../../http/target.js';
 import type { FromEntry, Resolution, StaleReason } from '../../resolver/resolution.js';
@@ -22,6 +23,8 @@ export interface ElementDeps {
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
   onUnexpected: ReportUnexpected;
+  /** Undefined where no traffic rule is about handles. */
+  refusalOf: ((handle: string) => ReturnType<RefusalOfHandle>) | undefined;
 }
 
 interface ElementForm {
@@ -71,12 +74,16 @@ export function createElementSource(
     *fromMemory(name) {
       const handle = parseName(name);
       if (handle instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), handle);
+      // A rule may have to ask Redis for its limit.
+      if (deps.refusalOf !== undefined) return undefined;
       const found = deps.fromMemory(handle);
       return found && (yield* answer(name, handle, found));
     },
     async load(name) {
       const handle = readHandle(handleToPath(name));
       try {
+        const refusal = await deps.refusalOf?.(handle);
+        if (refusal !== undefined) return fail(name, refusal, handle);
         const resolution = await deps.resolve(handle, query);
         return await runSteps(answer(name, handle, resolution), charsOf(resolution));
       } catch (error) {

@@ -11,6 +11,7 @@ import { exposeHeaders } from '../../http/cors.js';
 import { readParameters } from '../../http/query.js';
 import { acceptsGzip } from '../../http/representation.js';
 import { type WithBody, parseJsonBody } from '../../http/request-body.js';
+import type { RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
 import { rawHandleOf } from '../../http/target.js';
 import type { Caller } from '../../upstream/caller.js';
@@ -18,12 +19,14 @@ import { type ElementDeps, createElementSource } from './elements.js';
 import { type BatchRequest, isBatch, readBatchBody, readBatchQuery } from './request.js';
 import type { StreamElements } from './stream.js';
 
-export interface BatchDeps extends ElementDeps {
+export interface BatchDeps extends Omit<ElementDeps, 'refusalOf'> {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
   /** Counts further requests of the caller. Rejects when they exceed a limit. */
   charge: (req: Request, more: number) => Promise<void>;
+  /** Undefined where no traffic rule is about handles. */
+  refusalOfHandle: RefusalOfHandle | undefined;
   gzipMinBytes: number;
   runStepsOf: RunStepsOf;
 }
@@ -97,8 +100,9 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
   const resolve: BatchDeps['resolve'] = (handle, options) =>
     deps.resolve(handle, { ...options, caller: inBackground(context.caller) });
   const runSteps = deps.runStepsOf(res);
+  const { refusalOfHandle } = deps;
   const source = createElementSource(
-    { ...deps, resolve },
+    { ...deps, resolve, refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)) },
     { query, pretty: context.format.pretty, runSteps },
   );
   const left = signalOfLeaving(res);

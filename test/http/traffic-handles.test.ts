@@ -1,0 +1,66 @@
+// Traffic rules for handles and prefixes: they hold where the request line does not name the handle.
+import '../support/real-sockets.js';
+import { describe, expect, test } from 'vitest';
+import { elementsOf, postBatch } from '../support/batch.js';
+import { startDemoServer } from '../support/demo.js';
+import { codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+
+const demo = await startDemoServer();
+const [HIDDEN, OTHER] = ['21.T11998/page', '21.T11998/DEMO'];
+
+const start = (rule: object): Promise<Proxy> =>
+  startProxy({ UPSTREAM_URL: demo.url, TRAFFIC_RULES: JSON.stringify([{ name: 'tested', ...rule }]) });
+
+/** A rule that refuses the handle, with the record in memory. */
+async function startRefusing(match: object): Promise<Proxy> {
+  const proxy = await start({ match, answer: 403 });
+  await postBatch(proxy, { handles: [OTHER] });
+  return proxy;
+}
+
+const tunnel = async (proxy: Proxy, handle: string): Promise<number> => {
+  const type = 'application/x-hdl-message';
+  const headers = { Accept: type, 'Content-Type': type };
+  const { body } = await proxy.ask('/', { method: 'POST', headers, body: nativeRequest(handle) });
+  return codeOf(readResponse(body));
+};
+
+const form = async (proxy: Proxy, handle: string): Promise<number> => {
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+  const body = `hdl=${encodeURIComponent(handle)}`;
+  return (await proxy.ask('/', { method: 'POST', headers, body })).status;
+};
+
+describe.each([{ handle: HIDDEN }, { handle: HIDDEN.toUpperCase() }])('a rule for %o', (match) => {
+  test('refuses the handle in a batch, and answers the others', async () => {
+    const proxy = await startRefusing(match);
+    const handles = [OTHER, HIDDEN, OTHER];
+    for (const answer of [
+      await postBatch(proxy, { handles }),
+      await proxy.ask(`/api/handles?${handles.map((handle) => `handle=${handle}`).join('&')}`),
+    ]) {
+      const elements = elementsOf(answer);
+      expect(elements.map(({ status }) => status)).toEqual([200, 403, 200]);
+      expect(JSON.stringify(elements[1])).not.toContain('values');
+    }
+  });
+
+  test('refuses the handle in the tunnel, and answers others twice', async () => {
+    const proxy = await startRefusing(match);
+    expect(await tunnel(proxy, HIDDEN)).toBe(2);
+    expect([await tunnel(proxy, OTHER), await tunnel(proxy, OTHER)]).toEqual([1, 1]);
+  });
+
+  test('refuses the handle in a form', async () => {
+    const proxy = await startRefusing(match);
+    expect(await form(proxy, HIDDEN)).toBe(403);
+    expect(await form(proxy, OTHER)).toBe(302);
+  });
+});
+
+test('a limit for a prefix counts each handle of a batch', async () => {
+  const proxy = await start({ match: { prefix: '21.T11998' }, limit: { perMinute: 3 } });
+  const elements = elementsOf(await postBatch(proxy, { handles: [OTHER, OTHER, OTHER, OTHER, OTHER] }));
+  expect(elements.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429]);
+});
