@@ -111,6 +111,7 @@ module.exports = {
     onlyIn('ioredis', ['cache', 'coordination']),
     onlyIn('lru-cache', ['cache', 'coordination', 'resolver', 'redirect', 'native']),
     onlyIn('undici', ['upstream', 'cli']),
+    onlyIn('ipaddr.js', ['upstream']),
     onlyIn('maxmind', ['compose']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),

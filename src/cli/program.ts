@@ -10,6 +10,7 @@ import type { ResolveOptions } from './resolve.js';
 import type { SiteRecordOptions } from './site-record.js';
 import type { StatsOptions } from './stats.js';
 import type { TrafficOptions } from './traffic.js';
+import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import type { WarmOptions } from './warm.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
@@ -189,7 +190,7 @@ function baseUrl(text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
     throw new InvalidArgumentError('Give an address such as http://127.0.0.1:8080.');
   }
-  return text.replace(/\/+$/, '');
+  return withoutSlashesAtEnd(text);
 }
 
 function wholeNumber(text: string): number {

@@ -29,39 +29,41 @@ interface ReferredServer {
   dispatcher: ClosableDispatcher;
 }
 
-/** Beyond this the one that was used least recently is closed. */
+/** Beyond this the one that was used least recently is forgotten. They are apart from the configured servers. */
 const MAX_SERVERS = 256;
+/** A record that changes with each read would fill all places alone. */
+const MAX_OF_PREFIX = 8;
 const CONNECTIONS = 16;
 /** In the metrics all of them are one: strangers' prefix records do not decide how many series there are. */
 const METRICS_LABEL = 'referred';
 
 export function makeReferrals(shared: SharedDeps, resolve: ResolveShared): Referrals {
-  const open = new Map<string, ReferredServer>();
+  const open = new Map<string, ReferredServer & { prefix: string }>();
   shared.metrics.addServer(METRICS_LABEL);
 
-  function serverAt(address: SiteAddress): UpstreamServer {
-    const key = JSON.stringify(address);
+  function serverAt(address: SiteAddress, prefix: string): UpstreamServer {
+    const key = JSON.stringify([prefix, address]);
     const known = open.get(key);
     open.delete(key);
-    if (known) {
-      // The one that was used least recently stays first.
-      open.set(key, known);
-      return known.server;
-    }
-    const [oldest] = open;
-    if (oldest !== undefined && open.size >= MAX_SERVERS) {
-      open.delete(oldest[0]);
-      void oldest[1].dispatcher.destroy();
-    }
-    const opened = openServer(shared, address);
+    if (known === undefined) forgetOne(prefix);
+    const opened = known ?? { ...openServer(shared, address), prefix };
+    // The one that was used least recently stays first.
     open.set(key, opened);
     return opened.server;
+  }
+
+  /** Makes room, first among those of the same prefix. Requests in flight end, and idle connections close by themselves. */
+  function forgetOne(prefix: string): void {
+    const own = [...open].filter(([, server]) => server.prefix === prefix);
+    const [oldest] = own.length >= MAX_OF_PREFIX ? own : open.size >= MAX_SERVERS ? open : [];
+    if (oldest !== undefined) open.delete(oldest[0]);
   }
 
   return {
     readReferred: createReferrals({
       findReferral: async (handle) => referralOf(await resolve(handle)),
       serverAt,
+      ports: shared.config.upstream.referralPorts,
       timeoutMs: shared.config.upstream.timeout,
     }),
     async close() {

@@ -1,4 +1,5 @@
 // Addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback.
+import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { BlockList, isIP } from 'node:net';
 
 /** The origin of an http(s) URL that has only a host and a port; undefined for any other. */
@@ -46,7 +47,7 @@ export function readBaseUrl(text: string): string | undefined {
   const url = parseUrl(text);
   if (url === undefined || !['http:', 'https:'].includes(url.protocol) || /[?#@]/.test(text))
     return undefined;
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  return url.origin + withoutSlashesAtEnd(url.pathname);
 }
 
 /** An http(s) URL in normal form; undefined for any other. */

@@ -78,6 +78,15 @@ const url = normalised({ allowed: ORIGIN, read: readOrigin });
 
 const mirrors = list({ allowed: 'http:// or https:// addresses', read: readOrigin }).default([]);
 
+/** First and last. */
+type PortRange = readonly [first: number, last: number];
+
+function readPorts(text: string): PortRange | undefined {
+  const [, first = '', last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
+  const range: PortRange = [Number(first), Number(last)];
+  return first !== '' && range[0] <= range[1] && range[1] < 65_536 ? range : undefined;
+}
+
 export const upstream = section({
   url: normalised({
     allowed: `${ORIGIN}, or none`,
@@ -112,6 +121,9 @@ export const upstream = section({
   referralsToPrivateNetworks: flag(false).describe(
     'Whether `upstream.followReferrals` may lead to loopback, private and other addresses that are not public.',
   ),
+  referralPorts: list({ allowed: 'ports such as 443, or ranges such as 8000-8999', read: readPorts })
+    .prefault('80,443,8000,2641')
+    .describe('Ports to which `upstream.followReferrals` may lead, separated by commas.'),
   caseSensitive: flag(false).describe(
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
   ),

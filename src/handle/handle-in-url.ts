@@ -18,6 +18,13 @@ export function handleInUrl(path: string): string {
   return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
 }
 
+/** Not with a regular expression: `/\/+$/` takes quadratic time on a text of slashes that ends with something else. */
+export function withoutSlashesAtEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === '/') end--;
+  return text.slice(0, end);
+}
+
 const ZERO_WIDTH_SPACE = '\u200B';
 
 /** Copying from a page or a PDF leaves a zero-width space behind a handle, which `trim` takes for a character. */

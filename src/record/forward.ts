@@ -15,6 +15,7 @@ import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
+import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 interface ForwarderDeps {
@@ -95,7 +96,7 @@ class ForwardedRequest extends IncomingMessage {
 export function createForwarder(deps: ForwarderDeps): Forward {
   const { upstreamUrl, agent, timeoutMs, pseudonym, withCredentials } = deps;
   const { host, pathname } = new URL(upstreamUrl);
-  const basePath = pathname.replace(/\/+$/, '');
+  const basePath = withoutSlashesAtEnd(pathname);
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
     target: upstreamUrl,
     agent,

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { type EncodedResponse, decodeBody, isEncoded } from './content-encoding.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
+import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { type UpstreamResponse, bodyTooLarge } from './response.js';
 
 /** The one method of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
@@ -28,7 +29,7 @@ interface ExchangeLimits {
 /** Splits an address into what a request needs: the origin, and the path in front of every other path. */
 export function parseAddress(address: string): { origin: string; basePath: string } {
   const { origin, pathname } = new URL(address);
-  return { origin, basePath: pathname.replace(/\/+$/, '') };
+  return { origin, basePath: withoutSlashesAtEnd(pathname) };
 }
 
 /** All headers of a request beside those of its body. Of a caller there is the login only. */

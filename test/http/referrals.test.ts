@@ -48,7 +48,11 @@ const UPSTREAMS = JSON.stringify([
 
 async function start(env: Record<string, string> = {}) {
   for (const server of [near, far, secure, root]) server.reset();
-  const settings = { UPSTREAM_FOLLOW_REFERRALS: 'true', UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true' };
+  const settings = {
+    UPSTREAM_FOLLOW_REFERRALS: 'true',
+    UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+    UPSTREAM_REFERRAL_PORTS: '1-65535',
+  };
   const proxy = await startProxy({ UPSTREAMS, ...settings, ...env });
   const read = async (handle: string, headers: Record<string, string> = {}) => {
     const { status, body } = await proxy.ask(`/api/handles/${handle}`, { headers });

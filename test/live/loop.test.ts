@@ -95,6 +95,7 @@ test('a prefix record that leads from proxy to proxy and back is found', async (
       UPSTREAMS: JSON.stringify([{ prefixes: '0.NA', url, readOnly: true }]),
       UPSTREAM_FOLLOW_REFERRALS: 'true',
       UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+      UPSTREAM_REFERRAL_PORTS: '1-65535',
     });
   };
   const first = await startBefore(doors[1]);

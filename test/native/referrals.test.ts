@@ -31,6 +31,7 @@ async function start(env: Record<string, string> = {}) {
     ]),
     UPSTREAM_FOLLOW_REFERRALS: 'true',
     UPSTREAM_REFERRALS_TO_PRIVATE_NETWORKS: 'true',
+    UPSTREAM_REFERRAL_PORTS: '1-65535',
     ...env,
   });
 }

@@ -51,6 +51,7 @@ test('every record leads to an answer of a server or to a failure', async () => 
           asked.push(url);
           return { read: () => Promise.resolve({ kind: 'empty' }) };
         },
+        ports: [[0, 65_535]],
         timeoutMs: 60_000,
       });
       const outcome = await read({ handle: '99.X/a', authoritative: false }).catch((error: unknown) => error);

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
 import { addressesOf } from '../../src/upstream/referral/site-address.js';
 
+const PORTS = [80, 443, 8000, 2641].map((port): [number, number] => [port, port]);
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };
 const HTTP = { ...HTTPS, protocol: 'HTTP', port: 80 };
 
@@ -15,7 +16,7 @@ function site(changes: Partial<SiteJson> = {}, server: Partial<SiteJson['servers
 }
 
 const urls = (sites: SiteJson[], authoritative = false) =>
-  addressesOf(sites, { handle: '21.T1/a', authoritative }).map(({ url }) => url);
+  addressesOf(sites, { handle: '21.T1/a', authoritative, ports: PORTS }).map(({ url }) => url);
 
 test('HTTPS comes before HTTP, and other protocols do not count', () => {
   const tcp = { ...HTTP, protocol: 'TCP', port: 2641 };
@@ -78,6 +79,7 @@ test('of several servers each handle has one, by its hash', () => {
   }));
   const of = (handle: string, hashOption?: number) =>
     addressesOf([site({ servers, ...(hashOption !== undefined && { hashOption }) })], {
+      ports: PORTS,
       handle,
       authoritative: false,
     }).map(({ url }) => url);
@@ -86,4 +88,18 @@ test('of several servers each handle has one, by its hash', () => {
   expect(of('21.T1/a')).toEqual(of('21.t1/A'));
   expect(new Set(Array.from({ length: 20 }, (_, at) => of(`21.T1/${at}`, 0)[0])).size).toBe(1);
   expect(of('21.T1/same', 1)).toEqual(of('99.X/same', 1));
+});
+
+test('a site record leads to at most four addresses, at ports of the list', () => {
+  const interfaces = Array.from({ length: 2000 }, (_, at) => ({ ...HTTP, port: at }));
+  expect(urls([site({}, { interfaces })])).toEqual(['http://192.0.2.7', 'http://192.0.2.7:443']);
+  const many = Array.from({ length: 100 }, () => site());
+  expect(urls(many)).toHaveLength(4);
+});
+
+test('a path of slashes costs no more than its length, and a long one is none', () => {
+  const path = (value: string) =>
+    urls([site({ attributes: [{ name: 'path', value }] }, { interfaces: [HTTP] })]);
+  expect(path(`${'/'.repeat(1000)}x${'/'.repeat(1000)}`)).toEqual(['http://192.0.2.7/x']);
+  expect(path(`${'/'.repeat(60_000)}x`)).toEqual([]);
 });

@@ -19,7 +19,10 @@ export interface Referral {
 export interface ReferralDeps {
   /** Reads a prefix record or the record of a service, from the cache where it can. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
-  serverAt: (address: SiteAddress) => UpstreamServer;
+  /** `prefix`: whose record names the address. */
+  serverAt: (address: SiteAddress, prefix: string) => UpstreamServer;
+  /** That may be connected to. */
+  ports: Parameters<typeof addressesOf>[1]['ports'];
   timeoutMs: number;
 }
 
@@ -29,7 +32,7 @@ export type ReadReferred = (read: HandleRead) => Promise<Outcome>;
 /** Services that name services, and servers that refer to servers. hdllib allows 20. */
 const MAX_HOPS = 8;
 
-export function createReferrals({ findReferral, serverAt, timeoutMs }: ReferralDeps): ReadReferred {
+export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: ReferralDeps): ReadReferred {
   /** The sites in the values, else those of the services that they name. Undefined without a record. */
   async function sitesOf(referral: Referral | undefined, hops: number): Promise<SiteJson[] | undefined> {
     if (referral === undefined) return undefined;
@@ -43,11 +46,14 @@ export function createReferrals({ findReferral, serverAt, timeoutMs }: ReferralD
 
   return async function readReferred(read) {
     const deadline = performance.now() + timeoutMs;
-    let referral = await findReferral(`0.NA/${upperAscii(read.handle.slice(0, read.handle.indexOf('/')))}`);
+    const prefix = upperAscii(read.handle.slice(0, read.handle.indexOf('/')));
+    const serverOf = (address: SiteAddress): UpstreamServer => serverAt(address, prefix);
+    let referral = await findReferral(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
       const sites = await sitesOf(referral, hops);
       if (sites === undefined) return { kind: 'not-found' };
-      const outcome = await readAtSites(addressesOf(sites, read), read, { serverAt, deadline });
+      const addresses = addressesOf(sites, { ...read, ports });
+      const outcome = await readAtSites(addresses, read, { serverAt: serverOf, deadline });
       referral = referralIn(outcome);
       if (referral === undefined) return outcome;
     }
@@ -58,7 +64,7 @@ export function createReferrals({ findReferral, serverAt, timeoutMs }: ReferralD
 async function readAtSites(
   addresses: readonly SiteAddress[],
   read: HandleRead,
-  { serverAt, deadline }: Pick<ReferralDeps, 'serverAt'> & { deadline: number },
+  { serverAt, deadline }: { serverAt: (address: SiteAddress) => UpstreamServer; deadline: number },
 ): Promise<Outcome> {
   let failure = failed('its prefix record names no HTTP interface');
   for (const address of addresses) {

@@ -1,7 +1,8 @@
 // Connections to servers that strangers name in their prefix records: to public addresses only, and to the named key.
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import type { SiteAddress } from './site-address.js';
 
@@ -74,20 +75,19 @@ function lookupPublic(host: string, options: LookupOptions, found: LookupCallbac
 const privateAddress = (host: string): NodeJS.ErrnoException =>
   Object.assign(new Error(`${host} is in a private network`), { code: PRIVATE_ADDRESS });
 
-/** Loopback, private, link-local, shared, multicast and reserved networks (RFC 6890). */
-const PRIVATE_NETWORKS = [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...['192.0.0.0/24', '192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
-  // The last three hold IPv4 addresses: NAT64, 6to4 and Teredo.
-  ...['::/96', '::1/128', 'fc00::/7', 'fe80::/10', 'ff00::/8', '64:ff9b::/96', '2002::/16', '2001::/32'],
-];
+/** IPv4 in the last four bytes (deprecated by RFC 4291 §2.5.5.1), which `ipaddr.js` takes for public. */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR('::/96');
 
-const privateNetworks = new BlockList();
-for (const network of PRIVATE_NETWORKS) {
-  const [address = '', bits] = network.split('/');
-  privateNetworks.addSubnet(address, Number(bits), address.includes(':') ? 'ipv6' : 'ipv4');
+/** The host of virtual machines on Azure, at a public address. */
+const AZURE_HOST = '168.63.129.16';
+
+/**
+ * Everything that is not publicly routed, by the registries of IANA (RFC 6890) that `ipaddr.js` keeps, and every IPv6
+ * address that leads to an IPv4 network: translated, tunnelled or mapped ones, and the site-local ones of RFC 3879.
+ */
+export function isPrivate(address: string): boolean {
+  // The interface of a link-local address is no part of it.
+  const parsed = ipaddr.process(address.replace(/%.*$/, ''));
+  if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
+  return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);
 }
-
-/** A mapped address (`::ffff:10.0.0.1`) is checked as IPv4. */
-const isPrivate = (address: string): boolean =>
-  privateNetworks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');

@@ -1,6 +1,7 @@
 // The addresses at which the servers of a site answer over HTTP and HTTPS.
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { withoutSlashesAtEnd } from '../../handle/handle-in-url.js';
 import { upperAscii } from '../../handle/handle.js';
 import type { SiteJson } from '../../handle/site-data.js';
 
@@ -13,17 +14,30 @@ export interface SiteAddress {
   publicKey: SiteServer['publicKey'];
 }
 
-/** With several sites those that are asked first come first; a primary site alone is authoritative. */
+interface Asked {
+  handle: string;
+  authoritative: boolean;
+  /** Where a stranger's record may lead. */
+  ports: readonly (readonly [first: number, last: number])[];
+}
+
+/** That one read tries: the record is a stranger's, and could name thousands of addresses of others. */
+const MAX_ADDRESSES = 4;
+const MAX_URL_CHARS = 2048;
+
+const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(/^\/+/, '');
+
+/** At most four. With several sites those that are asked first come first; a primary site alone is authoritative. */
 export function addressesOf(
   sites: readonly SiteJson[],
-  { handle, authoritative }: { handle: string; authoritative: boolean },
+  { handle, authoritative, ports }: Asked,
 ): SiteAddress[] {
   const primary = sites.filter(({ primarySite }) => primarySite);
   const asked = authoritative && primary.length > 0 ? primary : sites;
-  return asked.flatMap((site) => addressesAt(site, handle));
+  return asked.flatMap((site) => addressesAt(site, { handle, ports })).slice(0, MAX_ADDRESSES);
 }
 
-function addressesAt(site: SiteJson, handle: string): SiteAddress[] {
+function addressesAt(site: SiteJson, { handle, ports }: Pick<Asked, 'handle' | 'ports'>): SiteAddress[] {
   const { servers, attributes = [] } = site;
   const server = servers[servers.length > 1 ? serverNumber(site, handle) : 0];
   if (server === undefined) return [];
@@ -33,9 +47,13 @@ function addressesAt(site: SiteJson, handle: string): SiteAddress[] {
   const host = attribute('domain') ?? hostOf(server.address);
   if (host === undefined) return [];
   const path = attribute('path') ?? '';
-  const publicKey = server.publicKey;
-  return httpInterfaces(server).flatMap(({ protocol, port }) => {
-    const url = parseUrl(`${protocol.toLowerCase()}://${host}:${port}/${path.replace(/^\/+|\/+$/g, '')}`);
+  if (host.length + path.length > MAX_URL_CHARS) return [];
+  const { publicKey } = server;
+  const allowed = httpInterfaces(server).filter(({ port }) =>
+    ports.some(([first, last]) => port >= first && port <= last),
+  );
+  return allowed.slice(0, MAX_ADDRESSES).flatMap(({ protocol, port }) => {
+    const url = parseUrl(`${protocol.toLowerCase()}://${host}:${port}/${trimSlashes(path)}`);
     return url === undefined ? [] : [{ url, publicKey }];
   });
 }

@@ -1,0 +1,55 @@
+// The filter of addresses that strangers name: no private IPv4 network in any form, and no special one of IPv6.
+import { fc } from '@fast-check/vitest';
+import { describe, expect, test } from 'vitest';
+import { isPrivate } from '../../src/upstream/referral/referred-connector.js';
+
+const byte = fc.nat(255);
+const privateIPv4 = fc
+  .oneof(
+    fc.tuple(fc.constant(10), byte, byte, byte),
+    fc.tuple(fc.constant(127), byte, byte, byte),
+    fc.tuple(fc.constant(192), fc.constant(168), byte, byte),
+    fc.tuple(fc.constant(169), fc.constant(254), byte, byte),
+    fc.tuple(fc.constant(172), fc.integer({ min: 16, max: 31 }), byte, byte),
+    fc.tuple(fc.constant(100), fc.integer({ min: 64, max: 127 }), byte, byte),
+  )
+  .map((bytes) => bytes as number[]);
+
+const hex = ([a = 0, b = 0, c = 0, d = 0]: number[]): string =>
+  `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+
+const FORMS: Record<string, (bytes: number[]) => string> = {
+  IPv4: (bytes) => bytes.join('.'),
+  mapped: (bytes) => `::ffff:${bytes.join('.')}`,
+  'mapped, in hex': (bytes) => `::ffff:${hex(bytes)}`,
+  compatible: (bytes) => `::${hex(bytes)}`,
+  SIIT: (bytes) => `::ffff:0:${hex(bytes)}`,
+  NAT64: (bytes) => `64:ff9b::${hex(bytes)}`,
+  'local NAT64': (bytes) => `64:ff9b:1::${hex(bytes)}`,
+  '6to4': (bytes) => `2002:${hex(bytes)}::1`,
+  Teredo: (bytes) => `2001:0:${hex(bytes)}::1`,
+};
+
+describe('an address that a stranger names', () => {
+  test.each(Object.entries(FORMS))('a private network as %s is refused', (_form, write) => {
+    fc.assert(
+      fc.property(privateIPv4, (bytes) => {
+        expect(isPrivate(write(bytes))).toBe(true);
+      }),
+    );
+  });
+
+  test.each([
+    ...['::', '::1', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fec0::1', 'ff02::1', '2001:db8::1', '100::1'],
+    ...['0.0.0.0', '192.88.99.1', '198.18.0.1', '224.0.0.1', '255.255.255.255', '192.0.2.1', '168.63.129.16'],
+  ])('%s is refused', (address) => {
+    expect(isPrivate(address)).toBe(true);
+  });
+
+  test.each(['8.8.8.8', '132.151.20.9', '2600::1', '2a00:1450:4001:801::200e'])(
+    '%s is allowed',
+    (address) => {
+      expect(isPrivate(address)).toBe(false);
+    },
+  );
+});
