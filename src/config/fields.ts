@@ -68,7 +68,7 @@ export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
 export function share({ min, max, byDefault }: AllowedRange<number>) {
   const error = `give a number from ${min} to ${max}`;
   const fromText = (given: unknown) =>
-    typeof given === 'string' && /^\d*\.?\d+$/.test(given) ? Number(given) : given;
+    typeof given === 'string' && /^(?:\d+(?:\.\d+)?|\.\d+)$/.test(given) ? Number(given) : given;
   return z
     .preprocess(fromText, z.number({ error }).min(min, { error }).max(max, { error }))
     .prefault(byDefault);

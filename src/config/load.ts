@@ -197,5 +197,9 @@ function maskValue(key: string, value: unknown): string {
 }
 
 /** Replaces the credentials and the query of a URL. */
-const maskUrl = (text: string): string =>
-  text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@').replace(/[?#].*$/s, '?***');
+function maskUrl(text: string): string {
+  // A password may hold a question mark.
+  const masked = text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1***@');
+  const query = masked.search(/[?#]/);
+  return query === -1 ? masked : `${masked.slice(0, query)}?***`;
+}

@@ -80,8 +80,8 @@ export function createPipeline(deps: PipelineDeps): Express {
   app.use(createRequestChecks(deps)); // before any route
   app.use(createAdmission(deps.admit));
   if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
-  app.options(/.*/, answerOptions);
-  app.trace(/.*/, refuseMethod); // it would echo credentials back to scripts (RFC 9110 §9.3.8)
+  app.options(/^/, answerOptions);
+  app.trace(/^/, refuseMethod); // it would echo credentials back to scripts (RFC 9110 §9.3.8)
   if (deps.batch) {
     app.get(HANDLES, deps.batch.byQuery); // leaves all but batches to the next route
     app.post(BATCH, deps.batch.byBody);

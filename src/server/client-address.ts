@@ -56,7 +56,7 @@ export const clientOf = (address: string): string => (isIPv6(address) ? v6Networ
 /** The neighbourhood of an address: /24, of IPv6 /56. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address);
-  return isIPv4(plain) ? plain.replace(/\d+$/, '0/24') : clientOf(plain);
+  return isIPv4(plain) ? `${plain.slice(0, plain.lastIndexOf('.'))}.0/24` : clientOf(plain);
 }
 
 function v6Network(address: string): string {

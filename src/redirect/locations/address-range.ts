@@ -76,7 +76,7 @@ const readIPv4 = (text: string): bigint =>
 
 function readIPv6(text: string): bigint {
   // The last two groups may be written as an IPv4 address (RFC 4291 section 2.2).
-  const [head = '', tail = ''] = text.replace(/[\d.]+\.\d+$/, asGroups).split('::', 2);
+  const [head = '', tail = ''] = text.replace(/(?<=:)\d+\.\d+\.\d+\.\d+$/, asGroups).split('::', 2);
   const before = groupsOf(head);
   const behind = groupsOf(tail);
   const between = Array<string>(8 - before.length - behind.length).fill('0');

@@ -87,7 +87,7 @@ const AZURE_HOST = '168.63.129.16';
  */
 export function isPrivate(address: string): boolean {
   // The interface of a link-local address is no part of it.
-  const parsed = ipaddr.process(address.replace(/%.*$/, ''));
+  const parsed = ipaddr.process(address.split('%', 1).join(''));
   if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
   return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);
 }
