@@ -131,11 +131,14 @@ export class ConcurrencyLimiter {
   #mayRun({ key, caller }: Waiter): boolean {
     const { limit } = this.#tuner;
     const running = this.#running;
-    if (running.total >= limit) return false;
+    const share = allBut(limit, RESERVED.client);
+    // What one client holds beyond its share, because the limit has fallen since, takes nothing from the others.
+    if (running.total >= limit && running.within(share) >= limit) return false;
+    if (running.total >= this.#options.concurrency) return false;
     if (running.ofKey(key) >= Math.ceil(limit / PARTS.slots)) return false;
     if (caller.class === 'background' && running.background >= allBut(limit, RESERVED.background))
       return false;
-    return caller.client === undefined || running.ofClient(caller.client) < allBut(limit, RESERVED.client);
+    return caller.client === undefined || running.ofClient(caller.client) < share;
   }
 
   #takeSlot(request: Waiter): () => void {
@@ -187,7 +190,7 @@ export class ConcurrencyLimiter {
       mayRun: (waiter: Waiter) => this.#mayRun(waiter),
       runningOf: (client: string | undefined) => this.#running.ofClient(client),
     };
-    while (this.#queue.size > 0 && this.#running.total < this.#tuner.limit) {
+    while (this.#queue.size > 0 && this.#running.total < this.#options.concurrency) {
       const next = this.#queue.takeNext(places);
       if (next === undefined) return;
       next.admit();
@@ -233,6 +236,13 @@ class Tally {
 
   ofClient(client: string | undefined): number {
     return client === undefined ? 0 : (this.#clients.get(client) ?? 0);
+  }
+
+  /** The total, in which no client counts more than its share. */
+  within(share: number): number {
+    let excess = 0;
+    for (const count of this.#clients.values()) excess += Math.max(0, count - share);
+    return this.total - excess;
   }
 
   change({ key, caller }: Waiter, by: 1 | -1): void {
