@@ -26,6 +26,9 @@ const MEASURED = [
 /** These replace functions that other files use too; the last one needs a nock that no other file has used. */
 const REPLACING = ['test/http/{raw-response,reads}.test.ts', 'test/redirect/handle-forms.test.ts'];
 
+/** Counts what runs in src, all of which it has to load itself. */
+const COUNTING = ['test/attack/cost.test.ts'];
+
 const BROWSER = within('browser');
 
 interface Group {
@@ -62,8 +65,16 @@ export default defineConfig({
         exclude: [...FULL, ...ALONE, ...MEASURED, ...BROWSER, ...REPLACING],
         maxWorkers: FILES,
       }),
-      project('quick, isolated', 0, { include: REPLACING, maxWorkers: FILES, isolate: true }),
-      project('full', 1, { include: FULL, exclude: [...ALONE, ...MEASURED], maxWorkers: WAITING_FILES }),
+      project('quick, isolated', 0, {
+        include: [...REPLACING, ...COUNTING],
+        maxWorkers: FILES,
+        isolate: true,
+      }),
+      project('full', 1, {
+        include: FULL,
+        exclude: [...ALONE, ...MEASURED, ...COUNTING],
+        maxWorkers: WAITING_FILES,
+      }),
       project('browser', 2, { include: BROWSER, maxWorkers: 1 }),
       project('alone', 3, { include: ALONE, maxWorkers: 1 }),
       project('measured', 4, { include: MEASURED, maxWorkers: 1 }),

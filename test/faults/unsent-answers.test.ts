@@ -8,8 +8,6 @@ import { createUnsentCount } from '../../src/server/unsent.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
-import { openNativeSocket } from '../support/native-client.js';
-import { nativeRequest } from '../support/native-messages.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
 
@@ -22,7 +20,7 @@ const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 
 /** Room for two answers. */
-const env = { UPSTREAM_URL: demo.url, HTTP_UNSENT_MAX_BYTES: '32MiB' };
+const env = { UPSTREAM_URL: demo.url, HTTP_UNSENT_MAX_BYTES: '32MiB', UPSTREAM_MAX_RECORD_SIZE: '16MiB' };
 
 async function countUnread({ app }: Proxy): Promise<number> {
   const metrics = await app.control.metrics();
@@ -54,16 +52,6 @@ test.each([
   expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
     'unread answers, closing their connections',
   ]);
-});
-
-test('answers of the native protocol over TCP are in the same budget', async () => {
-  const proxy = await startProxy({ ...env, NATIVE_TCP_PORT: '0' });
-  for (let count = 0; count < 10; count++) {
-    const socket = await openNativeSocket(proxy.tcpPort);
-    socket.pause();
-    socket.write(nativeRequest(HANDLE));
-  }
-  await expect.poll(() => countUnread(proxy)).toBe(8);
 });
 
 test('one answer that is larger than the budget is sent', async () => {
