@@ -1,31 +1,19 @@
-// Coordination of workers and instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
+// Coordination of instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
-import { type AcquireLocal, type KeyLock, createKeyLock } from './key-lock.js';
+import { type KeyLock, createKeyLock } from './key-lock.js';
 import { type LimitedNetwork, LimitedNetworks } from './limited-networks.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
-import {
-  type BroadcastToWorkers,
-  LocalUnclaimedNames,
-  type UnclaimedNames,
-  createUnclaimedNames,
-} from './unclaimed-names.js';
-
-/** Coordination of one of several workers: the primary has the queues. */
-export interface WorkerCoordination {
-  broadcast: BroadcastToWorkers;
-  acquireLocal: AcquireLocal;
-}
+import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
 interface CoordinationDeps {
   /** Where Redis is used. */
   shared: RedisCommands | undefined;
-  worker?: WorkerCoordination | undefined;
   /** Maximum time in the queue of a key (ms). */
   lockWaitMs: number;
   now: () => number;
   /** Whether networks are limited for their misses now. */
   limitsNetworks: () => boolean;
-  /** Called for the networks that this process has limited. */
+  /** Called for the networks that this instance has limited. */
   onLimited: (limited: LimitedNetwork) => void;
   onLimitEnded: (limited: LimitedNetwork) => void;
 }
@@ -38,45 +26,25 @@ export interface Coordination {
   limitedNetworks: LimitedNetworks;
   /** Minted names whose response was lost. */
   unclaimed: UnclaimedNames;
-  /** Applies a change of the unclaimed names or the limited networks by another worker. */
-  receive: (line: string) => void;
   close: () => void;
 }
 
 const REFRESH_MS = 1000;
 
 export function createCoordination(deps: CoordinationDeps): Coordination {
-  const { shared, worker, lockWaitMs, now, limitsNetworks } = deps;
-  const local = new LocalUnclaimedNames(now);
+  const { shared, lockWaitMs, now, limitsNetworks } = deps;
   const withRedis = shared && { shared };
-  const ofWorker = worker && { acquireLocal: worker.acquireLocal };
   const { onLimited, onLimitEnded: onEnded } = deps;
-  const limitedNetworks = new LimitedNetworks({
-    now,
-    shared,
-    broadcast: worker?.broadcast,
-    onLimited,
-    onEnded,
-  });
+  const limitedNetworks = new LimitedNetworks({ now, shared, onLimited, onEnded });
   const timer = setInterval(() => {
     if (limitsNetworks()) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
-  const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...withRedis });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),
-    lock,
+    lock: createKeyLock({ waitMs: lockWaitMs, ...withRedis }),
     limitedNetworks,
-    unclaimed: createUnclaimedNames({
-      local,
-      lock,
-      ...(worker && { broadcast: worker.broadcast }),
-      ...withRedis,
-    }),
-    receive(line) {
-      local.receive(line);
-      limitedNetworks.receive(line);
-    },
+    unclaimed: createUnclaimedNames({ now, ...withRedis }),
     close() {
       clearInterval(timer);
     },

@@ -21,15 +21,7 @@ const MAX_HOLD_MS = 2000;
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
-export interface DrainOptions {
-  /** Resolves when every process that shares the listener has closed it. */
-  closedByAll?: () => Promise<void>;
-}
-
-export function createDrain(
-  server: Server,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const cutAt = performance.now() + timeoutMs;
@@ -44,16 +36,13 @@ export function createDrain(
     };
     // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
     const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
-    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
+    await closeListener(server, Math.min(timeoutMs, MAX_HOLD_MS));
     clearInterval(closing);
   };
 }
 
 /** For a listener with one exchange a connection: those that have sent nothing for the grace are closed. */
-export function createExchangeDrain(
-  server: NetServer,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createExchangeDrain(server: NetServer): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const silent = new WeakSet<Socket>();
@@ -67,7 +56,7 @@ export function createExchangeDrain(
     const cut = setTimeout(() => {
       for (const socket of open) socket.destroy();
     }, timeoutMs);
-    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
+    await closeListener(server, Math.min(timeoutMs, MAX_HOLD_MS));
     clearInterval(closing);
     clearTimeout(cut);
   };
@@ -99,10 +88,7 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
  * empty. Clients that connect again after each response would keep it filled: connections that come from now on are
  * accepted, but not read before the listener is closed.
  */
-async function closeListener(
-  server: NetServer,
-  { closedByAll, maxHoldMs }: Required<DrainOptions> & { maxHoldMs: number },
-): Promise<void> {
+async function closeListener(server: NetServer, maxHoldMs: number): Promise<void> {
   const hold = holdConnections(server);
   await hold.quiet(maxHoldMs);
   const closed = new Promise<void>((resolve) => {
@@ -112,7 +98,6 @@ async function closeListener(
       resolve();
     });
   });
-  await closedByAll();
   hold.release();
   await closed;
 }

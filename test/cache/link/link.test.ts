@@ -101,7 +101,6 @@ function open() {
     pending,
     deliver(message) {
       delivered.push(message);
-      return Promise.resolve();
     },
     onRenewed() {
       leases.push(link.leaseLeftMs() > 0);
