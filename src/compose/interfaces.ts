@@ -26,7 +26,7 @@ import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
-  const limits = { clientMaxAgeMs: http.clientMaxAge, sharedMaxAgeMs: http.sharedMaxAge };
+  const limits = { clientMaxAgeMs: http.clientMaxAgeMs, sharedMaxAgeMs: http.sharedMaxAgeMs };
   return { freshness: recordFreshness(limits), redirectFreshness: redirectFreshness(limits) };
 }
 
@@ -54,7 +54,7 @@ export function makeRedirect(
     fromMemory: (handle) => resolver.fromMemory(handle),
     memory,
     trustedSince,
-    retryAfterMs: config.upstream.retryAfter,
+    retryAfterMs: config.upstream.retryAfterMs,
     now,
   });
   return createRedirect({
@@ -108,7 +108,7 @@ export function makeBatch(
     fromMemory: (handle) => resolver.fromMemory(handle),
     resolve: (handle, options) => resolver.resolve(handle, options),
     withBody,
-    maxBodyBytes: http.maxBodySize,
+    maxBodyBytes: http.maxBodyBytes,
     charge,
     refusalOfHandle,
     runStepsOf,
@@ -148,5 +148,5 @@ export function makeV2(shared: SharedDeps, backends: V2Backends): V2Routes {
 const settingsOf = ({ v2, http }: Config): V2Settings => ({
   ...v2,
   identities: new Map(v2.identities),
-  maxBodyBytes: http.maxBodySize,
+  maxBodyBytes: http.maxBodyBytes,
 });

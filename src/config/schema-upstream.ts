@@ -1,8 +1,18 @@
 // Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
-import { z } from 'zod';
 import { readFingerprints, readOrigin } from './addresses.js';
 import { readPrefixPattern } from './prefix-periods.js';
-import { duration, flag, list, mappings, normalised, section, size, text, wholeNumber } from './fields.js';
+import {
+  duration,
+  flag,
+  list,
+  mapping,
+  mappings,
+  normalised,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 /** `upstream.url` of a proxy without a server. */
 export const NO_SERVER = 'none';
@@ -131,7 +141,7 @@ export const upstream = section({
 
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
 
-const server = z.strictObject({
+const server = mapping({
   prefixes: list({ allowed: PREFIXES, read: readPrefixPattern }),
   url,
   readOnly: flag(false),
