@@ -13,7 +13,7 @@ export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, '
   });
   return createCoordination({
     shared: commands,
-    lockWaitMs: config.v2.lockWait,
+    lockWaitMs: config.v2.lockWaitMs,
     now,
     limitsNetworks: () => shared.config.traffic.unknown.perMinute > 0,
     onLimited(limited) {

@@ -77,7 +77,7 @@ async function servePublic(config: Config, logger: Logger): Promise<PublicServic
   const server = createHttpServer(app.handler, {
     ...config.server,
     ...app.connectionReports,
-    maxRequestLineBytes: config.http.maxRequestLine,
+    maxRequestLineBytes: config.http.maxRequestLineBytes,
   });
   const drain = createDrain(server);
   let isAccepting = false;
@@ -91,7 +91,7 @@ async function servePublic(config: Config, logger: Logger): Promise<PublicServic
     checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;
-      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeout);
+      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
       await Promise.all([drain(withinMs), native.drain(withinMs)]);
       await app.close();
     },
