@@ -15,10 +15,10 @@ export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, '
   return createCoordination({
     shared: commands,
     worker: peers,
-    lockWaitMs: config.v2.lockWait,
+    lockWaitMs: config.v2.lockWaitMs,
     redisLock: {
-      waitMs: config.redis.lockWait,
-      writeMs: Math.max(0, ...upstreamServers(config).map(({ writeTimeout }) => writeTimeout)),
+      waitMs: config.redis.lockWaitMs,
+      writeMs: Math.max(0, ...upstreamServers(config).map(({ writeTimeoutMs }) => writeTimeoutMs)),
     },
     now,
     limitsNetworks: () => shared.config.traffic.unknown.perMinute > 0,
