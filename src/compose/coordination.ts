@@ -14,7 +14,7 @@ export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, '
   return createCoordination({
     shared: commands,
     worker: peers,
-    lockWaitMs: config.v2.lockWait,
+    lockWaitMs: config.v2.lockWaitMs,
     now,
     limitsNetworks: () => shared.config.traffic.unknown.perMinute > 0,
     onLimited(limited) {

@@ -120,7 +120,7 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
-      maxRequestLineBytes: config.http.maxRequestLine,
+      maxRequestLineBytes: config.http.maxRequestLineBytes,
       refusalOf: policy.refusalOf,
     }),
     admit: policy.admit,
