@@ -1,7 +1,9 @@
 // Coordination of instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
+import { systemClock } from '../cache/clock.js';
 import { type KeyLock, createKeyLock } from './key-lock.js';
 import { type LimitedNetwork, LimitedNetworks } from './limited-networks.js';
+import { type RedisLockOptions, createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
@@ -10,6 +12,8 @@ interface CoordinationDeps {
   shared: RedisCommands | undefined;
   /** Maximum time in the queue of a key (ms). */
   lockWaitMs: number;
+  /** The lock over all instances, where Redis is used. */
+  redisLock: Pick<RedisLockOptions, 'waitMs' | 'writeMs'>;
   now: () => number;
   /** Whether networks are limited for their misses now. */
   limitsNetworks: () => boolean;
@@ -32,7 +36,7 @@ export interface Coordination {
 const REFRESH_MS = 1000;
 
 export function createCoordination(deps: CoordinationDeps): Coordination {
-  const { shared, lockWaitMs, now, limitsNetworks } = deps;
+  const { shared, lockWaitMs, redisLock, now, limitsNetworks } = deps;
   const withRedis = shared && { shared };
   const { onLimited, onLimitEnded: onEnded } = deps;
   const limitedNetworks = new LimitedNetworks({ now, shared, onLimited, onEnded });
@@ -40,9 +44,10 @@ export function createCoordination(deps: CoordinationDeps): Coordination {
     if (limitsNetworks()) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
+  const acquireShared = shared && createRedisLock({ redis: shared, ...redisLock, clock: systemClock });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),
-    lock: createKeyLock({ waitMs: lockWaitMs, ...withRedis }),
+    lock: createKeyLock({ waitMs: lockWaitMs, ...(acquireShared && { acquireShared }) }),
     limitedNetworks,
     unclaimed: createUnclaimedNames({ now, ...withRedis }),
     close() {

@@ -84,6 +84,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
   // Redis publishes a change some time after it was sent, and the other instances acknowledge it later.
   const member: Membership = {
     id: 'me',
+    isJoining: () => false,
     leaseLeftMs: () => 1000,
     async publish() {
       await upstream.step('a change is published');
