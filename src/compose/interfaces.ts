@@ -13,7 +13,7 @@ import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
-import { createIncludedRecords } from '../redirect/locations/included-records.js';
+import { createOtherRecords } from '../redirect/locations/other-records.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
@@ -49,20 +49,19 @@ export function makeRedirect(
     resolve: (handle: string, options: ResolveOptions) => resolver.resolve(handle, options),
     keyOf: (handle: string) => resolver.keyOf(handle),
   };
+  const otherRecords = createOtherRecords({
+    ...records,
+    fromMemory: (handle) => resolver.fromMemory(handle),
+    memory,
+    trustedSince,
+    retryAfterMs: config.upstream.retryAfterMs,
+    now,
+  });
   return createRedirect({
     ...records,
     target: { allowedHosts, allowedHeaders },
-    prefixRecords: prefixLocations
-      ? createPrefixRecords({ ...records, memory, trustedSince, now })
-      : undefined,
-    includedRecords: createIncludedRecords({
-      ...records,
-      fromMemory: (handle) => resolver.fromMemory(handle),
-      memory,
-      trustedSince,
-      retryAfterMs: config.upstream.retryAfterMs,
-      now,
-    }),
+    otherRecords,
+    prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
     clientAddress: (req) => clientAddress(req, isTrusted),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),

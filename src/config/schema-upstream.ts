@@ -118,7 +118,7 @@ export const upstream = section({
     'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
   ),
   retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time for which an included handle that cannot be cached is not requested again; `0s` disables all three.',
+    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time until a prefix record or include that cannot be cached is requested again; `0s` disables all three.',
   ),
   followReferrals: flag(false).describe(
     'Whether a handle whose prefix no server here serves is read at the server that the record of its prefix names, without credentials.',

@@ -31,6 +31,8 @@ export interface Membership {
   readonly id: string;
   /** Remaining time of the lease (ms); 0 when messages may have been missed. */
   leaseLeftMs: () => number;
+  /** Whether it has started, or was expelled, and is about to join: other members do not wait for it yet. */
+  isJoining: () => boolean;
   /** Undefined: Redis has not confirmed the publication. */
   publish: (change: Change) => Promise<Published | undefined>;
   /** True: Redis is back, and the pending invalidations are published. False: `afterRenewalMs` have passed since the last renewal. */
@@ -85,8 +87,9 @@ export class Hub implements Coherence {
   }
 
   trustedSince(): number {
-    if (this.isLinked()) return 0;
-    return this.#deps.now() - (this.#deps.remote?.lostMaxAgeMs ?? 0);
+    const { now, remote } = this.#deps;
+    if (remote === undefined || this.isLinked()) return 0;
+    return remote.member.isJoining() ? Infinity : now() - remote.lostMaxAgeMs;
   }
 
   /** `from`: the worker that publishes. Redis comes first, so that no older Redis entry is copied into memory afterwards. */

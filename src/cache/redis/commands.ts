@@ -45,6 +45,7 @@ export class RedisCommands {
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
+  #hasFailed = false;
 
   constructor(options: RedisCommandsOptions) {
     const { clock = systemClock, open = openRedis } = options;
@@ -84,6 +85,11 @@ export class RedisCommands {
   /** Whether every master is connected, and the run of each is known. */
   isConnected(): boolean {
     return this.redis.status === 'ready' && this.#runs.areKnown();
+  }
+
+  /** Whether the connection for commands was ever refused or lost, or did not answer: until then it is being opened. */
+  hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   command(name: string, ...args: Argument[]): Promise<unknown> {
@@ -141,10 +147,12 @@ export class RedisCommands {
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
+      this.#hasFailed ||= connection === this.redis;
       if (!this.#isUp) this.#troubles.report(error);
     });
     connection.on('close', () => {
       if (connection !== this.redis) return;
+      this.#hasFailed = true;
       this.#runs.clear();
       this.#setUp(false);
     });
@@ -180,6 +188,7 @@ export class RedisCommands {
       this.#failedChecks = 0;
       this.#setUp(true);
     } catch (error) {
+      this.#hasFailed ||= this.redis.status === 'ready';
       this.reportFailure(error);
       this.#setUp(false);
       if (++this.#failedChecks % MAX_FAILED_CHECKS === 0 || this.redis.status === 'end') this.rediscover();
@@ -220,6 +229,7 @@ export type LinkCommands = Pick<
   | 'keyPrefix'
   | 'channelPrefix'
   | 'isConnected'
+  | 'hasFailed'
   | 'masters'
   | 'runOf'
   | 'script'
