@@ -12,13 +12,15 @@ import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
+import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
+import { MAX_ANSWER_BYTES, parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
 
 interface WriteRouteDeps {
   withBody: WithBody;
   fence: (handle: string) => Promise<Fence>;
   invalidate: (handle: string) => Promise<void>;
+  learn: Learn;
   forward: Forward;
   conditional: ConditionalDeps;
   runStepsOf: RunStepsOf;
@@ -43,27 +45,21 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
         deps.conditional,
         { req, handle, query, runSteps },
         {
-          async write() {
+          async write(beforeSend) {
             const fence = await deps.fence(handle);
-            return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
+            return forwardFenced(() => deps.forward(req, res, { target, body, beforeSend }), fence);
           },
           isRefused: ({ response: { statusCode = 0 } }) => statusCode === 401 || statusCode === 403,
         },
       ),
     );
     await reply(
-      { req, res, query },
+      { req, res, handle, query },
       await reportIgnoredLogin(req, relayed, deps.onIgnoredLogin(handle)),
       deps,
     );
   };
 }
-
-/**
- * A Handle server answers a write in a few hundred bytes. What is longer is of another origin, and is relayed without a
- * look at it.
- */
-const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** A response of the upstream, and its body where that was read. */
 interface RelayedResponse {
@@ -111,10 +107,12 @@ async function reportIgnoredLogin(
 }
 
 async function reply(
-  { req, res, query }: { req: Request; res: Response; query: string },
+  { req, res, handle, query }: { req: Request; res: Response; handle: string; query: string },
   { response, body }: RelayedResponse,
-  { invalidate }: Pick<WriteRouteDeps, 'invalidate'>,
+  { invalidate, learn }: Pick<WriteRouteDeps, 'invalidate' | 'learn'>,
 ): Promise<void> {
+  // A Handle server refuses only what exists.
+  if (response.statusCode === 409) await learn(handle, { exists: true });
   if (isCreateOnly(req) && response.statusCode === 409) {
     response.resume();
     throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
@@ -129,7 +127,7 @@ async function reply(
   await relayResponse(response, res, { ...(read && { body: read }) });
 }
 
-/** A Handle server ignores the flag when there are indexes. */
+/** A Handle server takes a bare flag for false, and ignores it when there are indexes. */
 function isMinting({ method }: Request, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
@@ -137,21 +135,8 @@ function isMinting({ method }: Request, query: string): boolean {
 }
 
 function upstreamQuery(req: Request, query: string): string {
-  if (req.method !== 'PUT') return query;
-  const explicit = withExplicitFlags(query);
-  if (!isCreateOnly(req)) return explicit;
+  if (!isCreateOnly(req)) return query;
   // readParameters finds `overwrite` where its name is percent-encoded, too.
-  const others = explicit.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
+  const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
-}
-
-/**
- * A flag without a value means true in the documentation, but false to the server, which compares with "true"
- * (recording "overwrite (empty) on existing").
- */
-function withExplicitFlags(query: string): string {
-  return query
-    .split('&')
-    .map((part) => part.replace(/^(overwrite|mintNewSuffix)=?$/, '$1=true'))
-    .join('&');
 }
