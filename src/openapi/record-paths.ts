@@ -98,8 +98,12 @@ const put: Operation = {
       description: 'Only these values, which have to be those of the body; `various`: any.',
       schema: list(text),
     },
-    query('overwrite', '`false`: 409 when the handle, or a value with that index, exists.', flag),
-    query('mintNewSuffix', 'Put a random UUID behind the suffix.', flag),
+    query(
+      'overwrite',
+      '`false`, or no value: 409 when the handle, or a value with that index, exists.',
+      flag,
+    ),
+    query('mintNewSuffix', '`true`: put a random UUID behind the suffix.', flag),
     ...form,
   ],
   requestBody: {

@@ -41,6 +41,7 @@ const common = failures(
     'UPSTREAM_UNREACHABLE',
     'UPSTREAM_BAD_ANSWER',
     'BUSY',
+    'NOT_LOCKED',
     'OVERLOADED',
     'UPSTREAM_TIMEOUT',
   ],

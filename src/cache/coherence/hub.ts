@@ -1,6 +1,13 @@
 // Publishes changes to the processes of this machine and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
-import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from './lease.js';
+import {
+  INSTANCE_LEASE_RENEWAL_MS,
+  LEASE_MS,
+  LEASE_WAIT_MS,
+  MAX_DRIFT,
+  MAX_REDIS_CLOCK_STEP_MS,
+  MEMBERSHIP_MS,
+} from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
@@ -60,9 +67,6 @@ interface Remote {
   /** Maximum age of a fresh entry while there is no lease (ms). */
   lostMaxAgeMs: number;
 }
-
-/** Maximum step of the Redis clock. */
-const MAX_REDIS_CLOCK_STEP_MS = 1000;
 
 /**
  * After this time since its last renewal was sent, the membership of an instance has ended: Redis runs a renewal within

@@ -112,10 +112,14 @@ export class RedisCommands {
   }
 
   /** Runs a command. A failure is counted and gives undefined, never an exception. */
-  async run<T>(name: CommandName, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
+  async run<T>(
+    name: CommandName,
+    command: (redis: Redis) => Promise<T>,
+    timeoutMs = this.#options.commandTimeoutMs,
+  ): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
     try {
-      return await this.attempt(command(this.redis), this.#options.commandTimeoutMs);
+      return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
       this.#options.onError?.(name);
       if (!concernsOneCommand(error)) this.#setUp(false);
