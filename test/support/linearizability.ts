@@ -87,7 +87,9 @@ const START: Omit<Operation, 'version'> = {
 
 /** Without writes of unknown outcome that nobody has seen: they need not have happened. */
 function versionsOf(operations: readonly Operation[], initial: string, faults: Fault[]): Version[] {
-  const versions = new Map([[initial, { write: { ...START, version: initial }, reads: [] } as Version]]);
+  const versions = new Map<string, Version>([
+    [initial, { write: { ...START, version: initial }, reads: [] }],
+  ]);
   for (const write of operations)
     if (write.kind === 'write') versions.set(write.version, { write, reads: [] });
   for (const read of operations.filter(({ kind }) => kind === 'read')) {
