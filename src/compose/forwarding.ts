@@ -1,5 +1,6 @@
 // Creates the forwarding of requests. It has connections and bodies in use, so a reload keeps it.
 import { createForwarder } from '../record/forward.js';
+import type { Learn } from '../record/learning.js';
 import { createPassThrough } from '../record/pass-through.js';
 import type { PipelineDeps } from '../record/pipeline.js';
 import { createWithBody, type WithBody } from '../http/request-body.js';
@@ -20,7 +21,10 @@ export interface Forwarding {
   };
 }
 
-export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 'forward'>): Forwarding {
+export function makeForwarding(
+  shared: SharedDeps,
+  { forward, learn }: Pick<Upstreams, 'forward'> & { learn: Learn },
+): Forwarding {
   const withBody = createWithBody({
     maxBodyBytes: shared.config.http.maxBodyBytes,
     budget: shared.bodies,
@@ -30,7 +34,7 @@ export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 
   const runStepsOf = makeRunStepsOf(shared);
   return {
     withBody,
-    passThrough: createPassThrough({ withBody, forward, maxRecordBytes, runStepsOf }),
+    passThrough: createPassThrough({ withBody, forward, learn, maxRecordBytes, runStepsOf }),
     ...(reverse && { reverse }),
   };
 }

@@ -8,6 +8,7 @@ import { LockPlaces } from '../coordination/lock-places.js';
 import { createDeletionGuard } from '../record/deletion.js';
 import { createProxyTrust } from '../server/client-address.js';
 import { type Listener, guard } from '../http/guard.js';
+import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
@@ -20,6 +21,7 @@ import type { NativeAnswer } from '../native/answer.js';
 import { TUNNEL_PATH, createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
+import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Hits } from './hits.js';
@@ -61,19 +63,27 @@ interface Handler {
 /** What a reload keeps. */
 interface KeptOnReload extends Backends, Forwarding {
   lock: HandleLock;
+  records: RecordClient;
+  learn: Learn;
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
   const { coordination, resolver } = backends;
+  const learn: Learn = (handle, told) => resolver.learn(handle, told);
   const kept: KeptOnReload = {
     ...backends,
-    ...makeForwarding(shared, backends.upstreams),
-    lock: createHandleLock({
-      lock: coordination.lock,
-      places: new LockPlaces(() => performance.now()),
-      writerOf: makeWriterOf(shared),
-      keyOf: (handle) => resolver.keyOf(handle),
-    }),
+    ...makeForwarding(shared, { ...backends.upstreams, learn }),
+    records: createLearningRecords(backends.upstreams.records, learn),
+    learn,
+    lock: createLearningLock(
+      createHandleLock({
+        lock: coordination.lock,
+        places: new LockPlaces(() => performance.now()),
+        writerOf: makeWriterOf(shared),
+        keyOf: (handle) => resolver.keyOf(handle),
+      }),
+      (handle) => resolver.recheck(handle),
+    ),
   };
   let parts = makeParts(shared, kept);
   return {
@@ -184,8 +194,8 @@ function makePipeline(
   { responses, charge, refusalOfHandle, runStepsOf, ...steps }: RequestSteps,
 ): RequestListener {
   const { config } = shared;
-  const { resolver, upstreams, passThrough, withBody, reverse, lock } = kept;
-  const { records, forward, onIgnoredLogin, serverOf } = upstreams;
+  const { resolver, records, learn, upstreams, passThrough, withBody, reverse, lock } = kept;
+  const { forward, onIgnoredLogin, serverOf } = upstreams;
   const fence = makeFence(kept);
   return createPipeline({
     ...steps,
@@ -199,6 +209,7 @@ function makePipeline(
     writeRoute: createWriteRoute({
       fence,
       invalidate: (handle) => resolver.forget(handle),
+      learn,
       withBody,
       forward,
       conditional: { records, lock },

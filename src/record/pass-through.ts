@@ -1,6 +1,7 @@
 // Relays requests whose responses are never cached and never shared: with credentials, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
@@ -8,14 +9,23 @@ import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
 import type { Steps } from '../time-slicer.js';
 import { decodeBody } from '../upstream/content-encoding.js';
+import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
-import { readResponseBody, relayResponse } from './relay-response.js';
+import {
+  MAX_ANSWER_BYTES,
+  parseWriteResponse,
+  peekResponseBody,
+  readResponseBody,
+  relayResponse,
+} from './relay-response.js';
 import { assertEndpoint } from './request-checks.js';
 
 interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
+  /** Undefined for a server whose records the cache does not hold. */
+  learn?: Learn;
   /** Longer records are refused: they are read as a whole for their ETag. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
@@ -24,6 +34,7 @@ interface PassThroughDeps {
 export function createPassThrough({
   withBody,
   forward,
+  learn,
   maxRecordBytes,
   runStepsOf,
 }: PassThroughDeps): RequestHandler {
@@ -34,7 +45,8 @@ export function createPassThrough({
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) => forward(req, res, { target, body }));
     if (!isRecord(req, response, context)) {
-      await relayResponse(response, res);
+      const body = await learnFrom(response, context, learn);
+      await relayResponse(response, res, { ...(body && { body }) });
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
@@ -43,6 +55,19 @@ export function createPassThrough({
     const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
     await relayResponse(response, res, { body, etag });
   };
+}
+
+/** Of a handle that does not exist; the body where it was read. */
+async function learnFrom(
+  response: IncomingMessage,
+  { handle }: RequestContext,
+  learn: Learn | undefined,
+): Promise<Buffer | undefined> {
+  if (learn === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
+  const isMissing = body && parseWriteResponse(body).responseCode === RESPONSE_CODE.handleNotFound;
+  if (isMissing) await learn(handle, { exists: false });
+  return body;
 }
 
 /** A record as this caller may see it: a conditional write may name it by its ETag. */
