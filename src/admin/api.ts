@@ -56,7 +56,7 @@ function addTransfer(api: Router, operations: Operations, withBody: WithBody): v
   });
   api.all('/export', refuseOtherMethods('GET', 'HEAD'));
   api.post('/import', async (req, res) => {
-    const counts = await withBody(req, (body) => operations.importLines(body.toString()));
+    const counts = await withBody(req, (body) => Promise.resolve(operations.importLines(body.toString())));
     Object.assign(res.locals, { told: counts });
     res.json(counts);
   });
@@ -65,8 +65,8 @@ function addTransfer(api: Router, operations: Operations, withBody: WithBody): v
 
 /** Networks and agents by their traffic; ends the limit of a network. */
 function addTraffic(api: Router, operations: Operations): void {
-  api.get('/traffic', async (_req, res) => {
-    res.json(await operations.traffic());
+  api.get('/traffic', (_req, res) => {
+    res.json(operations.traffic());
   });
   api.all('/traffic', refuseOtherMethods('GET', 'HEAD'));
   // With its slash percent-encoded or not.
@@ -99,8 +99,8 @@ export function createApi(operations: Operations): Router {
       throw new ServiceError('ADMIN_BAD_BODY', { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
 
-  api.get('/stats', async (_req, res) => {
-    res.json(await operations.stats());
+  api.get('/stats', (_req, res) => {
+    res.json(operations.stats());
   });
   api.get('/cache', async (req, res) => {
     const { handle } = req.query;
@@ -120,7 +120,7 @@ export function createApi(operations: Operations): Router {
   api.put('/log-level', async (req, res) => {
     const body = await readJson(req, logLevelBody);
     Object.assign(res.locals, { told: body });
-    await operations.setLogLevel(body.level);
+    operations.setLogLevel(body.level);
     res.json(body);
   });
   api.all(['/stats', '/cache'], refuseOtherMethods('GET', 'HEAD'));

@@ -82,7 +82,6 @@ const exportRecords: Operation = {
   operationId: 'exportRecords',
   tags: ['Admin'],
   summary: 'The records of a prefix in memory, one JSON object per line',
-  description: 'With several workers a record may be there more than once.',
   parameters: [{ ...query('prefix', 'The prefix, without a slash.'), required: true, example: '21.T11998' }],
   responses: {
     200: { description: 'Records with their times', ...content('application/x-ndjson', text) },
@@ -95,7 +94,7 @@ const exportRecords: Operation = {
 const importRecords: Operation = {
   operationId: 'importRecords',
   tags: ['Admin'],
-  summary: 'Put exported records into the memory of every worker',
+  summary: 'Put exported records into memory',
   description: 'They are stale: served only while the Handle server fails, or where there is none.',
   requestBody: {
     description: 'Up to 4 MiB of lines of an export',
@@ -131,7 +130,7 @@ const traffic = object({
 const unblock: Operation = {
   operationId: 'unblockNetwork',
   tags: ['Admin'],
-  summary: 'End the limit of a network, in all workers and instances',
+  summary: 'End the limit of a network, in all instances',
   parameters: [
     {
       name: 'network',

@@ -154,7 +154,6 @@ const cacheCopies: Schema = object({
   copies: list(
     object({
       tier: { enum: ['memory', 'redis'] },
-      'pid?': integer,
       kind: { enum: ['found', 'empty', 'not-found'] },
       use: { enum: ['fresh', 'stale', 'none'] },
       ageSeconds: number,

@@ -22,15 +22,7 @@ const MAX_HOLD_MS = 2000;
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
-export interface DrainOptions {
-  /** Resolves when every process that shares the listener has closed it. */
-  closedByAll?: () => Promise<void>;
-}
-
-export function createDrain(
-  server: Server,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const cutAt = performance.now() + timeoutMs;
@@ -45,16 +37,13 @@ export function createDrain(
     };
     // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
     const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
-    await closeListener(server, { closedByAll, timeoutMs });
+    await closeListener(server, timeoutMs);
     clearInterval(closing);
   };
 }
 
 /** For a listener with one exchange a connection: those that have sent nothing for the grace are closed. */
-export function createExchangeDrain(
-  server: NetServer,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createExchangeDrain(server: NetServer): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const silent = new WeakSet<Socket>();
@@ -68,7 +57,7 @@ export function createExchangeDrain(
     const cut = setTimeout(() => {
       for (const socket of open) socket.destroy();
     }, timeoutMs);
-    await closeListener(server, { closedByAll, timeoutMs });
+    await closeListener(server, timeoutMs);
     clearInterval(closing);
     clearTimeout(cut);
   };
@@ -100,10 +89,7 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
  * empty. Clients that connect again after each response would keep it filled: connections that come from now on are
  * accepted, but not read before the listener is closed.
  */
-async function closeListener(
-  server: NetServer,
-  { closedByAll, timeoutMs }: Required<DrainOptions> & { timeoutMs: number },
-): Promise<void> {
+async function closeListener(server: NetServer, timeoutMs: number): Promise<void> {
   const hold = holdConnections(server);
   await hold.quiet(timeoutMs);
   const closed = new Promise<void>((resolve) => {
@@ -113,7 +99,6 @@ async function closeListener(
       resolve();
     });
   });
-  await closedByAll();
   hold.release();
   await closed;
 }
