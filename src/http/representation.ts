@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { VARY } from './cache-headers.js';
 
-export type Encoding = 'identity' | 'gzip';
+type Encoding = 'identity' | 'gzip';
 
 /** A response body in one encoding, and its headers as names and values. */
 export interface Representation {
@@ -20,7 +20,7 @@ export interface Representation {
   ofBody: string[];
 }
 
-export interface Content {
+interface Content {
   text: string;
   contentType: string;
   /** Whether the response can be revalidated. */
