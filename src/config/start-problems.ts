@@ -4,7 +4,7 @@ import { canReusePort } from './reuse-port.js';
 import type { Config } from './schema.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
-export interface StartProblem {
+interface StartProblem {
   key: string;
   text: string;
 }
