@@ -55,7 +55,7 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
 const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance', 'prepared-cache'];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
-  coordination: ['redis/commands'],
+  coordination: ['redis/commands', 'coherence/lease'],
   compose: [
     'snapshot/snapshot',
     'snapshot/record-line',

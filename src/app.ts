@@ -180,7 +180,7 @@ function registerUsage(
 
 /** A process whose event loop is blocked is not ready. */
 function makeEventLoop({ config, metrics }: SharedDeps, readiness: Readiness): EventLoop {
-  const mostMs = config.admin.maxEventLoopDelay;
+  const mostMs = config.admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
   metrics.registerEventLoopDelay(eventLoop.delayMs);
   readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);

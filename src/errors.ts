@@ -92,6 +92,11 @@ export const CATALOGUE = {
     responseCode: 2,
     title: 'The invalidation cannot be confirmed on every instance',
   },
+  NOT_LOCKED: {
+    status: 503,
+    responseCode: 2,
+    title: 'The handle cannot be locked on every instance',
+  },
   BUSY: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many status viewers' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },

@@ -6,11 +6,11 @@ import { type Entry, type Times, asStale, withoutSkew } from './entry.js';
 
 /** Bounds of the TTL in milliseconds, as configured under `cache`. */
 export interface TtlBounds {
-  found: { minTtl: number; maxTtl: number };
-  notFound: { ttl: number };
-  staleIfError: number;
+  found: { minTtlMs: number; maxTtlMs: number };
+  notFound: { ttlMs: number };
+  staleIfErrorMs: number;
   /** Maximum TTL of an answer from a mirror, which may lag behind the primary. */
-  mirrorMaxTtl?: number;
+  mirrorMaxTtlMs?: number;
 }
 
 /**
@@ -18,7 +18,7 @@ export interface TtlBounds {
  * record may have changed at any time after that.
  */
 export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds): Entry {
-  const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtl ?? Infinity) : Infinity;
+  const maxMs = answer.isFromMirror ? (bounds.mirrorMaxTtlMs ?? Infinity) : Infinity;
   const staleAt = requestedAt + Math.min(ttlMsOf(answer, requestedAt, bounds), maxMs);
   return {
     kind: answer.kind,
@@ -26,7 +26,7 @@ export function makeEntry(answer: Answer, requestedAt: number, bounds: TtlBounds
     message: answer.kind === 'not-found' ? (answer.message ?? '') : '',
     requestedAt,
     staleAt,
-    deleteAt: staleAt + (isMirrorAbsence(answer) ? 0 : bounds.staleIfError),
+    deleteAt: staleAt + (isMirrorAbsence(answer) ? 0 : bounds.staleIfErrorMs),
   };
 }
 
@@ -47,28 +47,28 @@ const WITHOUT_END_MS = 36_500 * 86_400_000;
 
 /**
  * The entry of another process, or of a file, that nothing has checked since. It is stale; where there is no server that
- * could check it, it is fresh without end. `staleIfError` may have become longer.
+ * could check it, it is fresh without end. `staleIfErrorMs` may have become longer.
  */
 export function makeUncheckedEntry(
   entry: Entry,
-  { now, staleIfError, hasServer }: { now: number; staleIfError: number; hasServer: boolean },
+  { now, staleIfErrorMs, hasServer }: { now: number; staleIfErrorMs: number; hasServer: boolean },
 ): Entry {
   const known = withoutSkew(entry, now);
   const end = now + WITHOUT_END_MS;
   if (!hasServer) return { ...known, staleAt: end, deleteAt: end };
-  return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfError) });
+  return asStale({ ...known, deleteAt: Math.max(known.deleteAt, known.staleAt + staleIfErrorMs) });
 }
 
 /** The smallest TTL of the public values within bounds, or the TTL of a not-found answer. */
 function ttlMsOf(answer: Answer, requestedAt: number, { found, notFound }: TtlBounds): number {
-  if (answer.kind !== 'found') return notFound.ttl;
+  if (answer.kind !== 'found') return notFound.ttlMs;
   // Math.min with all TTLs as arguments fails for a record with very many values.
   const smallest = answer.ttls.reduce<number>(
     (least, ttl) => Math.min(least, remainingMs(ttl, requestedAt)),
     Infinity,
   );
   if (smallest <= 0) return 0;
-  return Math.min(Math.max(smallest, found.minTtl), found.maxTtl);
+  return Math.min(Math.max(smallest, found.minTtlMs), found.maxTtlMs);
 }
 
 /** A relative TTL counts from the load, an absolute one until its date; an invalid date counts as expired. */
@@ -82,9 +82,9 @@ function remainingMs(ttl: Ttl, requestedAt: number): number {
 export function isNewerThanMirror(
   entry: Entry,
   requestedAt: number,
-  { mirrorMaxTtl = 0 }: TtlBounds,
+  { mirrorMaxTtlMs = 0 }: TtlBounds,
 ): boolean {
-  return requestedAt - entry.requestedAt < mirrorMaxTtl;
+  return requestedAt - entry.requestedAt < mirrorMaxTtlMs;
 }
 
 /** `stale`: usable while the upstream fails or is late. `none`: unusable. */

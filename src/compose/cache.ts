@@ -41,13 +41,13 @@ export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
 const maxWriteMs = (config: Config): number =>
   Math.max(
     0,
-    ...upstreamServers(config).map(({ queueTimeout, writeTimeout }) => queueTimeout + writeTimeout),
+    ...upstreamServers(config).map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs),
   );
 
 /** Undefined where no Redis is configured. */
 export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | undefined {
   const ca = readPem(redis.caFile);
-  const { url, sentinels, sentinelName, cluster, commandTimeout: commandTimeoutMs } = redis;
+  const { url, sentinels, sentinelName, cluster, commandTimeoutMs } = redis;
   if ((url ?? sentinels ?? cluster) === undefined) return undefined;
   return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
@@ -63,13 +63,13 @@ export function redisOptions({
   const address = redisAddress(config);
   if (address === undefined) return undefined;
   const servers = upstreamServers(config);
-  const { keyPrefix, lostMaxAge, writesWithout } = config.redis;
+  const { keyPrefix, lostMaxAgeMs, writesWithout } = config.redis;
   return {
     ...address,
     keyPrefix: keyPrefix ?? defaultKeyPrefix(servers, config.redis),
     // A derived prefix names the upstream itself.
     upstream: keyPrefix && describeServers(servers),
-    lostMaxAgeMs: lostMaxAge,
+    lostMaxAgeMs,
     writesWithout,
     onError: (command) => {
       metrics?.countRedisError(command);

@@ -2,6 +2,7 @@
 import type { Cache } from '../cache/cache.js';
 import { type Coordination, createCoordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
+import { upstreamServers } from '../config/upstream-servers.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, 'commands'>): Coordination {
@@ -14,7 +15,11 @@ export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, '
   return createCoordination({
     shared: commands,
     worker: peers,
-    lockWaitMs: config.v2.lockWait,
+    lockWaitMs: config.v2.lockWaitMs,
+    redisLock: {
+      waitMs: config.redis.lockWaitMs,
+      writeMs: Math.max(0, ...upstreamServers(config).map(({ writeTimeoutMs }) => writeTimeoutMs)),
+    },
     now,
     limitsNetworks: () => shared.config.traffic.unknown.perMinute > 0,
     onLimited(limited) {

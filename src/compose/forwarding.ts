@@ -21,11 +21,11 @@ export interface Forwarding {
 
 export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 'forward'>): Forwarding {
   const withBody = createWithBody({
-    maxBodyBytes: shared.config.http.maxBodySize,
+    maxBodyBytes: shared.config.http.maxBodyBytes,
     budget: shared.bodies,
   });
   const reverse = makeReverse(shared, withBody);
-  const maxRecordBytes = shared.config.upstream.maxRecordSize;
+  const maxRecordBytes = shared.config.upstream.maxRecordBytes;
   const runStepsOf = makeRunStepsOf(shared);
   return {
     withBody,
@@ -38,12 +38,12 @@ function makeReverse(shared: SharedDeps, withBody: WithBody): Forwarding['revers
   const { config, pseudonym } = shared;
   const { url } = config.reverseLookup;
   if (url === undefined) return undefined;
-  const { timeout: timeoutMs, maxBodySize: maxBodyBytes, connections } = config.upstream;
+  const { timeoutMs, maxBodyBytes, connections } = config.upstream;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, shared.createDispatcher);
   const forward = createForwarder({
     upstreamUrl: url,
     agent: writeAgent,
-    timeoutMs: config.upstream.writeTimeout,
+    timeoutMs: config.upstream.writeTimeoutMs,
     pseudonym,
     withCredentials: true,
   });

@@ -48,7 +48,7 @@ export function makeHandleServer(shared: SharedDeps, server: ServerConfig, keysO
   const forward = createForwarder({
     upstreamUrl: url,
     agent: connections.writeAgent,
-    timeoutMs: server.writeTimeout,
+    timeoutMs: server.writeTimeoutMs,
     pseudonym: shared.pseudonym,
     withCredentials: !readOnly,
   });
@@ -67,7 +67,7 @@ export function makeHandleServer(shared: SharedDeps, server: ServerConfig, keysO
 
 function makeRecords(
   { config, pseudonym }: SharedDeps,
-  { url, readOnly, timeout, writeTimeout, maxBodySize, maxRecordSize }: ServerConfig,
+  { url, readOnly, timeoutMs, writeTimeoutMs, maxBodyBytes, maxRecordBytes }: ServerConfig,
   access: Pick<HandleServer, 'onIgnoredLogin'> & { connections: Connections; limiter: ConcurrencyLimiter },
 ): RecordClient {
   const { limiter, onIgnoredLogin } = access;
@@ -79,17 +79,17 @@ function makeRecords(
     limiter,
     dispatcher: access.connections.dispatcher,
     onIgnoredLogin,
-    timeoutMs: timeout,
-    writeTimeoutMs: writeTimeout,
-    maxBodyBytes: maxBodySize,
-    maxRecordBytes: maxRecordSize,
+    timeoutMs,
+    writeTimeoutMs,
+    maxBodyBytes,
+    maxRecordBytes,
   });
 }
 
 /** The concurrency limit for requests of a kind. */
 function limiterOptions(
   { metrics }: Pick<SharedDeps, 'metrics'>,
-  { url, concurrency, minConcurrency, queue, queueTimeout }: ServerConfig,
+  { url, concurrency, minConcurrency, queue, queueTimeoutMs }: ServerConfig,
   kind: Parameters<Metrics['countRejected']>[0]['kind'],
 ): LimiterOptions {
   const onRejected = (): void => {
@@ -97,7 +97,7 @@ function limiterOptions(
   };
   // The latency of a write says nothing about how busy the server is, that of a list depends on its client.
   const min = kind === 'read' ? minConcurrency : concurrency;
-  return { concurrency, minConcurrency: min, queue, waitMs: queueTimeout, onRejected };
+  return { concurrency, minConcurrency: min, queue, waitMs: queueTimeoutMs, onRejected };
 }
 
 function makeReads(
@@ -106,18 +106,18 @@ function makeReads(
   { onHealth, dispatcher }: Pick<UpstreamClientOptions, 'onHealth' | 'dispatcher'>,
 ): UpstreamClient {
   const { config, pseudonym, now } = shared;
-  const { caseSensitive, retryAfter, mirrorMaxTtl } = config.upstream;
+  const { caseSensitive, retryAfterMs, mirrorMaxTtlMs } = config.upstream;
   return createUpstreamClient({
     url: server.url,
     mirrors: server.mirrors,
-    timeoutMs: server.timeout,
-    failoverAfterMs: server.failoverAfter,
-    retryAfterMs: retryAfter,
-    maxPauseMs: server.maxRest,
-    mirrorLagMs: mirrorMaxTtl,
+    timeoutMs: server.timeoutMs,
+    failoverAfterMs: server.failoverAfterMs,
+    retryAfterMs,
+    maxPauseMs: server.maxRestMs,
+    mirrorLagMs: mirrorMaxTtlMs,
     limiter: limiterOptions(shared, server, 'read'),
     pseudonym,
-    maxRecordBytes: server.maxRecordSize,
+    maxRecordBytes: server.maxRecordBytes,
     slicer: shared.slicer,
     caseSensitive,
     dispatcher,
@@ -130,7 +130,7 @@ function makeReads(
 
 function makeBreaker(
   { logger, metrics, activity }: SharedDeps,
-  { url, mirrors, breaker: { failures, openFor } }: ServerConfig,
+  { url, mirrors, breaker: { failures, openForMs } }: ServerConfig,
 ): UpstreamClientOptions['breaker'] {
   const show = (state: 'open' | 'closed', server: string): void => {
     metrics.setBreakerState(state, server);
@@ -142,7 +142,7 @@ function makeBreaker(
   }
   return {
     failures,
-    openForMs: openFor,
+    openForMs,
     onStateChange(state, server) {
       show(state === 'open' ? 'open' : 'closed', server);
       if (state === 'open') activity.addError(`circuit breaker open: ${server}`);

@@ -136,7 +136,7 @@ function makeListener(
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
-      maxRequestLineBytes: config.http.maxRequestLine,
+      maxRequestLineBytes: config.http.maxRequestLineBytes,
       refusalOf: policy.refusalOf,
     }),
     admit: policy.admit,

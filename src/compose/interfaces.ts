@@ -13,7 +13,7 @@ import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
 import type { FreshnessRules } from '../record/send.js';
-import { createIncludedRecords } from '../redirect/locations/included-records.js';
+import { createOtherRecords } from '../redirect/locations/other-records.js';
 import { createPrefixRecords } from '../redirect/locations/prefix-records.js';
 import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
@@ -26,7 +26,7 @@ import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
-  const limits = { clientMaxAgeMs: http.clientMaxAge, sharedMaxAgeMs: http.sharedMaxAge };
+  const limits = { clientMaxAgeMs: http.clientMaxAgeMs, sharedMaxAgeMs: http.sharedMaxAgeMs };
   return { freshness: recordFreshness(limits), redirectFreshness: redirectFreshness(limits) };
 }
 
@@ -49,20 +49,19 @@ export function makeRedirect(
     resolve: (handle: string, options: ResolveOptions) => resolver.resolve(handle, options),
     keyOf: (handle: string) => resolver.keyOf(handle),
   };
+  const otherRecords = createOtherRecords({
+    ...records,
+    fromMemory: (handle) => resolver.fromMemory(handle),
+    memory,
+    trustedSince,
+    retryAfterMs: config.upstream.retryAfterMs,
+    now,
+  });
   return createRedirect({
     ...records,
     target: { allowedHosts, allowedHeaders },
-    prefixRecords: prefixLocations
-      ? createPrefixRecords({ ...records, memory, trustedSince, now })
-      : undefined,
-    includedRecords: createIncludedRecords({
-      ...records,
-      fromMemory: (handle) => resolver.fromMemory(handle),
-      memory,
-      trustedSince,
-      retryAfterMs: config.upstream.retryAfter,
-      now,
-    }),
+    otherRecords,
+    prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
     clientAddress: (req) => clientAddress(req, isTrusted),
     countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
     branding: brandingOf(config),
@@ -109,7 +108,7 @@ export function makeBatch(
     fromMemory: (handle) => resolver.fromMemory(handle),
     resolve: (handle, options) => resolver.resolve(handle, options),
     withBody,
-    maxBodyBytes: http.maxBodySize,
+    maxBodyBytes: http.maxBodyBytes,
     charge,
     refusalOfHandle,
     runStepsOf,
@@ -149,5 +148,5 @@ export function makeV2(shared: SharedDeps, backends: V2Backends): V2Interface {
 const settingsOf = ({ v2, http }: Config): V2Settings => ({
   ...v2,
   identities: new Map(v2.identities),
-  maxBodyBytes: http.maxBodySize,
+  maxBodyBytes: http.maxBodyBytes,
 });

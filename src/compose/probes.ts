@@ -28,7 +28,7 @@ export function createProbes(config: Config): Probe[] {
 }
 
 function probesOf(server: ConfiguredServer, pseudonym: string): Probe[] {
-  const { url, mirrors, caFile, fingerprint, timeout: timeoutMs, maxBodySize: maxBodyBytes } = server;
+  const { url, mirrors, caFile, fingerprint, timeoutMs, maxBodyBytes } = server;
   const common = { question: SITE, pseudonym, ca: readPem(caFile), fingerprint, timeoutMs, maxBodyBytes };
   return [
     probeOf('upstream', { ...common, url, keys: keysAt(server, url) }),
@@ -44,7 +44,7 @@ function redisProbes(config: Config): Probe[] {
 
 function reverseLookupProbes({ reverseLookup: { url }, upstream }: Config, pseudonym: string): Probe[] {
   if (url === undefined) return [];
-  const limits = { timeoutMs: upstream.timeout, maxBodyBytes: upstream.maxBodySize };
+  const limits = { timeoutMs: upstream.timeoutMs, maxBodyBytes: upstream.maxBodyBytes };
   const keys = REVERSE_LOOKUP_KEYS;
   return [probeOf('reverse look-up', { url, question: PING, keys, pseudonym, ...limits })];
 }

@@ -64,7 +64,7 @@ export function makeReferrals(shared: SharedDeps, resolve: ResolveShared): Refer
       findReferral: async (handle) => referralOf(await resolve(handle)),
       serverAt,
       ports: shared.config.upstream.referralPorts,
-      timeoutMs: shared.config.upstream.timeout,
+      timeoutMs: shared.config.upstream.timeoutMs,
     }),
     async close() {
       await Promise.all([...open.values()].map(({ dispatcher }) => dispatcher.destroy()));
@@ -81,17 +81,17 @@ function openServer(shared: SharedDeps, { url, publicKey }: SiteAddress): Referr
   const server = createServer({
     url,
     pseudonym,
-    maxRecordBytes: limits.maxRecordSize,
+    maxRecordBytes: limits.maxRecordBytes,
     slicer: shared.slicer,
     caseSensitive: limits.caseSensitive,
     dispatcher,
-    breaker: { failures: limits.breaker.failures, openForMs: limits.breaker.openFor },
+    breaker: { failures: limits.breaker.failures, openForMs: limits.breaker.openForMs },
     limiter: new ConcurrencyLimiter({
       concurrency: CONNECTIONS,
       queue: limits.queue,
-      waitMs: limits.queueTimeout,
+      waitMs: limits.queueTimeoutMs,
     }),
-    maxPauseMs: limits.maxRest,
+    maxPauseMs: limits.maxRestMs,
     onCall: (call) => {
       report({ ...call, server: METRICS_LABEL });
     },

@@ -48,17 +48,17 @@ export function makeResolver(
     memory: cache.memory,
     trustedSince: cache.trustedSince,
     upstream,
-    failures: new ExpiringMap({ ttlMs: config.upstream.retryAfter, maxEntries: MAX_FAILURES, now }),
+    failures: new ExpiringMap({ ttlMs: config.upstream.retryAfterMs, maxEntries: MAX_FAILURES, now }),
     // A reload may change the keys under `cache` and `upstream.mirrorMaxTtl`.
     ttlBoundsOf(key) {
       const { found, notFound, staleIfError } = shared.config.cache;
-      const { mirrorMaxTtl } = shared.config.upstream;
-      return { found, notFound, staleIfError: staleMsOf(staleIfError, key), mirrorMaxTtl };
+      const { mirrorMaxTtlMs } = shared.config.upstream;
+      return { found, notFound, staleIfErrorMs: staleMsOf(staleIfError, key), mirrorMaxTtlMs };
     },
     get refreshAheadMinHits() {
       return shared.config.cache.refreshAhead.minHits;
     },
-    staleAfterMs: config.upstream.staleAfter,
+    staleAfterMs: config.upstream.staleAfterMs,
     caseSensitive: config.upstream.caseSensitive,
     limitMiss,
     now,

@@ -29,8 +29,8 @@ export function makeRestoring(shared: SharedDeps, { memory }: Pick<Cache, 'memor
   const hasServer = upstreamServers(config).length > 0;
   const { caseSensitive } = config.upstream;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
-    const staleIfError = staleMsOf(shared.config.cache.staleIfError, key);
-    const unchecked = makeUncheckedEntry(entry, { now: now(), staleIfError, hasServer });
+    const staleIfErrorMs = staleMsOf(shared.config.cache.staleIfError, key);
+    const unchecked = makeUncheckedEntry(entry, { now: now(), staleIfErrorMs, hasServer });
     return unchecked.deleteAt > now() && memory.restore(key, unchecked, ticket);
   };
   const restoreLines = (lines: Iterable<string>, ticket: number): ImportCounts => {

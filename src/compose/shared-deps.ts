@@ -63,7 +63,7 @@ export const reportUnexpected =
 
 /** What bounds the work and the memory of all requests. One body of the maximum size is always accepted. */
 export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'unsent' | 'slicer'> => ({
-  bodies: createMemoryBudget(Math.max(http.maxBodySize, http.bodiesMaxBytes)),
+  bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.bodiesMaxBytes)),
   unsent: createMemoryBudget(http.unsentMaxBytes),
   slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
 });

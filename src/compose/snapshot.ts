@@ -19,7 +19,7 @@ export function makeSnapshot(
   { memory, restore }: Pick<Cache, 'memory'> & Pick<SnapshotDeps, 'restore'>,
 ): Snapshot | undefined {
   const { config, now, peers } = shared;
-  const { file, every: everyMs } = config.cache.snapshot;
+  const { file, everyMs } = config.cache.snapshot;
   if (file === undefined) return undefined;
   const { caseSensitive } = config.upstream;
   return new Snapshot({

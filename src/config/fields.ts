@@ -3,9 +3,49 @@ import { z } from 'zod';
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
-/** A part of the configuration. Rejects unknown keys and may be omitted as a whole. */
-export const section = <T extends Shape>(keys: T) =>
-  z.strictObject(keys).prefault({} as z.input<z.ZodObject<T>>);
+type Unit = 'Ms' | 'Bytes';
+
+/** `timeout` is read as `timeoutMs`, `maxBodySize` as `maxBodyBytes`; `gzipMinBytes` has its unit already. */
+type NameWithUnit<Name, Value> = Name extends string
+  ? Value extends z.core.$brand<'Ms'>
+    ? `${Name}Ms`
+    : Value extends z.core.$brand<'Bytes'>
+      ? Name extends `${infer Stem}Size`
+        ? `${Stem}Bytes`
+        : Name extends `${string}ytes${string}`
+          ? Name
+          : `${Name}Bytes`
+      : Name
+  : Name;
+
+type WithUnits<T> = {
+  [Name in keyof T as NameWithUnit<Name, T[Name]>]: T[Name] extends
+    z.core.$brand<'Ms'> | z.core.$brand<'Bytes'>
+    ? number
+    : T[Name];
+};
+
+/** The name of a key after parsing. */
+export function nameWithUnit(name: string, schema: z.ZodType): string {
+  const unit = schema.meta()?.['unit'] as Unit | undefined;
+  if (unit === 'Ms') return `${name}Ms`;
+  if (unit === undefined || /bytes/i.test(name)) return name;
+  return `${name.replace(/Size$/, '')}Bytes`;
+}
+
+/** A mapping that rejects unknown keys. Parsed durations and sizes have their unit in their name. */
+export const mapping = <T extends Shape>(keys: T) => {
+  const named = Object.entries(keys).map(([name, schema]) => [name, nameWithUnit(name, schema)] as const);
+  return z.strictObject(keys).transform((given) => {
+    const values: Readonly<Record<string, unknown>> = given;
+    return Object.fromEntries(named.map(([name, withUnit]) => [withUnit, values[name]])) as WithUnits<
+      z.output<z.ZodObject<T>>
+    >;
+  });
+};
+
+/** A part of the configuration, which may be omitted as a whole. */
+export const section = <T extends Shape>(keys: T) => mapping(keys).prefault({} as z.input<z.ZodObject<T>>);
 
 /** Marks a key, or all keys of a section, as applied on SIGHUP without a restart. */
 export const reloadable = <T extends z.ZodType>(schema: T): T =>
@@ -28,7 +68,10 @@ export function duration(range: AllowedRange<string>) {
   return measured(
     { kind: 'a duration with its unit (ms, s, m, h, d)', example: 's', parse: parseDuration },
     range,
-  );
+  )
+    .brand<'Ms'>()
+    .prefault(range.byDefault)
+    .meta({ unit: 'Ms' satisfies Unit });
 }
 
 /** A size with its unit (`8KiB`), as bytes. */
@@ -36,10 +79,13 @@ export function size(range: AllowedRange<string>) {
   return measured(
     { kind: 'a size with its unit (B, KiB, MiB, GiB)', example: 'KiB', parse: parseSize },
     range,
-  );
+  )
+    .brand<'Bytes'>()
+    .prefault(range.byDefault)
+    .meta({ unit: 'Bytes' satisfies Unit });
 }
 
-function measured({ kind, example, parse }: Measure, { min, max, byDefault }: AllowedRange<string>) {
+function measured({ kind, example, parse }: Measure, { min, max }: AllowedRange<string>) {
   const lowest = parse(min) ?? 0;
   const highest = parse(max) ?? 0;
   const errorFor = (given: unknown): string => {
@@ -48,15 +94,12 @@ function measured({ kind, example, parse }: Measure, { min, max, byDefault }: Al
       ? `the unit is missing, such as ${String(given)}${example}; ${text}`
       : text;
   };
-  return z
-    .string({ error: ({ input }) => errorFor(input) })
-    .transform((text, context) => {
-      const value = parse(text);
-      if (value !== undefined && value >= lowest && value <= highest) return value;
-      context.addIssue({ code: 'custom', message: errorFor(text) });
-      return z.NEVER;
-    })
-    .prefault(byDefault);
+  return z.string({ error: ({ input }) => errorFor(input) }).transform((text, context) => {
+    const value = parse(text);
+    if (value !== undefined && value >= lowest && value <= highest) return value;
+    context.addIssue({ code: 'custom', message: errorFor(text) });
+    return z.NEVER;
+  });
 }
 
 /** A whole number, also as a string of digits: environment variables are strings. */

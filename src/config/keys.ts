@@ -1,10 +1,15 @@
 // All configuration keys with variable, default and description, and access to values by dotted key.
 import { z } from 'zod';
+import { nameWithUnit } from './fields.js';
 import { configSchema } from './schema.js';
 
 export interface ConfigKey {
-  /** Path in the YAML file, such as `cache.found.maxTtl`. */
+  /** Its path in the YAML file, such as `cache.found.maxTtl`. */
   key: string;
+  /** The names of `key`. */
+  path: readonly string[];
+  /** Its path in the parsed configuration: `['cache', 'found', 'maxTtlMs']`. */
+  parsedPath: readonly string[];
   /** The environment variable that sets it, such as `CACHE_FOUND_MAX_TTL`. */
   variable: string;
   /** The default as written in the file; null for "none". */
@@ -21,7 +26,7 @@ const SHORT_VARIABLES: Readonly<Record<string, string>> = { 'server.host': 'HOST
 
 /** Every key, in the order of the schema. */
 export function configKeys(): ConfigKey[] {
-  return keysOf(configSchema, { path: [], isReloadable: false });
+  return keysOf(configSchema, { path: [], parsedPath: [], isReloadable: false });
 }
 
 /** The rows of the table of keys in config/README.md. */
@@ -33,29 +38,48 @@ export function configRows(): string[] {
 }
 
 interface Section {
-  path: string[];
+  path: readonly string[];
+  parsedPath: readonly string[];
   /** Inherited by all keys of the section. */
   isReloadable: boolean;
 }
 
 function keysOf(schema: unknown, above: Section): ConfigKey[] {
   const isReloadable = above.isReloadable || isMarked(schema, 'reloadable');
+  const keys = keysOfSection(schema);
+  if (keys === undefined) return [keyOf(schema, { ...above, isReloadable })];
+  return Object.entries(keys).flatMap(([name, child]) => {
+    const parsedPath = [...above.parsedPath, child instanceof z.ZodType ? nameWithUnit(name, child) : name];
+    return keysOf(child, { path: [...above.path, name], parsedPath, isReloadable });
+  });
+}
+
+/** Undefined for a single key. */
+function keysOfSection(schema: unknown): Readonly<Record<string, unknown>> | undefined {
   const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
-  if (!(inner instanceof z.ZodObject)) return [keyOf(schema, above.path.join('.'), isReloadable)];
-  return Object.entries(inner.shape).flatMap(([name, child]) =>
-    keysOf(child, { path: [...above.path, name], isReloadable }),
-  );
+  const mapping = inner instanceof z.ZodPipe ? inner.in : inner;
+  return mapping instanceof z.ZodObject ? mapping.shape : undefined;
 }
 
 const isMarked = (schema: unknown, mark: 'reloadable' | 'structured'): boolean =>
   schema instanceof z.ZodType && schema.meta()?.[mark] === true;
 
-function keyOf(schema: unknown, key: string, isReloadable: boolean): ConfigKey {
+function keyOf(schema: unknown, { path, parsedPath, isReloadable }: Section): ConfigKey {
+  const key = path.join('.');
   if (!(schema instanceof z.ZodType)) throw new TypeError(`${key} is not a schema`);
   const description = schema.description ?? '';
   const isStructured = isMarked(schema, 'structured');
   const byDefault = defaultOf(schema, key);
-  return { key, variable: variableOf(key), byDefault, description, isReloadable, isStructured };
+  return {
+    key,
+    path,
+    parsedPath,
+    variable: variableOf(key),
+    byDefault,
+    description,
+    isReloadable,
+    isStructured,
+  };
 }
 
 /** An optional key, and a list that is empty by default, has none. */
@@ -73,15 +97,12 @@ export function isTree(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path such as `cache.found.maxTtl`. */
-export function valueAt(tree: unknown, key: string): unknown {
-  return key
-    .split('.')
-    .reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
-}
+/** The value at a path such as `['cache', 'found', 'maxTtl']`. */
+export const valueAt = (tree: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), tree);
 
 /** A copy with one value set. A string or list in place of a section is kept, so that validation reports it. */
-export function withValue(tree: unknown, [name, ...rest]: string[], value: unknown): unknown {
+export function withValue(tree: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
   if (name === undefined) return value;
   if (tree !== undefined && !isTree(tree)) return tree;
   return { ...tree, [name]: withValue(tree?.[name], rest, value) };

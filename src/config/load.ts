@@ -62,8 +62,8 @@ export function loadStartConfig(sources: ConfigSources): StartConfig {
 }
 
 const explain = (given: Given): ExplainedKey[] =>
-  configKeys().map(({ key, byDefault }) => {
-    const value = valueAt(given.tree, key) ?? byDefault;
+  configKeys().map(({ key, path, byDefault }) => {
+    const value = valueAt(given.tree, path) ?? byDefault;
     return { key, shown: value === null ? 'none' : maskValue(key, value), source: sourceOf(key, given) };
   });
 
@@ -97,12 +97,12 @@ function readGiven({ env, readFile }: ConfigSources): Given {
   const isEmpty = ({ variable }: ConfigKey): boolean => env[variable]?.trim() === '';
   const variables = configKeys().filter((key) => env[key.variable] !== undefined && !isEmpty(key));
   const tree = variables.reduce<unknown>(
-    (soFar, { key, variable, isStructured }) =>
-      withValue(soFar, key.split('.'), isStructured ? parseVariable(env[variable]) : env[variable]),
+    (soFar, { path, variable, isStructured }) =>
+      withValue(soFar, path, isStructured ? parseVariable(env[variable]) : env[variable]),
     inFile,
   );
   const hidden = configKeys()
-    .filter((key) => isEmpty(key) && valueAt(inFile, key.key) !== undefined)
+    .filter((key) => isEmpty(key) && valueAt(inFile, key.path) !== undefined)
     .map(({ key, variable }) => ({
       key,
       source: `variable ${variable}`,
@@ -173,14 +173,14 @@ function problemAt(key: string, message: string, given: Given): ConfigProblem {
   const source = sourceOf(known?.key ?? key, given);
   if (known === undefined) return { key, source, text: 'this is a section: give a mapping of keys' };
   if (known.key !== key) return { key, source, text: message };
-  const value = valueAt(given.tree, key) ?? known.byDefault;
+  const value = valueAt(given.tree, known.path) ?? known.byDefault;
   return { key, source, text: `${maskValue(key, value)} is not allowed; ${message}` };
 }
 
 function sourceOf(key: string, { tree, file, variables }: Given): string {
   const fromVariable = variables.find((entry) => entry.key === key);
   if (fromVariable) return `variable ${fromVariable.variable}`;
-  const isInFile = file !== undefined && valueAt(tree, key) !== undefined;
+  const isInFile = file !== undefined && valueAt(tree, key.split('.')) !== undefined;
   return isInFile ? `file ${file}` : 'default';
 }
 

@@ -100,6 +100,9 @@ export const redis = section({
   commandTimeout: duration({ min: '1ms', max: '10s', byDefault: '50ms' }).describe(
     'Timeout for one Redis command; then it counts as a miss.',
   ),
+  lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
+    'Timeout for Redis to lock a handle on all instances, for a write with `If-Match` or `If-None-Match`, or one that changes a record over ePIC v2; then 503.',
+  ),
   writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 9 s, when other instances without Redis no longer use their caches; `refuse` responds with 503.',
   ),

@@ -1,8 +1,18 @@
 // Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
-import { z } from 'zod';
 import { readFingerprints, readOrigin } from './addresses.js';
 import { readPrefixPattern } from './prefix-periods.js';
-import { duration, flag, list, mappings, normalised, section, size, text, wholeNumber } from './fields.js';
+import {
+  duration,
+  flag,
+  list,
+  mapping,
+  mappings,
+  normalised,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 /** `upstream.url` of a proxy without a server. */
 export const NO_SERVER = 'none';
@@ -108,7 +118,7 @@ export const upstream = section({
     'Time a reader waits for the upstream before a stale record is served (RFC 8767); less than `upstream.timeout`.',
   ),
   retryAfter: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
-    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time for which an included handle that cannot be cached is not requested again; `0s` disables all three.',
+    'Time after a failure in which a handle is not requested again (readers get the stale record or the same error) and a failed server is tried last; also the time until a prefix record or include that cannot be cached is requested again; `0s` disables all three.',
   ),
   followReferrals: flag(false).describe(
     'Whether a handle whose prefix no server here serves is read at the server that the record of its prefix names, without credentials.',
@@ -131,7 +141,7 @@ export const upstream = section({
 
 const PREFIXES = 'prefixes such as 21.T11998, 21.T11998.* for those derived from it, or * for all others';
 
-const server = z.strictObject({
+const server = mapping({
   prefixes: list({ allowed: PREFIXES, read: readPrefixPattern }),
   url,
   readOnly: flag(false),

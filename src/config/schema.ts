@@ -41,18 +41,18 @@ export const configSchema = sections.check(({ value, issues }) => {
 type CrossRule = [isBroken: boolean, key: string, message: string];
 
 function crossRules({ server: listener, ...config }: Config): CrossRule[] {
-  const { idleTimeout, headersTimeout, requestTimeout } = listener;
+  const { idleTimeoutMs, headersTimeoutMs, requestTimeoutMs } = listener;
   const isOpenAdmin = config.admin.token === undefined && !isLoopback(config.admin.host);
-  const { minTtl, maxTtl } = config.cache.found;
+  const { minTtlMs, maxTtlMs } = config.cache.found;
   const isTaken = (port: number | undefined): boolean => {
     const native = { host: config.native.host ?? listener.host, port: port ?? 0 };
     return [listener, config.admin].some((other) => isSameListener(native, other));
   };
   return [
     ...upstreamRules(config),
-    [headersTimeout > requestTimeout, 'server.headersTimeout', 'give at most server.requestTimeout'],
+    [headersTimeoutMs > requestTimeoutMs, 'server.headersTimeout', 'give at most server.requestTimeout'],
     [
-      idleTimeout !== 0 && idleTimeout <= maxWriteMs(config),
+      idleTimeoutMs !== 0 && idleTimeoutMs <= maxWriteMs(config),
       'server.idleTimeout',
       'give more than upstream.writeTimeout and queueTimeout together, or 0s',
     ],
@@ -64,23 +64,25 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     [isOpenAdmin, 'admin.host', 'set admin.token, or give a loopback address such as 127.0.0.1'],
     [isSameListener(listener, config.admin), 'admin.port', 'give another port than that of server.port'],
     [isTaken(config.native.tcp.port), 'native.tcp.port', 'give another port than those of server and admin'],
-    [minTtl > maxTtl, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
+    [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }
 
 const maxWriteMs = ({ upstream: shared, upstreams: servers }: UpstreamSections): number =>
-  Math.max(...[shared, ...servers].map(({ writeTimeout, queueTimeout }) => writeTimeout + queueTimeout));
+  Math.max(
+    ...[shared, ...servers].map(({ writeTimeoutMs, queueTimeoutMs }) => writeTimeoutMs + queueTimeoutMs),
+  );
 
 function upstreamRules(config: UpstreamSections): CrossRule[] {
-  const { url, staleAfter, timeout } = config.upstream;
+  const { url, staleAfterMs, timeoutMs } = config.upstream;
   const servers = upstreamServers(config);
   const patterns = servers.flatMap(({ prefixes }) => prefixes);
   const repeated = patterns.find((pattern, at) => patterns.indexOf(pattern) < at);
-  const shortest = Math.min(timeout, ...servers.map((server) => server.timeout));
+  const shortest = Math.min(timeoutMs, ...servers.map((server) => server.timeoutMs));
   return [
     [url !== undefined && config.upstreams.length > 0, 'upstream.url', 'give this or upstreams, not both'],
     [repeated !== undefined, 'upstreams', `prefix ${repeated ?? ''} is given twice`],
-    [staleAfter >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
+    [staleAfterMs >= shortest, 'upstream.staleAfter', 'give less than upstream.timeout'],
     ...servers.map(fingerprintRule),
   ];
 }

@@ -1,7 +1,9 @@
 // Coordination of workers and instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
+import { systemClock } from '../cache/clock.js';
 import { type AcquireLocal, type KeyLock, createKeyLock } from './key-lock.js';
 import { type LimitedNetwork, LimitedNetworks } from './limited-networks.js';
+import { type RedisLockOptions, createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import {
   type BroadcastToWorkers,
@@ -22,6 +24,8 @@ interface CoordinationDeps {
   worker?: WorkerCoordination | undefined;
   /** Maximum time in the queue of a key (ms). */
   lockWaitMs: number;
+  /** The lock over all instances, where Redis is used. */
+  redisLock: Pick<RedisLockOptions, 'waitMs' | 'writeMs'>;
   now: () => number;
   /** Whether networks are limited for their misses now. */
   limitsNetworks: () => boolean;
@@ -46,7 +50,7 @@ export interface Coordination {
 const REFRESH_MS = 1000;
 
 export function createCoordination(deps: CoordinationDeps): Coordination {
-  const { shared, worker, lockWaitMs, now, limitsNetworks } = deps;
+  const { shared, worker, lockWaitMs, redisLock, now, limitsNetworks } = deps;
   const local = new LocalUnclaimedNames(now);
   const withRedis = shared && { shared };
   const ofWorker = worker && { acquireLocal: worker.acquireLocal };
@@ -62,14 +66,16 @@ export function createCoordination(deps: CoordinationDeps): Coordination {
     if (limitsNetworks()) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
-  const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...withRedis });
+  const acquireShared = shared && createRedisLock({ redis: shared, ...redisLock, clock: systemClock });
+  const lockOfMachine = createKeyLock({ waitMs: lockWaitMs, ...ofWorker });
+  const lock = createKeyLock({ waitMs: lockWaitMs, ...ofWorker, ...(acquireShared && { acquireShared }) });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),
     lock,
     limitedNetworks,
     unclaimed: createUnclaimedNames({
       local,
-      lock,
+      lock: lockOfMachine,
       ...(worker && { broadcast: worker.broadcast }),
       ...withRedis,
     }),

@@ -4,20 +4,26 @@ import { untilDeadline } from '../cache/clock.js';
 import type { IncomingMessage } from 'node:http';
 import type { LockPlaces, Writer } from './lock-places.js';
 import { LockQueue, type QueueEntry } from './lock-queue.js';
-import type { RedisCommands } from '../cache/redis/commands.js';
-import { createRedisLock } from './redis-lock.js';
+import type { AcquireRedisLock } from './redis-lock.js';
 
 /** The state of a lock when it is granted. */
 export interface LockGrant {
   /** No other client has held the key since (ms, by `performance.now()` of this process). */
   freeSince: number;
+  /**
+   * Called just before a write is sent.
+   *
+   * @throws ServiceError NOT_LOCKED when the lock may end before the Handle server has answered
+   */
+  assertHeld: () => void;
 }
 
 /**
  * Runs the work while it holds the lock of the key. `client` identifies the caller, by its login for example: the queue
  * is fair among clients, and none of them can fill it.
  *
- * @throws ServiceError BUSY when the queue is full or the lock is not granted in time; else the error of the work
+ * @throws ServiceError BUSY when the queue is full or the lock is not granted in time; NOT_LOCKED when Redis does not
+ * answer; else the error of the work
  */
 export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, client?: string) => Promise<T>;
 
@@ -25,7 +31,7 @@ export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, c
 export type HandleLock = <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
 
 /** The lock of a key on this machine. */
-interface LocalLock extends LockGrant {
+interface LocalLock extends Pick<LockGrant, 'freeSince'> {
   release: () => void;
 }
 
@@ -40,30 +46,33 @@ interface KeyLockOptions {
   waitMs: number;
   /** The queue of all workers of this machine; by default that of this process. */
   acquireLocal?: AcquireLocal;
-  /** Where Redis is used. */
-  shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
+  /** Where Redis is used: the lock over all instances. */
+  acquireShared?: AcquireRedisLock;
 }
 
-/**
- * Redis is optional: while it is unavailable the lock holds within each machine only, and concurrent writes of two
- * instances to one handle may interleave.
- */
+/** Where Redis is configured nobody holds a lock without it. */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
-  const { waitMs, shared, acquireLocal = createLocalQueue() } = options;
-  const acquireShared = shared && createRedisLock(shared);
+  const { waitMs, acquireShared, acquireLocal = createLocalQueue() } = options;
 
   return async function withKey(key, work, client = '') {
     const deadline = performance.now() + waitMs;
     const local = await acquireLocal(key, { waitMs, client });
     if (local === undefined) throw busy();
     try {
-      if (acquireShared === undefined) return await work({ freeSince: local.freeSince });
+      if (acquireShared === undefined) {
+        return await work({ freeSince: local.freeSince, assertHeld: () => undefined });
+      }
       const lock = await acquireShared(key, deadline);
       if (lock === undefined) throw busy();
       try {
-        return await work({ freeSince: Math.max(local.freeSince, lock.freeSince) });
+        return await work({
+          freeSince: Math.max(local.freeSince, lock.freeSince),
+          assertHeld: () => {
+            lock.assertHeld();
+          },
+        });
       } finally {
-        await lock.release();
+        void lock.release();
       }
     } finally {
       local.release();
@@ -75,7 +84,10 @@ interface LockedWork<S, T> {
   req: IncomingMessage;
   /** Reads the state that the work depends on, with the caller's login; throws when that is refused. */
   read: () => Promise<S>;
-  work: (state: S) => Promise<T>;
+  /** `assertHeld`: see LockGrant. */
+  work: (state: S, assertHeld: () => void) => Promise<T>;
+  /** The work that the Handle server itself makes atomic; undefined where that is not enough. */
+  unlocked?: (state: S) => Promise<T | undefined>;
   /** Whether the Handle server has refused the login, where `work` does not throw that. */
   isRefused?: (result: T) => boolean;
 }
@@ -92,15 +104,18 @@ interface LockAfterReadDeps {
  * queue. The state is read again when another client has held the key since.
  */
 export function createHandleLock({ lock, places, writerOf, keyOf }: LockAfterReadDeps): HandleLock {
-  return async function lockAfterRead(handle, { req, read, work, isRefused }) {
+  return async function lockAfterRead(handle, { req, read, work, unlocked, isRefused }) {
     const readAt = performance.now();
     const state = await read();
+    const done = await unlocked?.(state);
+    if (done !== undefined) return done;
     const key = keyOf(handle);
     const writer = { ...writerOf(req), prefix: key.slice(0, key.indexOf('/')) };
     const giveBack = places.take(writer);
     if (giveBack === undefined) throw busy();
     try {
-      const locked = async ({ freeSince }: LockGrant) => work(freeSince <= readAt ? state : await read());
+      const locked = async ({ freeSince, assertHeld }: LockGrant) =>
+        work(freeSince <= readAt ? state : await read(), assertHeld);
       const result = await lock(key, locked, writer.client);
       if (isRefused?.(result) === true) places.refuse(writer);
       return result;

@@ -1,30 +1,38 @@
 // The lock of a key over all instances, in Redis: a token with an expiry, which its owner renews and deletes.
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../cache/clock.js';
+import { MAX_DRIFT, MAX_REDIS_CLOCK_STEP_MS } from '../cache/coherence/lease.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
+import { ServiceError } from '../errors.js';
 
-/** A lock outlives an owner that was killed by at most this time; a live owner renews it. */
-const LIFE_MS = 6000;
 const RENEW_MS = 2000;
+/** A write is sent only while the last renewal is younger: two may fail. */
+const MAX_RENEWAL_AGE_MS = 5000;
 const POLL_MS = 4;
+/** While Redis does not answer. */
+const AWAY_POLL_MS = 25;
 /** Redis keeps the time of a release for this long; a read takes less. */
 const TRACE_MS = 30_000;
 
 /**
  * Keys: the lock, the instance that gets it next, the trace. ARGV: token, life in ms, instance, life of the trace in
- * ms. Returns -1 when the lock is taken, else the time since it was last held (ms). An instance that finds it taken
- * registers as the next one, so that an instance with a long queue cannot keep it. The trace is "held" until the
- * release: an owner that was killed may have written last. The first write is a deletion, because a full Redis
- * (noeviction) refuses a script whose first write needs memory.
+ * ms. Returns -1 when another token has the lock, else the time since it was last held (ms). An instance that finds it
+ * taken registers as the next one, so that an instance with a long queue cannot keep it. The owner may ask again, because
+ * the answer may be lost. The trace is "held" until the release: an owner that was killed may have written last. The first
+ * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
 export const LOCK = `
+local holder = redis.call('GET', KEYS[1])
 local wanted = redis.call('GET', KEYS[2])
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  if wanted then return -1 end
-  redis.call('DEL', KEYS[2])
-  redis.call('SET', KEYS[2], ARGV[3], 'PX', 1000)
-  return -1
+if holder ~= ARGV[1] then
+  if holder then
+    if wanted then return -1 end
+    redis.call('DEL', KEYS[2])
+    redis.call('SET', KEYS[2], ARGV[3], 'PX', 1000)
+    return -1
+  end
+  if wanted and wanted ~= ARGV[3] then return -1 end
 end
-if wanted and wanted ~= ARGV[3] then return -1 end
 local trace = redis.call('GET', KEYS[3])
 local free = tonumber(ARGV[4])
 if trace == 'held' then free = 0 elseif trace then free = math.max(0, free - redis.call('PTTL', KEYS[3])) end
@@ -46,46 +54,156 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], 'free', 'PX', ARGV[2])
 return 1`;
 
-interface RedisLock {
-  /** See LockGrant. */
-  freeSince: number;
-  release: () => Promise<void>;
+export interface RedisLockOptions {
+  redis: Pick<RedisCommands, 'run' | 'keyPrefix'>;
+  /** Maximum time without an answer of Redis (ms). */
+  waitMs: number;
+  /** Time limit of a write at the Handle server (ms), for which the lock outlives an owner that was killed. */
+  writeMs: number;
+  clock: Pick<Clock, 'monotonic' | 'after'>;
 }
 
-/** Polls until the lock is free; undefined after `deadline` (by `performance.now()`). */
-type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
+/**
+ * Polls until the lock is free; undefined after `deadline` (monotonic).
+ *
+ * @throws ServiceError NOT_LOCKED when Redis does not answer for `waitMs`
+ */
+export type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
 
-export function createRedisLock(redis: Pick<RedisCommands, 'run' | 'keyPrefix'>): AcquireRedisLock {
+export function createRedisLock(options: RedisLockOptions): AcquireRedisLock {
+  const { waitMs, clock } = options;
   const instance = randomUUID();
   return async function acquire(key, deadline) {
-    const [lock, next, trace] = lockKeys(redis.keyPrefix, key);
-    const token = randomUUID();
-    const tryLock = () =>
-      redis.run('lock', (client) =>
-        client.eval(LOCK, 3, lock, next, trace, token, LIFE_MS, instance, TRACE_MS),
-      ) as Promise<number | undefined>;
-    let freeMs = await tryLock();
-    while (freeMs === -1) {
-      if (performance.now() >= deadline) return undefined;
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())));
-      freeMs = await tryLock();
+    const lock = new RedisLock(options, { key, instance });
+    let answeredAt = clock.monotonic();
+    for (;;) {
+      const leftMs = answeredAt + waitMs - clock.monotonic();
+      if (leftMs <= 0) {
+        void lock.release();
+        throw notLocked('Redis does not answer in time');
+      }
+      const answer = await lock.request(leftMs);
+      if (answer === 'granted') return lock;
+      if (answer === 'taken') {
+        answeredAt = clock.monotonic();
+        if (answeredAt >= deadline) return undefined;
+      }
+      await pause(clock, answer === 'taken' ? POLL_MS * (0.5 + Math.random()) : AWAY_POLL_MS);
     }
-    // Redis is unavailable: the lock holds within this machine only.
-    if (freeMs === undefined) return { freeSince: -Infinity, release: () => Promise.resolve() };
-    const freeSince = performance.now() - freeMs;
-    const renewing = setInterval(() => {
-      void redis.run('lock', (client) => client.eval(RENEW_LOCK, 2, lock, trace, token, LIFE_MS, TRACE_MS));
-    }, RENEW_MS);
-    const release = async (): Promise<void> => {
-      clearInterval(renewing);
-      await redis.run('lock', (client) => client.eval(UNLOCK, 2, lock, trace, token, TRACE_MS));
-    };
-    return { freeSince, release };
   };
 }
 
+class RedisLock {
+  /** See LockGrant. */
+  freeSince = Infinity;
+  readonly #options: RedisLockOptions;
+  readonly #key: string;
+  readonly #instance: string;
+  readonly #token = randomUUID();
+  /** In Redis. It covers a write that is sent at the last moment, by clocks that drift and step. */
+  readonly #lifeMs: number;
+  readonly #traceMs: number;
+  /** Undefined until a request has been sent. */
+  #names: LockNames | undefined;
+  /** When the last request was sent that Redis may have carried out, and the last that it has confirmed. */
+  #requestedAt = -Infinity;
+  #renewedAt = -Infinity;
+  #cancelRenewal: () => void = () => undefined;
+
+  constructor(options: RedisLockOptions, { key, instance }: { key: string; instance: string }) {
+    this.#options = options;
+    this.#key = key;
+    this.#instance = instance;
+    this.#lifeMs = Math.ceil(MAX_DRIFT * (options.writeMs + MAX_RENEWAL_AGE_MS) + MAX_REDIS_CLOCK_STEP_MS);
+    this.#traceMs = this.#lifeMs + TRACE_MS;
+  }
+
+  /** Undefined: Redis does not answer within `timeoutMs`, or is unavailable. */
+  async request(timeoutMs: number): Promise<'granted' | 'taken' | undefined> {
+    const { redis, clock } = this.#options;
+    const sentAt = clock.monotonic();
+    const freeMs = await redis.run(
+      'lock',
+      (client) => {
+        const names = lockNames(redis.keyPrefix, this.#key);
+        this.#names = names;
+        this.#requestedAt = sentAt;
+        const args = [this.#token, this.#lifeMs, this.#instance, this.#traceMs];
+        return client.eval(LOCK, 3, names.lock, names.next, names.trace, ...args) as Promise<number>;
+      },
+      timeoutMs,
+    );
+    if (freeMs === undefined) return undefined;
+    if (freeMs === -1) return 'taken';
+    this.freeSince = clock.monotonic() - freeMs;
+    this.#renewedAt = sentAt;
+    this.#renewLater();
+    return 'granted';
+  }
+
+  /** Called just before a write is sent. @throws ServiceError NOT_LOCKED when the lock may end before the answer */
+  assertHeld(): void {
+    if (this.#options.clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
+      throw notLocked('the lock may end before the Handle server answers');
+  }
+
+  /** Goes on until Redis has answered, or the lock has run out. */
+  async release(): Promise<void> {
+    const { redis, clock } = this.#options;
+    const names = this.#names;
+    this.#cancelRenewal();
+    this.#renewedAt = -Infinity;
+    while (names !== undefined && clock.monotonic() < this.#requestedAt + this.#lifeMs) {
+      const released = await redis.run('lock', (client) =>
+        client.eval(UNLOCK, 2, names.lock, names.trace, this.#token, this.#traceMs),
+      );
+      if (released !== undefined) return;
+      await pause(clock, AWAY_POLL_MS);
+    }
+  }
+
+  #renewLater(): void {
+    this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => {
+      this.#renewLater();
+      void this.#renew();
+    });
+  }
+
+  async #renew(): Promise<void> {
+    const { redis, clock } = this.#options;
+    const names = this.#names;
+    if (names === undefined) return;
+    const sentAt = clock.monotonic();
+    const renewed = await redis.run(
+      'lock',
+      (client) => {
+        this.#requestedAt = sentAt;
+        return client.eval(RENEW_LOCK, 2, names.lock, names.trace, this.#token, this.#lifeMs, this.#traceMs);
+      },
+      RENEW_MS,
+    );
+    if (renewed === 1) this.#renewedAt = sentAt;
+    // Redis has lost the lock, or another instance has it.
+    if (renewed === 0) this.#renewedAt = -Infinity;
+  }
+}
+
+const pause = ({ after }: Pick<Clock, 'after'>, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    after(ms, resolve);
+  });
+
+const notLocked = (detail: string): ServiceError =>
+  new ServiceError('NOT_LOCKED', { detail, retryAfterMs: 1000 });
+
+interface LockNames {
+  lock: string;
+  next: string;
+  trace: string;
+}
+
 /** The braces are the hash tag of a Redis Cluster: all names of one key are in one slot. */
-function lockKeys(keyPrefix: string, key: string): [lock: string, next: string, trace: string] {
+function lockNames(keyPrefix: string, key: string): LockNames {
   const name = `${keyPrefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
-  return [`${name}:lock`, `${name}:wanted`, `${name}:held`];
+  return { lock: `${name}:lock`, next: `${name}:wanted`, trace: `${name}:held` };
 }

@@ -20,6 +20,7 @@ export interface UnclaimedNames {
 
 interface UnclaimedDeps {
   local: LocalUnclaimedNames;
+  /** Of this machine. */
   lock: KeyLock;
   /** To the other workers of this machine, when there are any. */
   broadcast?: BroadcastToWorkers;

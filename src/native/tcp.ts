@@ -12,9 +12,9 @@ import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength }
 
 export interface TcpLimits extends ConnectionBounds, UnsentBounds {
   /** Without traffic (ms). */
-  idleTimeout: number;
+  idleTimeoutMs: number;
   /** For the whole message, and again for the client to take the answer (ms). */
-  requestTimeout: number;
+  requestTimeoutMs: number;
 }
 
 export interface TcpDeps extends NativeAnswer {
@@ -82,8 +82,8 @@ function serveConnection(
     if (answering.has(socket)) socket.destroy();
     else receiver.finish({ problem: READ_TIMED_OUT });
   };
-  const timer = setTimeout(onTimeout, limits.requestTimeout).unref();
-  socket.setTimeout(limits.idleTimeout);
+  const timer = setTimeout(onTimeout, limits.requestTimeoutMs).unref();
+  socket.setTimeout(limits.idleTimeoutMs);
   socket.on('timeout', onTimeout).on('data', receiver.onData).on('end', receiver.onEnd);
   // A client that has gone; without a listener the process would end.
   socket.on('error', () => undefined);

@@ -66,14 +66,16 @@ interface ReloadPlan {
 }
 
 export function planReload(running: Config, next: Config): ReloadPlan {
-  const different = configKeys().filter(({ key }) => !isSame(valueAt(running, key), valueAt(next, key)));
-  const changed = different.filter(({ isReloadable }) => isReloadable).map(({ key }) => key);
+  const different = configKeys().filter(
+    ({ parsedPath }) => !isSame(valueAt(running, parsedPath), valueAt(next, parsedPath)),
+  );
+  const changed = different.filter(({ isReloadable }) => isReloadable);
+  const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
   const config = changed.reduce<unknown>(
-    (soFar, key) => withValue(soFar, key.split('.'), valueAt(next, key)),
+    (soFar, { parsedPath }) => withValue(soFar, parsedPath, valueAt(next, parsedPath)),
     running,
   ) as Config;
-  const needRestart = different.filter(({ isReloadable }) => !isReloadable).map(({ key }) => key);
-  return { config, changed, needRestart };
+  return { config, changed: changed.map(({ key }) => key), needRestart };
 }
 
 /** Values are strings, numbers, booleans and lists of these. */

@@ -80,6 +80,6 @@ export function stopOnSignal(
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
   skip: ShutdownOptions['skip'] = [],
 ): void {
-  const delayMs = config.server.shutdownTimeout + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
+  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
   createShutdown({ skip, delayMs, onUncaught, stop });
 }

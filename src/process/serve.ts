@@ -82,7 +82,7 @@ export async function servePublic(
   const server = createHttpServer(app.handler, {
     ...config.server,
     ...app.connectionReports,
-    maxRequestLineBytes: config.http.maxRequestLine,
+    maxRequestLineBytes: config.http.maxRequestLineBytes,
   });
   const { tcp } = app.nativeListeners;
   const closing = { closedByAll: joinListeners(tcp === undefined ? 1 : 2, drainOptions) };
@@ -99,7 +99,7 @@ export async function servePublic(
     checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;
-      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeout);
+      const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
       await Promise.all([drain(withinMs), native.drain(withinMs)]);
       await app.close();
       await flushLog(deps.logger);

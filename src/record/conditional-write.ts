@@ -26,17 +26,23 @@ interface ConditionalRequest {
   runSteps: RunSteps;
 }
 
+interface ConditionalWrite<T> {
+  /** `beforeSend` throws when the condition may no longer hold. */
+  write: (beforeSend?: () => void) => Promise<T>;
+  isRefused: (result: T) => boolean;
+}
+
 /**
  * Runs the write if its condition holds for the record as this caller sees it now. Without a condition, or when it
  * only creates, it runs at once: then the server itself checks and writes in one step.
  *
- * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY; the response of a Handle server that refuses to show the
+ * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY, NOT_LOCKED; the response of a Handle server that refuses to show the
  * record; what the write throws
  */
 export function runIfConditionHolds<T>(
   { records, lock }: ConditionalDeps,
   { req, handle, query, runSteps }: ConditionalRequest,
-  { write, isRefused }: { write: () => Promise<T>; isRefused: (result: T) => boolean },
+  { write, isRefused }: ConditionalWrite<T>,
 ): Promise<T> {
   if (!isConditional(req.headers) || isCreateOnly(req)) return write();
   const { authorization } = req.headers;
@@ -46,7 +52,7 @@ export function runIfConditionHolds<T>(
     const state = stateOf(response, { handle, selection });
     assertCondition(req, await runSteps(state, response.body.length));
   };
-  return lock(handle, { req, read, work: write, isRefused });
+  return lock(handle, { req, read, work: (_read, assertHeld) => write(assertHeld), isRefused });
 }
 
 const isConditional = (headers: IncomingHttpHeaders): boolean =>

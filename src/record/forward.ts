@@ -28,11 +28,14 @@ interface ForwarderDeps {
   withCredentials: boolean;
 }
 
-/** Forwards the request with this path and query, and this body. Rejects with a ServiceError. */
+/**
+ * Forwards the request with this path and query, and this body. `beforeSend` is called just before it is sent; what it
+ * throws keeps the request from being sent. Rejects with a ServiceError.
+ */
 export type Forward = (
   req: Request,
   res: Response,
-  content: { target: string; body: Buffer },
+  content: { target: string; body: Buffer; beforeSend?: (() => void) | undefined },
 ) => Promise<IncomingMessage>;
 
 /** The target upstream. A handle is encoded again, so that every URL parser on the way reads the same handle. */
@@ -184,6 +187,7 @@ export function createLimitedForward(
     try {
       // Nothing has been sent, and http-proxy would not notice that the client has left.
       if (req.socket.destroyed) throw new ServiceError('BAD_REQUEST', { detail: 'the client has gone' });
+      content.beforeSend?.();
       const response = await forward(req, res, content);
       const withdraw = limiter.allowPreemption(cutIfStalled(response, res));
       response.once('close', () => {

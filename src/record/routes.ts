@@ -134,8 +134,8 @@ export const recordRoutes = defineRoutes(
           .array(z.string())
           .optional()
           .describe('Only these values, which have to be those of the body; `various`: any.'),
-        overwrite: flag('`false`: 409 when the handle, or a value with that index, exists.'),
-        mintNewSuffix: flag('Put a random UUID behind the suffix.'),
+        overwrite: flag('`false`, or no value: 409 when the handle, or a value with that index, exists.'),
+        mintNewSuffix: flag('`true`: put a random UUID behind the suffix.'),
         ...form,
       }),
       body: {

@@ -43,9 +43,9 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
         deps.conditional,
         { req, handle, query, runSteps },
         {
-          async write() {
+          async write(beforeSend) {
             const fence = await deps.fence(handle);
-            return forwardFenced(() => deps.forward(req, res, { target, body }), fence);
+            return forwardFenced(() => deps.forward(req, res, { target, body, beforeSend }), fence);
           },
           isRefused: ({ response: { statusCode = 0 } }) => statusCode === 401 || statusCode === 403,
         },
@@ -129,7 +129,7 @@ async function reply(
   await relayResponse(response, res, { ...(read && { body: read }) });
 }
 
-/** A Handle server ignores the flag when there are indexes. */
+/** A Handle server takes a bare flag for false, and ignores it when there are indexes. */
 function isMinting({ method }: Request, query: string): boolean {
   const parameters = readParameters(query);
   const flag = parameters.get('mintNewSuffix')?.toLowerCase();
@@ -137,21 +137,8 @@ function isMinting({ method }: Request, query: string): boolean {
 }
 
 function upstreamQuery(req: Request, query: string): string {
-  if (req.method !== 'PUT') return query;
-  const explicit = withExplicitFlags(query);
-  if (!isCreateOnly(req)) return explicit;
+  if (!isCreateOnly(req)) return query;
   // readParameters finds `overwrite` where its name is percent-encoded, too.
-  const others = explicit.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
+  const others = query.split('&').filter((part) => part !== '' && !readParameters(part).has('overwrite'));
   return [...others, 'overwrite=false'].join('&');
-}
-
-/**
- * A flag without a value means true in the documentation, but false to the server, which compares with "true"
- * (recording "overwrite (empty) on existing").
- */
-function withExplicitFlags(query: string): string {
-  return query
-    .split('&')
-    .map((part) => part.replace(/^(overwrite|mintNewSuffix)=?$/, '$1=true'))
-    .join('&');
 }

@@ -71,4 +71,8 @@ const earlier = (known: FromEntry | undefined, resolution: Resolution): FromEntr
   resolution.kind !== 'entry' ? known : known === undefined ? resolution : earlierOf(known, resolution);
 
 export const earlierOf = (one: FromEntry, other: FromEntry): FromEntry =>
-  other.entry.staleAt < one.entry.staleAt ? other : one;
+  expiryOf(other) < expiryOf(one) ? other : one;
+
+/** An entry may be stale before its time: it was invalidated, or may have missed an invalidation. */
+const expiryOf = ({ entry, stale }: FromEntry): number =>
+  stale === undefined ? entry.staleAt : entry.staleAt - entry.deleteAt;

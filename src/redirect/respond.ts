@@ -13,8 +13,9 @@ import { type AliasChain, type AliasDeps, type ResolvedHandle, earlierOf, follow
 import { candidatesOf } from './locations/candidates.js';
 import { type GatheredLists, gatherLists } from './locations/gather.js';
 import { listsIn, mayRedirect } from './locations/handle-lists.js';
-import { type ListReaderDeps, createListReader } from './locations/list-reader.js';
+import { type ListReaderDeps, type PrefixOfHandle, createListReader } from './locations/list-reader.js';
 import { prefixHandleOf } from './locations/namespace.js';
+import type { PrefixRecord } from './locations/prefix-records.js';
 import { writeLocations } from './locations/write-list.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
@@ -53,7 +54,7 @@ interface ResolvedRequest {
   chars: number;
   /** Whether the response depends on the record and its prefix alone. */
   isOfRecordAlone: boolean;
-  /** False when an included handle could not be read now: the response is not stored. */
+  /** False when an included handle or the prefix could not be read now: the response is not stored. */
   isComplete: boolean;
 }
 
@@ -88,13 +89,34 @@ export async function respondToHandle(
     await sendProblem(req, res, { failure, handle: end, sender: deps.sender });
     return;
   }
-  if (resolution.stale !== undefined) deps.onStale(resolution.stale);
   const { aliases, earliest = resolution } = chain;
-  if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest })) return;
+  const prefixHandle = prefixHandleOf(end);
+  const prefix = hasPrefix(end)
+    ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
+    : undefined;
+  if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest, prefix })) return;
   const values = await run(readValues(resolution.entry), resolution.entry.values.length);
   const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest, run };
-  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') redirectToAlias(found);
-  else await respond({ ...found, ...(await gather(found)) });
+  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') {
+    reportStale(found);
+    redirectToAlias(found);
+    return;
+  }
+  const request = { ...found, ...(await gather(found, { handle: prefixHandle, record: prefix })) };
+  reportStale(request);
+  await respond(request);
+}
+
+/** A response is stale when one of its records is. */
+function reportStale({
+  res,
+  deps,
+  query,
+  earliest,
+}: Pick<ResolvedRequest, 'res' | 'deps' | 'query' | 'earliest'>): void {
+  if (earliest.stale === undefined) return;
+  deps.onStale(earliest.stale);
+  contextOf(res).result = resultOf(earliest, query);
 }
 
 interface EndOfChain extends Pick<
@@ -104,18 +126,17 @@ interface EndOfChain extends Pick<
   handle: string;
   /** The last of its aliases. */
   end: string;
+  prefix: PrefixRecord | undefined;
 }
 
 /** False when there is a record to respond with. */
-async function sendMissing({ req, res, deps, query, ...chain }: EndOfChain): Promise<boolean> {
+async function sendMissing({ req, res, deps, query, prefix, ...chain }: EndOfChain): Promise<boolean> {
   const { handle, end, earliest } = chain;
-  const prefix = hasPrefix(end)
-    ? await deps.prefixRecords?.read(prefixHandleOf(end), unjudgedCaller(res))
-    : undefined;
   const isFound = chain.resolution.entry.kind !== 'not-found';
   const failure = missingError({ handle, end, isFound, namespace: prefix?.namespace });
   if (failure === undefined) return false;
-  const first = prefix?.resolution ? earlierOf(earliest, prefix.resolution) : earliest;
+  const first = prefix?.record ? earlierOf(earliest, prefix.record) : earliest;
+  reportStale({ res, deps, query, earliest: first });
   const headers = headersOf({ query, earliest: first, deps }, deps.redirectFreshness);
   const contact = prefix?.namespace.contact;
   await sendProblem(req, res, { failure, handle, contact, headers, sender: deps.sender });
@@ -127,7 +148,7 @@ type Gathered = Pick<ResolvedRequest, 'gathered' | 'earliest' | 'chars' | 'isOfR
 type FoundRecord = Omit<ResolvedRequest, Exclude<keyof Gathered, 'earliest'>>;
 
 /** Reads what other handles add to the record. */
-async function gather(found: FoundRecord): Promise<Gathered> {
+async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Gathered> {
   const { res, handle, values, query, resolution, earliest, deps, run } = found;
   const selected = selectedValues({ values, query });
   const chars = resolution.entry.values.length;
@@ -137,15 +158,20 @@ async function gather(found: FoundRecord): Promise<Gathered> {
   const { authoritative } = query;
   const { caller } = contextOf(res);
   // A limited network gets the locations of cached records, and causes no questions.
-  const reader = createListReader(deps, { authoritative, caller, unjudged: unjudgedCaller(res), run });
+  const reader = createListReader(deps, {
+    authoritative,
+    prefix,
+    caller,
+    unjudged: unjudgedCaller(res),
+    run,
+  });
   const own = await run(listsIn(selected, deps.parseList), chars);
   const gathered = await gatherLists(own, { handle, reader });
-  const { included, prefix } = gathered;
   return {
     gathered,
     earliest: reader.used.reduce(earlierOf, earliest),
     chars: chars + reader.chars,
-    isOfRecordAlone: included.length === 0 && prefix.length === 0,
+    isOfRecordAlone: !reader.readsOthers,
     isComplete: reader.isComplete,
   };
 }
@@ -212,7 +238,7 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
   const status = statusFor(request, target);
   const made = sendRedirect(res, { status, url, headers, varies: variation.headers, lines: target.headers });
   if (!isPlainHit(request) || !dependsOnEntryOnly(request, target) || !isPreparable(status)) return;
-  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle);
+  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle, deps.now());
   if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
   deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix });
 }

@@ -19,13 +19,13 @@ import { type UnsentBounds, countUnsentResponses } from './unsent.js';
 /** Times in ms. */
 export interface ServerLimits extends ConnectionBounds, UnsentBounds {
   maxRequestLineBytes: number;
-  headersTimeout: number;
-  requestTimeout: number;
-  keepAliveTimeout: number;
+  headersTimeoutMs: number;
+  requestTimeoutMs: number;
+  keepAliveTimeoutMs: number;
   /** For a connection without traffic, with a request in flight or not; 0: no limit. */
-  idleTimeout: number;
+  idleTimeoutMs: number;
   /** For a client to read one response; 0: no limit. */
-  answerTimeout: number;
+  answerTimeoutMs: number;
 }
 
 /** The interval at which Node checks for slow requests (ms); 30 s by default. */
@@ -38,18 +38,17 @@ const MAX_HEADER_FIELDS = 1000;
 
 /** The server of the public listener. */
 export function createHttpServer(listener: RequestListener, limits: ServerLimits): Server {
-  const { headersTimeout, requestTimeout, keepAliveTimeout } = limits;
   const server = createServer({
     maxHeaderSize: 2 * limits.maxRequestLineBytes + HEADER_BYTES,
-    headersTimeout,
-    requestTimeout,
-    keepAliveTimeout,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: REQUEST_CHECK_INTERVAL_MS,
     requireHostHeader: false,
   });
-  server.setTimeout(limits.idleTimeout);
-  if (limits.answerTimeout > 0) {
-    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeout });
+  server.setTimeout(limits.idleTimeoutMs);
+  if (limits.answerTimeoutMs > 0) {
+    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeoutMs });
   }
   boundConnections(server, limits, useOf);
   const countUnsent = countUnsentResponses(limits);

@@ -6,7 +6,7 @@ import { type MissCounts, type MissLimits, MissWindow, judgeMisses } from './mis
 
 interface MissLimitDeps {
   /** The keys under `traffic.unknown` as they are now. */
-  settings: () => MissLimits & { for: number };
+  settings: () => MissLimits & { forMs: number };
   networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe'>;
   /** Whether reads wait for the upstream. */
   isUnderPressure: () => boolean;
@@ -41,7 +41,7 @@ export function createMissLimit(deps: MissLimitDeps): LimitMiss {
     const { counts, pressedOfAll } = window.count(network, added, at);
     const reason = judgeMisses(counts, pressedOfAll, settings());
     if (reason === undefined) return;
-    networks.limit({ network, until: at + settings().for, reason });
+    networks.limit({ network, until: at + settings().forMs, reason });
   }
 
   async function judge<T>(

@@ -19,8 +19,13 @@ interface ReadOptions {
   caller?: Caller | undefined;
 }
 
-interface WriteOptions {
+interface SendOptions {
   authorization: string;
+  /** Called just before the request is sent; what it throws keeps the request from being sent. */
+  beforeSend?: (() => void) | undefined;
+}
+
+interface WriteOptions extends SendOptions {
   values: readonly HandleValue[];
   /** False: refused where a record or value exists. The server checks and writes in one step. */
   overwrite: boolean;
@@ -46,10 +51,7 @@ export interface RecordClient {
   /** Adds or replaces these values of a record that exists. */
   putValues: (handle: string, options: WriteOptions) => Promise<RecordAnswer>;
   /** Removes a record, or some of its values. */
-  remove: (
-    handle: string,
-    options: { authorization: string; indexes?: readonly number[] },
-  ) => Promise<RecordAnswer>;
+  remove: (handle: string, options: SendOptions & { indexes?: readonly number[] }) => Promise<RecordAnswer>;
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
@@ -79,6 +81,7 @@ interface CallerRequest {
   authorization: string | undefined;
   body?: string;
   caller?: Caller | undefined;
+  beforeSend?: SendOptions['beforeSend'];
 }
 
 export function createRecordClient(options: RecordClientOptions): RecordClient {
@@ -96,8 +99,8 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
   }
   const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
     send({ ...request, method: 'GET' }, options.timeoutMs);
-  const putWith = (handle: string, { authorization, values }: WriteOptions, query: string) =>
-    write({ method: 'PUT', handle, query, authorization, body: JSON.stringify({ handle, values }) });
+  const putWith = (handle: string, { values, ...given }: WriteOptions, query: string) =>
+    write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle, values }) });
 
   return {
     async get(handle, { authorization, caller, ...options }) {
@@ -106,12 +109,12 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
     },
     put: (handle, given) => putWith(handle, given, `?overwrite=${given.overwrite}`),
     putValues: (handle, given) => putWith(handle, given, `?index=various&overwrite=${given.overwrite}`),
-    remove: (handle, { authorization, indexes = [] }) =>
+    remove: (handle, { indexes = [], ...given }) =>
       write({
         method: 'DELETE',
         handle,
         query: queryOf(indexes.map((index) => `index=${index}`)),
-        authorization,
+        ...given,
       }),
     list: (prefix, { authorization, page, pageSize }) =>
       read({
@@ -145,6 +148,7 @@ function createSend(options: RecordClientOptions) {
           headers,
           ...(body !== undefined && { body }),
         };
+        request.beforeSend?.();
         const maxBodyBytes = handle === undefined ? options.maxBodyBytes : options.maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
         return readAnswer(response, { handle, caseSensitive });

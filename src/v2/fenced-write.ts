@@ -19,6 +19,11 @@ interface WriteTarget {
   handle: string;
 }
 
+interface LockedTarget extends WriteTarget {
+  /** See LockGrant. */
+  assertHeld: () => void;
+}
+
 export interface RecordWrite extends WriteTarget {
   values: readonly HandleValue[];
 }
@@ -58,24 +63,25 @@ export async function holdsValues(
 /** Replaces a record; `created` when it had been deleted since it was read. */
 export async function replaceRecord(
   deps: FencedWriteDeps,
-  { login, handle, plan }: WriteTarget & { plan: WritePlan },
+  target: LockedTarget & { plan: WritePlan },
 ): Promise<'created' | 'updated'> {
-  const last = await runFenced(deps, handle, stepsOf(deps, { login, handle, plan }));
+  const { handle, plan } = target;
+  const last = await runFenced(deps, handle, stepsOf(deps, target));
   return last?.status === 201 && plan.kind === 'whole' ? 'created' : 'updated';
 }
 
 function stepsOf(
   { records }: FencedWriteDeps,
-  { login, handle, plan }: WriteTarget & { plan: WritePlan },
+  { login, handle, plan, assertHeld: beforeSend }: LockedTarget & { plan: WritePlan },
 ): Step[] {
-  const { authorization } = login;
+  const given = { authorization: login.authorization, beforeSend };
   if (plan.kind === 'whole') {
-    return [() => records.put(handle, { authorization, values: plan.values, overwrite: true })];
+    return [() => records.put(handle, { ...given, values: plan.values, overwrite: true })];
   }
   const { add, change, remove } = plan;
   const putValues = (values: readonly HandleValue[], overwrite: boolean): Step[] =>
-    values.length > 0 ? [() => records.putValues(handle, { authorization, values, overwrite })] : [];
-  const removeValues: Step = () => records.remove(handle, { authorization, indexes: remove });
+    values.length > 0 ? [() => records.putValues(handle, { ...given, values, overwrite })] : [];
+  const removeValues: Step = () => records.remove(handle, { ...given, indexes: remove });
   return [...putValues(add, false), ...putValues(change, true), ...(remove.length > 0 ? [removeValues] : [])];
 }
 

@@ -77,6 +77,7 @@ export const v2Routes = defineRoutes(
       'UPSTREAM_UNREACHABLE',
       'UPSTREAM_BAD_ANSWER',
       'BUSY',
+      'NOT_LOCKED',
       'OVERLOADED',
       'UPSTREAM_TIMEOUT',
     ],

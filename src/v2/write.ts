@@ -22,6 +22,11 @@ interface PutTarget extends HandleResource {
   inputs: readonly V2Input[];
 }
 
+interface LockedPut extends PutTarget {
+  /** See LockGrant. */
+  assertHeld: () => void;
+}
+
 export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleResource): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
@@ -39,13 +44,26 @@ async function putNew(deps: V2Deps, call: V2Call, target: PutTarget): Promise<vo
   else throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
 }
 
-/** The response is sent under the lock, so that its ETag is that of this write. */
-function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
-  return deps.lock(target.handle, {
+/**
+ * A handle that does not exist is created without the lock: there the Handle server decides. Otherwise the response is sent
+ * under the lock, so that its ETag is that of this write.
+ */
+async function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
+  await deps.lock(target.handle, {
     req: call.req,
     read: () => readCurrent(deps, call, target.handle),
-    work: async (current) => {
-      await sendWritten(deps, call, await createOrReplace(deps, call, { ...target, current }));
+    async unlocked(current) {
+      if (current !== undefined) return undefined;
+      const written = await create(deps, call, target);
+      if (written !== undefined) await sendWritten(deps, call, { ...written, isLocked: false });
+      return written;
+    },
+    async work(read, assertHeld) {
+      // Created by another writer since it was read.
+      const current = read ?? (await readCurrent(deps, call, target.handle));
+      const written = await createOrReplace(deps, call, { ...target, current, assertHeld });
+      await sendWritten(deps, call, written);
+      return written;
     },
   });
 }
@@ -53,7 +71,7 @@ function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void>
 async function createOrReplace(
   deps: V2Deps,
   call: V2Call,
-  target: PutTarget & { current: CallerRecord | undefined },
+  target: LockedPut & { current: CallerRecord | undefined },
 ): Promise<WrittenRecord> {
   let { current } = target;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -92,12 +110,12 @@ async function create(
 async function replace(
   deps: V2Deps,
   { login }: V2Call,
-  { handle, rawHandle, inputs, current }: PutTarget & { current: CallerRecord },
+  { handle, rawHandle, inputs, current, assertHeld }: LockedPut & { current: CallerRecord },
 ): Promise<WrittenRecord | undefined> {
   const values = await buildRecord(deps, { inputs, handle, login, current: current.values });
   const plan = planWrite({ current: current.values, isFull: current.isFull, next: values });
   try {
-    const outcome = await replaceRecord(deps, { login, handle, plan });
+    const outcome = await replaceRecord(deps, { login, handle, plan, assertHeld });
     return { handle, rawHandle, isNew: outcome === 'created', values };
   } catch (failure) {
     const isGone = failure instanceof ServiceError && failure.code === 'V2_NOT_FOUND';
@@ -119,7 +137,8 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: Handl
     throw new ServiceError('V2_NO_DELETE', { detail: 'the operator of this service has turned it off' });
   }
   const { authorization } = login;
-  const work = () => runFenced(deps, handle, [() => deps.records.remove(handle, { authorization })]);
+  const work = (_read: unknown, beforeSend: () => void) =>
+    runFenced(deps, handle, [() => deps.records.remove(handle, { authorization, beforeSend })]);
   await deps.lock(handle, { req, read, work });
   send(res, { status: 204, headers: PRIVATE });
 }

@@ -22,17 +22,4 @@ describe('a lock within one process', () => {
     );
     expect(order).toEqual([1, 2, 3, 4]);
   });
-
-  test('still holds within the process while Redis is unavailable', async () => {
-    const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
-    const lock = createKeyLock({ waitMs: 1000, shared: away });
-    let inside = 0;
-    const work = async (): Promise<number> => {
-      const now = ++inside;
-      await new Promise((resolve) => setImmediate(resolve));
-      inside--;
-      return now;
-    };
-    expect(await Promise.all([lock('KEY', work), lock('KEY', work), lock('KEY', work)])).toEqual([1, 1, 1]);
-  });
 });

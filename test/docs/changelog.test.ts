@@ -8,12 +8,12 @@ type Default = ConfigKey['byDefault'] | undefined;
 const { version } = JSON.parse(readDocument('package.json')) as { version: string };
 const changelog = readDocument('CHANGELOG.md');
 const releases = changelog.split(/^## /m).slice(1);
-const [newest = ''] = releases;
+const [newest = ''] = releases.filter((release) => !/^\S+ \(unreleased\)\n/.test(release));
 
 const shown = (value: Default): string =>
   value === undefined ? '–' : value === null ? 'none' : `\`${value}\``;
 
-it('begins with the version of package.json', () => {
+it('has the version of package.json as its newest release', () => {
   expect(newest.split('\n')[0]).toMatch(
     new RegExp(`^${version.replaceAll('.', '\\.')} – \\d{4}-\\d\\d-\\d\\d$`),
   );

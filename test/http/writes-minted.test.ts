@@ -25,11 +25,10 @@ async function notFoundBefore(answer: WriteAnswer): Promise<{ upstream: MockUpst
 }
 
 test.each([
-  ['mintNewSuffix', BODY],
   ['mintNewSuffix=true', BODY],
-  ['overwrite&mintNewSuffix=TRUE', BODY],
-  ['mintNewSuffix&pretty', JSON.stringify(JSON.parse(BODY), null, 2)],
-  ['mintNewSuffix&callback=f', `f(${BODY});`],
+  ['overwrite=true&mintNewSuffix=TRUE', BODY],
+  ['mintNewSuffix=true&pretty', JSON.stringify(JSON.parse(BODY), null, 2)],
+  ['mintNewSuffix=true&callback=f', `f(${BODY});`],
 ])('is found at once after PUT ?%s', async (query, body) => {
   const { upstream, proxy } = await notFoundBefore(minting(body));
   const { status, text } = await proxy.ask(`${PREFIX_PATH}?${query}`, { method: 'PUT', body: '[]' });
@@ -45,14 +44,14 @@ test.each([
   ['names something else than a text', '{"handle":7}'],
 ])('a response that %s is relayed all the same', async (_what, body) => {
   const { proxy } = await notFoundBefore(minting(body));
-  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });
+  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
   expect([answer.status, answer.text]).toEqual([201, body]);
 });
 
 test('a refusal to mint is relayed and invalidates nothing', async () => {
   const body = '{"responseCode":402}';
   const { upstream, proxy } = await notFoundBefore(minting(body, 401));
-  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix`, { method: 'PUT', body: '[]' });
+  const answer = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, { method: 'PUT', body: '[]' });
   expect([answer.status, answer.text]).toEqual([401, body]);
   expect((await proxy.ask(MINTED_PATH)).status).toBe(404);
   expect(upstream.asked).toBe(1);

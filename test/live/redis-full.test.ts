@@ -1,11 +1,10 @@
 // A Redis that is full and evicts nothing: nothing new is shared, but nothing that is over is believed.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
-import { testKeyLock } from '../support/lock-contract.js';
+import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import type { Proxy } from '../support/proxy.js';
 import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { metric, startSharing } from '../support/sharing-proxies.js';
@@ -71,16 +70,9 @@ describeWithRedis('a Redis that is full', () => {
     expect(await metric(one, 'handle_proxy_redis_up')).toBe(1);
   });
 
-  async function startInstance(waitMs: number): Promise<KeyLock> {
-    const shared = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
-    onTestFinished(() => shared.close());
-    await expect.poll(() => shared.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared });
-  }
-
   testKeyLock(async (waitMs) => {
     await fill();
-    return [await startInstance(waitMs), await startInstance(waitMs)];
+    return [await lockOfInstance(redis.url, waitMs), await lockOfInstance(redis.url, waitMs)];
   });
 });
 

@@ -1,10 +1,10 @@
 // The lock over all instances, on a real Redis.
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
-import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { gate, testKeyLock } from '../support/lock-contract.js';
-import { PATIENT_MS, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { KeyLock } from '../../src/coordination/key-lock.js';
+import { LOCK } from '../../src/coordination/redis-lock.js';
+import { gate, lockOfInstance, testKeyLock } from '../support/lock-contract.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 describeWithRedis('a lock over instances on one Redis', () => {
   let redis: RedisServer;
@@ -18,13 +18,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await redis.stop();
   });
 
-  /** The lock of an instance that has found its Redis. */
-  async function startInstance(waitMs = 10_000): Promise<KeyLock> {
-    const shared = new RedisCommands({ url: redis.url, keyPrefix: 't:', commandTimeoutMs: PATIENT_MS });
-    onTestFinished(() => shared.close());
-    await expect.poll(() => shared.isUp()).toBe(true);
-    return createKeyLock({ waitMs, shared });
-  }
+  const startInstance = (waitMs = 10_000): Promise<KeyLock> => lockOfInstance(redis.url, waitMs);
 
   testKeyLock(async (waitMs) => [await startInstance(waitMs), await startInstance(waitMs)]);
 
@@ -45,10 +39,21 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await client.del('t:{KEY}:lock');
   });
 
+  test('is granted again to the token that has it, also while another instance waits', async () => {
+    const ask = (token: string) =>
+      client.eval(LOCK, 3, 't:{A}:lock', 't:{A}:wanted', 't:{A}:held', token, 5000, `of ${token}`, 5000);
+    expect(await ask('one')).toBe(5000);
+    expect(await ask('other')).toBe(-1);
+    // Its first write may have been sent in between.
+    expect(await ask('one')).toBe(0);
+    expect(await ask('other')).toBe(-1);
+    await client.del('t:{A}:lock');
+  });
+
   test('leaves nothing behind in Redis', async () => {
     const [one, other] = [await startInstance(), await startInstance()];
     await Promise.all([one('KEY', () => Promise.resolve()), other('KEY', () => Promise.resolve())]);
-    expect(await client.keys('t:*:lock')).toEqual([]);
+    await expect.poll(() => client.keys('t:*:lock')).toEqual([]);
   });
 
   test('goes to an instance that waits, however long the queue of the other is', async () => {

@@ -67,7 +67,7 @@ test('a response that breaks off is not completed, and the record is loaded agai
 test('a response with the minted name that breaks off is 502', async () => {
   const proxy = await startAndRead();
   demo.fail('cut', { times: 1 });
-  const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix', 2);
+  const answer = await putNumbered(proxy.url, '/api/handles/21.T11998/?mintNewSuffix=true', 2);
   expect(answer.status).toBe(502);
 });
 

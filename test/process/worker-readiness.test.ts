@@ -5,7 +5,7 @@ import {
   RestartBackoff,
 } from '../../src/process/cluster/worker-readiness.js';
 
-const pool = ({ maxEventLoopDelay = 1000 } = {}) => new PoolReadiness({ maxEventLoopDelay });
+const pool = ({ maxEventLoopDelayMs = 1000 } = {}) => new PoolReadiness({ maxEventLoopDelayMs });
 
 test('the pool is ready when every worker is, and then as long as one is', () => {
   const readiness = pool();
@@ -67,7 +67,7 @@ test('a worker without a report for five seconds is not ready', () => {
 });
 
 test('without a check of the event loop a silent worker is as ready as it was', () => {
-  const readiness = pool({ maxEventLoopDelay: 0 });
+  const readiness = pool({ maxEventLoopDelayMs: 0 });
   readiness.report(1, [], 0);
   expect(readiness.notReady(60_000)).toEqual([]);
 });
@@ -135,7 +135,7 @@ test('a worker that is replaced holds nothing any more', () => {
 });
 
 test('without a limit no worker holds the pool', () => {
-  const readiness = pool({ maxEventLoopDelay: 0 });
+  const readiness = pool({ maxEventLoopDelayMs: 0 });
   readiness.started(1, 0);
   expect(readiness.heldMs(60_000)).toBeUndefined();
 });

@@ -15,9 +15,9 @@ import type { Ttl } from '../../src/handle/value.js';
 
 const ASKED_AT = Date.parse('2026-11-21T10:00:00Z');
 const bounds: TtlBounds = {
-  found: { minTtl: 0, maxTtl: 3_600_000 },
-  notFound: { ttl: 30_000 },
-  staleIfError: 86_400_000,
+  found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+  notFound: { ttlMs: 30_000 },
+  staleIfErrorMs: 86_400_000,
 };
 const relative = fc.integer({ min: -5, max: 200_000 });
 const absolute = fc
@@ -33,20 +33,20 @@ describe('the life of a record', () => {
   test.prop([ttls])('is never longer than any of its TTLs, nor than the bound', (some) => {
     const life = makeEntry(found(some), ASKED_AT, bounds).staleAt - ASKED_AT;
     for (const ttl of some) expect(life).toBeLessThanOrEqual(Math.max(0, secondsLeft(ttl) * 1000));
-    expect(life).toBeLessThanOrEqual(bounds.found.maxTtl);
+    expect(life).toBeLessThanOrEqual(bounds.found.maxTtlMs);
     expect(life).toBeGreaterThanOrEqual(0);
   });
 
   test.prop([ttls])('is the smallest TTL when that is within the bounds', (some) => {
     const smallest = Math.min(...some.map(secondsLeft)) * 1000;
-    fc.pre(smallest > 0 && smallest < bounds.found.maxTtl);
+    fc.pre(smallest > 0 && smallest < bounds.found.maxTtlMs);
     expect(makeEntry(found(some), ASKED_AT, bounds).staleAt).toBe(ASKED_AT + smallest);
   });
 
   test.prop([ttls, fc.integer({ min: 1, max: 3600 })])(
     'is stretched to the minimum, but a TTL that is over stays over',
     (some, min) => {
-      const stretched = { ...bounds, found: { minTtl: min * 1000, maxTtl: 3_600_000 } };
+      const stretched = { ...bounds, found: { minTtlMs: min * 1000, maxTtlMs: 3_600_000 } };
       const entry = makeEntry(found(some), ASKED_AT, stretched);
       const isOver = Math.min(...some.map(secondsLeft)) <= 0;
       expect(isStorable(entry, ASKED_AT)).toBe(!isOver);
@@ -62,7 +62,7 @@ describe('the life of a record', () => {
   });
 
   test('is over with a TTL of 0, which no minimum stretches', () => {
-    const stretched = { ...bounds, found: { minTtl: 60_000, maxTtl: 3_600_000 } };
+    const stretched = { ...bounds, found: { minTtlMs: 60_000, maxTtlMs: 3_600_000 } };
     expect(isStorable(makeEntry(found([3600, 0]), ASKED_AT, stretched), ASKED_AT)).toBe(false);
   });
 
@@ -108,13 +108,13 @@ describe('an entry loaded before trustedSince', () => {
 });
 
 describe('an answer from a mirror', () => {
-  const mirrored = { ...bounds, mirrorMaxTtl: 60_000 };
+  const mirrored = { ...bounds, mirrorMaxTtlMs: 60_000 };
   const absent = { kind: 'not-found', message: 'gone' } as const;
 
-  test('is fresh for mirrorMaxTtl at most, and may still be served stale when it is a record', () => {
+  test('is fresh for mirrorMaxTtlMs at most, and may still be served stale when it is a record', () => {
     const entry = makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, mirrored);
     expect(entry.staleAt).toBe(ASKED_AT + 60_000);
-    expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfError);
+    expect(entry.deleteAt).toBe(entry.staleAt + bounds.staleIfErrorMs);
     expect(makeEntry(found([3600]), ASKED_AT, mirrored).staleAt).toBe(ASKED_AT + 3_600_000);
     expect(makeEntry({ ...found([3600]), isFromMirror: true }, ASKED_AT, bounds).staleAt).toBe(
       ASKED_AT + 3_600_000,
@@ -125,10 +125,10 @@ describe('an answer from a mirror', () => {
     const entry = makeEntry({ ...absent, isFromMirror: true }, ASKED_AT, mirrored);
     expect(entry.deleteAt).toBe(entry.staleAt);
     expect(entry.message).toBe('gone');
-    expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfError);
+    expect(makeEntry(absent, ASKED_AT, mirrored).deleteAt).toBe(ASKED_AT + 30_000 + bounds.staleIfErrorMs);
   });
 
-  test('is older than an entry loaded less than mirrorMaxTtl before', () => {
+  test('is older than an entry loaded less than mirrorMaxTtlMs before', () => {
     const entry = makeEntry(found([3600]), ASKED_AT, bounds);
     expect(isNewerThanMirror(entry, ASKED_AT + 59_999, mirrored)).toBe(true);
     expect(isNewerThanMirror(entry, ASKED_AT + 60_000, mirrored)).toBe(false);

@@ -1,6 +1,9 @@
 // What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
 import { expect, test } from 'vitest';
+import { createOtherRecords } from '../../src/redirect/locations/other-records.js';
 import { createPrefixRecords } from '../../src/redirect/locations/prefix-records.js';
+import { type ErrorCode, ServiceError } from '../../src/errors.js';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Caller } from '../../src/upstream/caller.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -63,27 +66,31 @@ test('the record of a prefix is read once for all its missing handles, and for n
 
 const CALLER: Caller = { class: 'background', client: '192.0.2.1' };
 
+const bounds = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
+
+const REFUSED = {
+  kind: 'refused',
+  refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
+} as const;
+
 /** Records of prefixes that say nothing. */
-function startRecords() {
+function startRecords(failures: ErrorCode[] = []) {
   const asked: (Caller | undefined)[] = [];
-  const memory = {
-    peek: () => undefined,
-    pin: () => ({ at: 0, stamp: 1 }),
-    touchIfCurrent: () => true,
-  };
-  const records = createPrefixRecords({
-    resolve: (_handle, { caller }) => {
-      asked.push(caller);
-      return Promise.resolve({
-        kind: 'refused',
-        refused: { kind: 'refused', status: 404, members: {}, namesHandle: false },
-      });
-    },
-    keyOf: (handle) => handle,
-    memory: memory,
-    trustedSince: () => 0,
-    now: () => 1,
-  });
+  const records = createPrefixRecords(
+    createOtherRecords({
+      resolve: (_handle, { caller }) => {
+        asked.push(caller);
+        const code = failures.shift();
+        return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+      },
+      fromMemory: () => undefined,
+      keyOf: (handle) => handle,
+      memory: new MemoryStore({ bounds, now: () => 1 }),
+      trustedSince: () => 0,
+      retryAfterMs: 5000,
+      now: () => 1,
+    }),
+  );
   return { asked, records };
 }
 
@@ -93,12 +100,25 @@ test('the record of a prefix is read as one of the client that asks', async () =
   expect(asked).toEqual([CALLER]);
 });
 
+test.each([
+  ['UPSTREAM_UNREACHABLE', 1],
+  ['OVERLOADED', 2],
+] as const)(
+  'a prefix record whose read fails with %s is asked for %i times by two redirects',
+  async (code, times) => {
+    const { asked, records } = startRecords([code]);
+    expect(await records.read('0.NA/21.T11998', CALLER)).toMatchObject({ hasFailed: true });
+    await records.read('0.NA/21.T11998', CALLER);
+    expect(asked).toHaveLength(times);
+  },
+);
+
 test('who asks for handles of many invented prefixes pushes none out that is in use', async () => {
   const { records } = startRecords();
   await records.read('0.NA/0.NA', CALLER);
   for (let at = 0; at < 20_000; at++) {
     await records.read(`0.NA/99.${at}`, CALLER);
     if (at % 1000 === 0) await records.read('0.NA/21.T11998', CALLER);
-    if (at > 0) expect(records.plainPrefixOf('21.T11998/page')?.isCurrent(1)).toBe(true);
+    if (at > 0) expect(records.plainPrefixOf('21.T11998/page', 1)?.isCurrent(1)).toBe(true);
   }
 });

@@ -1,6 +1,6 @@
 // Locations of the prefix (HS_NAMESPACE of 0.NA/<prefix>) and of included handles.
-import { expect, test } from 'vitest';
-import type { MockUpstream } from '../support/upstream.js';
+import { expect, test, vi } from 'vitest';
+import type { Answer, MockUpstream } from '../support/upstream.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
@@ -119,42 +119,119 @@ test('a prefix record is asked for once in its time, however many redirects ther
   }
 });
 
+const REFUSED = { status: 400, body: { responseCode: 301 } };
+const FAILED = { status: 500, body: 'broken' };
+
+/** The prefix records are answered like this. */
+const answerPrefix = ({ upstream, records }: Prefixed, answer: Answer): void => {
+  upstream.answers((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+    const values = records.get(handle);
+    return handle.startsWith('0.NA/') ? answer : values ? recordOf(values, handle) : notFound(handle);
+  });
+};
+
 test.each([
-  { status: 400, body: { responseCode: 301 } },
-  { status: 500, body: 'broken' },
+  ['is refused', REFUSED],
+  ['cannot be read', FAILED],
 ])(
-  'a prefix record that cannot be read ($status) changes nothing, and is left alone for a while',
-  async (answer) => {
-    const proxy = await startPrefixed({});
-    proxy.upstream.answers((target) => (target.includes('0.NA') ? answer : recordOf(url, '21.T11998/url')));
-    const ask = async (): Promise<number> => {
+  'a prefix record that %s changes nothing, and is asked for once in upstream.retryAfter',
+  async (_what, answer) => {
+    const proxy = await startPrefixed({ '21.T11998/url': url });
+    answerPrefix(proxy, answer);
+    const askOften = async (): Promise<void> => {
       for (let times = 0; times < 5; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
-      return proxy.askedFor(PREFIX_RECORD);
     };
-    const asked = await ask();
-    expect(asked).toBeGreaterThan(0);
-    proxy.pass(29_000);
-    expect(await ask()).toBe(asked);
-    proxy.pass(2000);
-    expect(await ask()).toBeGreaterThan(asked);
+    await askOften();
+    const perRead = proxy.askedFor(PREFIX_RECORD);
+    proxy.pass(4999);
+    await askOften();
+    expect(proxy.askedFor(PREFIX_RECORD)).toBe(perRead);
+    proxy.pass(1);
+    await askOften();
+    await vi.waitFor(() => {
+      expect(proxy.askedFor(PREFIX_RECORD)).toBe(2 * perRead);
+    });
   },
 );
 
-test('nobody waits for a prefix record that has just expired', async () => {
-  const proxy = await startPrefixed(DOI_LIKE);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-  proxy.pass(3_601_000);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
-  proxy.records.set(PREFIX_RECORD, namespace(''));
+test('redirects do not wait while a prefix record that could not be read is read again', async () => {
+  const proxy = await startPrefixed({ '21.T11998/url': url });
+  answerPrefix(proxy, FAILED);
+  expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
   let release = (): void => undefined;
   const held = new Promise<void>((resolve) => (release = resolve));
-  proxy.upstream.answers((target) => {
-    const answer = recordOf(proxy.records.get(decodeURIComponent(target.slice('/api/handles/'.length))));
-    return target.includes('0.NA') ? { ...answer, after: held } : answer;
-  });
-  proxy.pass(3_601_000);
-  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+  answerPrefix(proxy, { ...FAILED, after: held });
+  proxy.pass(5000);
+  for (let times = 0; times < 3; times++) expect(await proxy.to('21.T11998/url')).toEqual(PLAIN);
   release();
+});
+
+test('a redirect is not stored while the record of its prefix cannot be read', async () => {
+  const proxy = await startPrefixed({ '21.T11998/url': url });
+  answerPrefix(proxy, FAILED);
+  for (let times = 0; times < 4; times++) {
+    const { headers } = await proxy.ask('/21.T11998/url');
+    expect([headers.location, headers['cache-control']]).toEqual(['https://url.example.org/', 'no-store']);
+  }
+  answerPrefix(proxy, REFUSED);
+  proxy.pass(5000);
+  await vi.waitFor(async () => {
+    expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toMatch(/^public, max-age=/);
+  });
+});
+
+test.each([
+  ['was refused', REFUSED],
+  ['could not be read', FAILED],
+])('a write to a prefix record that %s shows at once in every redirect', async (_what, answer) => {
+  const proxy = await startPrefixed({ '21.T11998/url': url, '21.T11998/conneg': CONNEG });
+  answerPrefix(proxy, answer);
+  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  const values = namespace('<locs>21.T11998/conneg</locs>');
+  proxy.upstream.answers((target) => {
+    const handle = decodeURIComponent(target.slice('/api/handles/'.length));
+    return recordOf(proxy.records.get(handle), handle);
+  });
+  await proxy.write(PREFIX_RECORD, values);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+});
+
+test('a prefix record that has expired is read again before a redirect depends on it', async () => {
+  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
+  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  proxy.records.set(PREFIX_RECORD, DOI_LIKE[PREFIX_RECORD]);
+  proxy.pass(3_601_000);
+  // The record of the handle is fresh.
+  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
+});
+
+test('a redirect is stale when the record of its prefix is', async () => {
+  const proxy = await startPrefixed({ ...DOI_LIKE, [PREFIX_RECORD]: namespace('') });
+  const status = async () => (await proxy.ask('/21.T11998/url')).headers['cache-status'];
+  for (let times = 0; times < 3; times++) await status();
+  expect(await status()).toMatch(/; hit; ttl=\d+$/);
+  proxy.pass(3_601_000);
+  expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
+  answerPrefix(proxy, FAILED);
+  expect(await status()).toMatch(/; hit; ttl=-\d+; detail=error$/);
+  for (let times = 0; times < 3; times++) expect(await status()).toMatch(/; hit; ttl=-\d+; detail=resting$/);
+  expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toBe('public, max-age=0');
+});
+
+test.each([
+  ['the prefix that it names instead of its own', 'overridePrefix="0.NA/21.OTHER"'],
+  ['a prefix that it includes', 'includeNamespace="0.NA/21.OTHER"'],
+])('a write to the record of %s shows at once in a redirect', async (_which, attribute) => {
+  const proxy = await startPrefixed({
+    '21.T11998/url': list('<location href="https://url.example.org/" weight="1"/>', attribute),
+    '21.T11998/conneg': CONNEG,
+    '0.NA/21.OTHER': namespace(''),
+  });
+  for (let times = 0; times < 4; times++) expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(PLAIN);
+  await proxy.write('0.NA/21.OTHER', namespace('<locs>21.T11998/conneg</locs>'));
+  expect(await proxy.to('21.T11998/url', JSON_ACCEPT)).toEqual(DATA);
 });
 
 test('an inactive prefix has no pages and no redirects, but JSON', async () => {

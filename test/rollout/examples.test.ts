@@ -90,8 +90,8 @@ describe('the web servers in front', () => {
       /(?:proxy_read_timeout|response_header_timeout|ProxyTimeout|timeout server) (\d+)s?\b/.exec(
         exampleText(name),
       ) ?? [];
-    const { writeTimeout, queueTimeout } = defaults.upstream;
-    expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeout + queueTimeout);
+    const { writeTimeoutMs, queueTimeoutMs } = defaults.upstream;
+    expect(Number(seconds) * 1000).toBeGreaterThan(writeTimeoutMs + queueTimeoutMs);
   });
 
   it.each(WEB_SERVERS)('%s uses the port the proxy listens on', (name) => {

@@ -20,9 +20,9 @@ const SECOND_MS = 1000;
 
 const BOUNDS = { maxBytes: 1_000_000, found: { maxEntries: 100 }, notFound: { maxEntries: 100 } };
 const LIFETIMES = {
-  found: { minTtl: SECOND_MS, maxTtl: 600 * SECOND_MS },
-  notFound: { ttl: 300 * SECOND_MS },
-  staleIfError: 3600 * SECOND_MS,
+  found: { minTtlMs: SECOND_MS, maxTtlMs: 600 * SECOND_MS },
+  notFound: { ttlMs: 300 * SECOND_MS },
+  staleIfErrorMs: 3600 * SECOND_MS,
 };
 
 export interface ServerDeps {

@@ -22,7 +22,7 @@ export function exampleDocuments(name: string): unknown[] {
 }
 
 /** Seconds until a stopped proxy has ended, with a part of one in which it logs its end. */
-export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeout / 1000 + 1;
+export const shutdownSeconds = ({ server }: Config): number => server.shutdownTimeoutMs / 1000 + 1;
 
 export interface Probe {
   httpGet: { path: string; port: string };

@@ -1,6 +1,10 @@
 // The contract of a key lock, for one process and for several instances.
-import { expect, test } from 'vitest';
-import type { KeyLock } from '../../src/coordination/key-lock.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
+import { RedisCommands } from '../../src/cache/redis/commands.js';
+import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
+import { createRedisLock } from '../../src/coordination/redis-lock.js';
+import { PATIENT_MS as REDIS_PATIENT_MS } from './redis-server.js';
 
 /** Creates two handles of the same lock: in one process, or in two instances. */
 export type MakeLocks = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLock, KeyLock];
@@ -8,6 +12,15 @@ export type MakeLocks = (waitMs: number) => Promise<[KeyLock, KeyLock]> | [KeyLo
 /** Longer than any test: on a busy machine forty grants may take seconds. */
 const PATIENT_MS = 60_000;
 const SHORT_MS = 100;
+
+/** The lock of an instance that has found its Redis. */
+export async function lockOfInstance(url: string, waitMs: number): Promise<KeyLock> {
+  const redis = new RedisCommands({ url, keyPrefix: 't:', commandTimeoutMs: REDIS_PATIENT_MS });
+  onTestFinished(() => redis.close());
+  await expect.poll(() => redis.isUp()).toBe(true);
+  const acquireShared = createRedisLock({ redis, waitMs: PATIENT_MS, writeMs: 1000, clock: systemClock });
+  return createKeyLock({ waitMs, acquireShared });
+}
 
 export function testKeyLock(make: MakeLocks): void {
   test('one work at a time runs for a key', async () => {

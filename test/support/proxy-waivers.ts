@@ -6,8 +6,6 @@ const INDEX = 'same status and code; the text names our parameter instead of a J
 export const waivers: Readonly<Record<string, string>> = {
   'create: suffix with raw UTF-8 bytes': RAW_BYTES,
   'resolve: raw UTF-8 in request line': RAW_BYTES,
-  'create: overwrite (empty) on existing':
-    'a bare flag means true, as documented; the server takes it for false',
   'resolve: index=abc': INDEX,
   'resolve: index=1,2': INDEX,
   'resolve: malformed, leading slash only': 'the handle "/" is echoed; the server takes it for an empty one',

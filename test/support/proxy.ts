@@ -85,7 +85,7 @@ export async function startProxy(
   const server = createHttpServer(app.handler, {
     ...config.server,
     ...app.connectionReports,
-    maxRequestLineBytes: config.http.maxRequestLine,
+    maxRequestLineBytes: config.http.maxRequestLineBytes,
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -92,9 +92,9 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     upstream: { resolve: () => upstream.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now: () => now }),
     ttlBoundsOf: () => ({
-      found: { minTtl: 0, maxTtl: 3_600_000 },
-      notFound: { ttl: 30_000 },
-      staleIfError: 86_400_000,
+      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+      notFound: { ttlMs: 30_000 },
+      staleIfErrorMs: 86_400_000,
     }),
     trustedSince: () => coherence.trustedSince(),
     refreshAheadMinHits: 1,

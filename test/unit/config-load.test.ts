@@ -6,14 +6,19 @@ import { configFrom } from '../support/load-config.js';
 describe('loading the configuration', () => {
   it('gives the defaults when nothing is set', () => {
     const config = configFrom({});
-    expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080, workers: 0, shutdownTimeout: 10_000 });
+    expect(config.server).toMatchObject({
+      host: '0.0.0.0',
+      port: 8080,
+      workers: 0,
+      shutdownTimeoutMs: 10_000,
+    });
     expect(config.upstream.url).toBeUndefined();
     expect(config.cache.maxBytes).toBe(268_435_456);
   });
 
   it('takes a value from the file and leaves the others at their defaults', () => {
     const config = configFrom({ yaml: 'cache:\n  found:\n    maxTtl: 5m\n' });
-    expect(config.cache.found).toEqual({ minTtl: 0, maxTtl: 300_000, maxEntries: 1_000_000 });
+    expect(config.cache.found).toEqual({ minTtlMs: 0, maxTtlMs: 300_000, maxEntries: 1_000_000 });
   });
 
   it('lets a variable win over the file', () => {
@@ -26,7 +31,7 @@ describe('loading the configuration', () => {
       env: { UPSTREAM_CONNECTIONS: '7', UPSTREAM_CASE_SENSITIVE: 'true', CACHE_NOT_FOUND_TTL: '0s' },
     });
     expect(config.upstream).toMatchObject({ connections: 7, caseSensitive: true });
-    expect(config.cache.notFound.ttl).toBe(0);
+    expect(config.cache.notFound.ttlMs).toBe(0);
   });
 
   it('ignores an empty variable', () => {

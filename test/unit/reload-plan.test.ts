@@ -20,7 +20,7 @@ test('reloadable keys are applied, the others keep their values', () => {
   expect(needRestart).toEqual(['server.port', 'cache.found.maxEntries']);
   const { cache, server, page } = config;
   expect({ cache, port: server.port, title: page.title }).toMatchObject({
-    cache: { found: { maxTtl: 7_200_000, maxEntries: 1_000_000 } },
+    cache: { found: { maxTtlMs: 7_200_000, maxEntries: 1_000_000 } },
     port: 8080,
     title: 'Example',
   });

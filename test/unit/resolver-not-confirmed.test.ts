@@ -23,9 +23,9 @@ function start(): Resolver<unknown> {
     upstream: { resolve: () => Promise.resolve({ kind: 'found', values: toBytes('[]'), ttls: [0] }) },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
     ttlBoundsOf: () => ({
-      found: { minTtl: 0, maxTtl: 3_600_000 },
-      notFound: { ttl: 30_000 },
-      staleIfError: 0,
+      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+      notFound: { ttlMs: 30_000 },
+      staleIfErrorMs: 0,
     }),
     trustedSince: () => 0,
     refreshAheadMinHits: 0,

@@ -27,9 +27,9 @@ function start() {
     upstream: { resolve: () => world.load() },
     failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
     ttlBoundsOf: () => ({
-      found: { minTtl: 0, maxTtl: 3_600_000 },
-      notFound: { ttl: 30_000 },
-      staleIfError: 86_400_000,
+      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+      notFound: { ttlMs: 30_000 },
+      staleIfErrorMs: 86_400_000,
     }),
     trustedSince: () => world.trustedSince,
     refreshAheadMinHits: 0,

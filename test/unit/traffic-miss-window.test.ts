@@ -100,7 +100,7 @@ describe('the limit', () => {
     const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
     let asked = 0;
     const limitMiss = createMissLimit({
-      settings: () => ({ perMinute: 3, notFoundShare: 0.9, for: 10_000 }),
+      settings: () => ({ perMinute: 3, notFoundShare: 0.9, forMs: 10_000 }),
       networks,
       isUnderPressure,
       onRefused: (reason) => refused.push(reason),
@@ -164,7 +164,7 @@ describe('the limit', () => {
   test('a failed read counts neither as found nor as unknown', async () => {
     const quiet = (): void => undefined;
     const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
-    const settings = () => ({ perMinute: 1, notFoundShare: 0.1, for: 1000 });
+    const settings = () => ({ perMinute: 1, notFoundShare: 0.1, forMs: 1000 });
     const limitMiss = createMissLimit({
       settings,
       networks,

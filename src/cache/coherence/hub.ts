@@ -1,6 +1,13 @@
 // Publishes changes to the processes of this machine and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
-import { LEASE_MS, LEASE_WAIT_MS, MAX_DRIFT, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from './lease.js';
+import {
+  INSTANCE_LEASE_RENEWAL_MS,
+  LEASE_MS,
+  LEASE_WAIT_MS,
+  MAX_DRIFT,
+  MAX_REDIS_CLOCK_STEP_MS,
+  MEMBERSHIP_MS,
+} from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
 
@@ -31,6 +38,8 @@ export interface Membership {
   readonly id: string;
   /** Remaining time of the lease (ms); 0 when messages may have been missed. */
   leaseLeftMs: () => number;
+  /** Whether it has started, or was expelled, and is about to join: other members do not wait for it yet. */
+  isJoining: () => boolean;
   /** Undefined: Redis has not confirmed the publication. */
   publish: (change: Change) => Promise<Published | undefined>;
   /** True: Redis is back, and the pending invalidations are published. False: `afterRenewalMs` have passed since the last renewal. */
@@ -59,9 +68,6 @@ interface Remote {
   lostMaxAgeMs: number;
 }
 
-/** Maximum step of the Redis clock. */
-const MAX_REDIS_CLOCK_STEP_MS = 1000;
-
 /**
  * After this time since its last renewal was sent, the membership of an instance has ended: Redis runs a renewal within
  * the length of a lease, or not at all. Every other instance has learnt of that with its own renewal, or has lost its lease,
@@ -85,8 +91,9 @@ export class Hub implements Coherence {
   }
 
   trustedSince(): number {
-    if (this.isLinked()) return 0;
-    return this.#deps.now() - (this.#deps.remote?.lostMaxAgeMs ?? 0);
+    const { now, remote } = this.#deps;
+    if (remote === undefined || this.isLinked()) return 0;
+    return remote.member.isJoining() ? Infinity : now() - remote.lostMaxAgeMs;
   }
 
   /** `from`: the worker that publishes. Redis comes first, so that no older Redis entry is copied into memory afterwards. */

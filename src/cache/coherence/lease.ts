@@ -7,6 +7,8 @@ export const LEASE_MS = 2000;
 const MAX_CLOCK_SHIFT_MS = 250;
 /** Monotonic clocks of two machines run at rates that differ by less than this factor. */
 export const MAX_DRIFT = 1.1;
+/** Maximum step of the Redis clock. */
+export const MAX_REDIS_CLOCK_STEP_MS = 1000;
 /** Time that other instances wait for the end of a lease. */
 export const LEASE_WAIT_MS = MAX_DRIFT * (LEASE_MS + MAX_CLOCK_SHIFT_MS);
 /** Longer than a lease, so that an instance is listed as long as it has one. */

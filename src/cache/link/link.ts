@@ -23,7 +23,7 @@ interface RedisLinkDeps {
   onRenewed: () => void;
 }
 
-/** Failed renewals in a row after which the message connections are reopened. */
+/** Failed renewals in a row after which the message connections are reopened, and failed attempts to join after which Redis counts as away. */
 const MAX_FAILURES = 4;
 /** With more groups than this, one message distrusts the whole cache. */
 const MAX_DISTRUSTED_GROUPS = 64;
@@ -42,6 +42,8 @@ export class RedisLink implements Membership {
   #isEstablished = false;
   #memberCount = 1;
   #failures = 0;
+  /** Failed attempts to join, since the start or since this member was expelled. */
+  #failedJoins = 0;
   /** Moments on the monotonic clock. */
   #resumedAt = Infinity;
   #returningSince: number | undefined;
@@ -96,16 +98,24 @@ export class RedisLink implements Membership {
     return this.#lease.leftMs();
   }
 
+  isJoining(): boolean {
+    return this.#failedJoins < MAX_FAILURES;
+  }
+
   /** Renews the lease now, instead of at the next interval. */
   readonly renewNow = oneAtATime(async () => {
     const { commands } = this.#deps;
     try {
-      if (!commands.isConnected()) return;
+      if (!commands.isConnected()) {
+        if (commands.hasFailed()) this.#failedJoins++;
+        return;
+      }
       if (!this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
       commands.reportFailure(error);
+      this.#failedJoins++;
       if (++this.#failures % MAX_FAILURES === 0) {
         this.#subscriptions.close();
         commands.rediscover();
@@ -180,6 +190,7 @@ export class RedisLink implements Membership {
     else await Promise.all(groups.map((group) => deliver({ kind: 'distrust', group })));
     await deliver(bans);
     this.#isEstablished = true;
+    this.#failedJoins = Infinity;
   }
 
   async #renew(): Promise<void> {
@@ -203,6 +214,7 @@ export class RedisLink implements Membership {
   /** This member was expelled because it missed a message, or the list was lost. The next renewal joins again. */
   async #leaveAndRejoin(): Promise<void> {
     this.#lease.end();
+    this.#failedJoins = 0;
     this.#subscriptions.close();
     await this.#deps.deliver({ kind: 'distrust' });
   }

@@ -45,6 +45,7 @@ export class RedisCommands {
   #isUp = false;
   #isClosed = false;
   #failedChecks = 0;
+  #hasFailed = false;
 
   constructor(options: RedisCommandsOptions) {
     const { clock = systemClock, open = openRedis } = options;
@@ -86,6 +87,11 @@ export class RedisCommands {
     return this.redis.status === 'ready' && this.#runs.areKnown();
   }
 
+  /** Whether the connection for commands was ever refused or lost, or did not answer: until then it is being opened. */
+  hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   command(name: string, ...args: Argument[]): Promise<unknown> {
     return this.redis.call(name, ...args);
   }
@@ -106,10 +112,14 @@ export class RedisCommands {
   }
 
   /** Runs a command. A failure is counted and gives undefined, never an exception. */
-  async run<T>(name: CommandName, command: (redis: Redis) => Promise<T>): Promise<T | undefined> {
+  async run<T>(
+    name: CommandName,
+    command: (redis: Redis) => Promise<T>,
+    timeoutMs = this.#options.commandTimeoutMs,
+  ): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
     try {
-      return await this.attempt(command(this.redis), this.#options.commandTimeoutMs);
+      return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
       this.#options.onError?.(name);
       if (!concernsOneCommand(error)) this.#setUp(false);
@@ -141,10 +151,12 @@ export class RedisCommands {
   watch(connection: Redis): void {
     connection.on('error', (error: unknown) => {
       this.#options.onError?.('connect');
+      this.#hasFailed ||= connection === this.redis;
       if (!this.#isUp) this.#troubles.report(error);
     });
     connection.on('close', () => {
       if (connection !== this.redis) return;
+      this.#hasFailed = true;
       this.#runs.clear();
       this.#setUp(false);
     });
@@ -180,6 +192,7 @@ export class RedisCommands {
       this.#failedChecks = 0;
       this.#setUp(true);
     } catch (error) {
+      this.#hasFailed ||= this.redis.status === 'ready';
       this.reportFailure(error);
       this.#setUp(false);
       if (++this.#failedChecks % MAX_FAILED_CHECKS === 0 || this.redis.status === 'end') this.rediscover();
@@ -220,6 +233,7 @@ export type LinkCommands = Pick<
   | 'keyPrefix'
   | 'channelPrefix'
   | 'isConnected'
+  | 'hasFailed'
   | 'masters'
   | 'runOf'
   | 'script'

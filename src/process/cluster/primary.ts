@@ -35,7 +35,7 @@ export async function servePrimary(
   readiness.include(() => workers.notReady());
   const metrics = createClusterMetrics(() => workers.metrics());
   const operations = createOperations(() => workers.processes(), Date.now);
-  const eventLoop = watchEventLoop(config.admin.maxEventLoopDelay);
+  const eventLoop = watchEventLoop(config.admin.maxEventLoopDelayMs);
   const heldMs = (): number | undefined => eventLoop.heldMs() ?? workers.heldMs();
   const setLogLevel = async (level: string): Promise<void> => {
     logger.level = level;

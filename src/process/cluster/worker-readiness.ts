@@ -22,8 +22,8 @@ export class PoolReadiness {
   #hasUpstream = false;
   #wasReady = false;
 
-  constructor({ maxEventLoopDelay }: { maxEventLoopDelay: number }) {
-    this.#limitMs = maxEventLoopDelay;
+  constructor({ maxEventLoopDelayMs }: { maxEventLoopDelayMs: number }) {
+    this.#limitMs = maxEventLoopDelayMs;
   }
 
   /** `notReady`: the failed checks of the worker. */

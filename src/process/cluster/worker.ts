@@ -51,20 +51,22 @@ async function serveAsWorker({ count, instance }: WorkerOptions): Promise<void> 
   const config = await receiveConfig();
   const self = cluster.worker?.id ?? 0;
   const metrics = createMetrics();
-  const loadTimesMs = upstreamServers(config).map(({ timeout, queueTimeout }) => queueTimeout + timeout);
+  const loadTimesMs = upstreamServers(config).map(
+    ({ timeoutMs, queueTimeoutMs }) => queueTimeoutMs + timeoutMs,
+  );
   const peers = new PeerLink({
     self,
     loadTimeoutMs: Math.max(0, ...loadTimesMs) + LOAD_SPARE_MS,
     send,
     clock: systemClock,
-    lostMaxAgeMs: config.redis.lostMaxAge,
+    lostMaxAgeMs: config.redis.lostMaxAgeMs,
   });
   const logger = createLogger({ level: config.log.level });
   const listeners = trackListeners();
   const deps = { logger, metrics, peers, instance };
   const service = await servePublic(divideLimits(config, count), deps, listeners);
   const shutdown = createShutdown({
-    delayMs: config.server.shutdownTimeout + lastSnapshotMs(config) + STOP_SPARE_MS,
+    delayMs: config.server.shutdownTimeoutMs + lastSnapshotMs(config) + STOP_SPARE_MS,
     skip: HANDLED_BY_PRIMARY,
     onUncaught: logUncaught(logger),
     stop: service.stop,

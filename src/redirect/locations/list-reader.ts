@@ -5,21 +5,29 @@ import type { ResolveOptions } from '../../resolver/resolver.js';
 import type { Steps } from '../../time-slicer.js';
 import type { ListReader } from './gather.js';
 import { type HandleLists, listsIn } from './handle-lists.js';
-import type { IncludedRecords } from './included-records.js';
 import type { ParseLocationList } from './location-list.js';
-import { NO_NAMESPACE } from './namespace.js';
-import { type PrefixRecords, namespaceOf } from './prefix-records.js';
+import { GLOBAL_NAMESPACE, NO_NAMESPACE, type Namespace } from './namespace.js';
+import type { OtherRecords } from './other-records.js';
+import { type PrefixRecord, type PrefixRecords, namespaceOf } from './prefix-records.js';
 
 export interface ListReaderDeps {
   keyOf: (handle: string) => string;
   parseList: ParseLocationList;
-  includedRecords: IncludedRecords;
+  otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
   /** Undefined when lists of prefixes are turned off. */
   prefixRecords: PrefixRecords | undefined;
 }
 
+/** The record of its prefix, read before. */
+export interface PrefixOfHandle {
+  /** Such as 0.NA/21.T11998. */
+  handle: string;
+  record: PrefixRecord | undefined;
+}
+
 interface ReadingRequest {
   authoritative: boolean;
+  prefix: PrefixOfHandle;
   /** Judged by its misses. */
   caller: ResolveOptions['caller'];
   /** For the record of the prefix, which it has not asked for. */
@@ -35,6 +43,8 @@ export interface NotingListReader extends ListReader {
   readonly chars: number;
   /** False when a handle was not read that might be read at another time. */
   readonly isComplete: boolean;
+  /** Whether other records were read than those of the prefix and of 0.NA/0.NA. */
+  readonly readsOthers: boolean;
 }
 
 /** HDLProxy asks for each; a chain of its 21 levels is within it. What memory holds does not count. */
@@ -48,7 +58,7 @@ interface RecordReader extends Pick<NotingListReader, 'chars' | 'isComplete'> {
 }
 
 function createRecordReader(
-  { keyOf, includedRecords }: Pick<ListReaderDeps, 'keyOf' | 'includedRecords'>,
+  { keyOf, otherRecords }: Pick<ListReaderDeps, 'keyOf' | 'otherRecords'>,
   { authoritative, caller }: Pick<ReadingRequest, 'authoritative' | 'caller'>,
 ): RecordReader {
   const records = new Map<string, Promise<FromEntry | undefined>>();
@@ -62,11 +72,12 @@ function createRecordReader(
   }
 
   async function find(handle: string): Promise<FromEntry | undefined> {
-    const known = authoritative && asksLeft > 0 ? undefined : includedRecords.known(handle);
-    if (known !== undefined) return known.record;
-    if (asksLeft === 0) return leaveOut();
-    asksLeft -= 1;
-    return includedRecords.ask(handle, { authoritative, caller }).catch(leaveOut);
+    let found = authoritative && asksLeft > 0 ? undefined : otherRecords.known(handle);
+    if (found === undefined && asksLeft > 0) {
+      asksLeft -= 1;
+      found = await otherRecords.ask(handle, { authoritative, caller });
+    }
+    return found === undefined || found.hasFailed ? leaveOut() : found.record;
   }
 
   async function findWithinBound(handle: string): Promise<FromEntry | undefined> {
@@ -92,20 +103,28 @@ const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 /** A handle that does not exist, is refused or cannot be read is left out (recordings "include: absent handle", …). */
 export function createListReader(deps: ListReaderDeps, request: ReadingRequest): NotingListReader {
   const { keyOf, parseList, prefixRecords } = deps;
-  const { unjudged, run } = request;
+  const { prefix, unjudged, run } = request;
   const records = createRecordReader(deps, request);
   const lists = new Map<string, Promise<HandleLists>>();
   const used: FromEntry[] = [];
+  let isPrefixRead = true;
+  let readsOthers = false;
 
   function* listsOf({ entry }: FromEntry): Steps<HandleLists> {
     return yield* listsIn(yield* readValues(entry), parseList);
   }
 
   async function readLists(handle: string): Promise<HandleLists> {
+    readsOthers = true;
     const record = await records.read(handle);
     if (record === undefined) return NOTHING;
     used.push(record);
     return run(listsOf(record), record.entry.values.length);
+  }
+
+  /** A prefix record that adds nothing shortens no redirect, but makes it stale. */
+  function note(record: FromEntry | undefined, { listHandles }: Namespace): void {
+    if (record !== undefined && (listHandles.length > 0 || record.stale !== undefined)) used.push(record);
   }
 
   return {
@@ -114,20 +133,27 @@ export function createListReader(deps: ListReaderDeps, request: ReadingRequest):
       return records.chars;
     },
     get isComplete() {
-      return records.isComplete;
+      return records.isComplete && isPrefixRead;
+    },
+    get readsOthers() {
+      return readsOthers;
     },
     readLists: (handle) => once(lists, keyOf(handle), () => readLists(handle)),
     async readNamespace(handle) {
       if (prefixRecords === undefined) return NO_NAMESPACE;
-      const { namespace, resolution } = await prefixRecords.read(handle, unjudged);
-      if (resolution !== undefined && namespace.listHandles.length > 0) used.push(resolution);
+      readsOthers ||= handle !== prefix.handle && handle !== GLOBAL_NAMESPACE;
+      const known = handle === prefix.handle ? prefix.record : undefined;
+      const { namespace, record, hasFailed } = known ?? (await prefixRecords.read(handle, unjudged));
+      isPrefixRead &&= !hasFailed;
+      note(record, namespace);
       return namespace;
     },
     async readIncludedNamespace(handle) {
-      const record = prefixRecords === undefined ? undefined : await records.read(handle);
-      if (record === undefined) return NO_NAMESPACE;
-      const namespace = namespaceOf(record.entry);
-      if (namespace.listHandles.length > 0) used.push(record);
+      if (prefixRecords === undefined) return NO_NAMESPACE;
+      readsOthers = true;
+      const record = await records.read(handle);
+      const namespace = namespaceOf(record?.entry);
+      note(record, namespace);
       return namespace;
     },
   };

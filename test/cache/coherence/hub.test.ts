@@ -51,6 +51,7 @@ function open(writesWithout: WritesWithout = 'wait') {
   const published: Change[] = [];
   const world = {
     leaseLeftMs: 1000,
+    isJoining: false,
     /** Undefined: Redis is away. */
     publish: (): Published | undefined => ({ seq: 7, acknowledged: Promise.resolve(true) }),
     returned: notBack,
@@ -58,6 +59,7 @@ function open(writesWithout: WritesWithout = 'wait') {
   const member: Membership = {
     id: 'me',
     leaseLeftMs: () => world.leaseLeftMs,
+    isJoining: () => world.isJoining,
     publish(change) {
       const result = world.publish();
       if (result) published.push(change);
@@ -119,6 +121,13 @@ test('without a lease only young entries are fresh', () => {
   expect([hub.isLinked(), hub.trustedSince()]).toEqual([true, 0]);
   world.leaseLeftMs = 0;
   expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, clock.now() - 5000]);
+});
+
+test('before it has joined an instance takes no entry for fresh', () => {
+  const { hub, world } = open();
+  world.leaseLeftMs = 0;
+  world.isJoining = true;
+  expect([hub.isLinked(), hub.trustedSince()]).toEqual([false, Infinity]);
 });
 
 test('a change that cannot be published is applied here, is pending, and is published again on return', async () => {

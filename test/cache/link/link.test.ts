@@ -17,6 +17,7 @@ interface World {
   was: Renewal['was'];
   lapsed: string[];
   isConnected: boolean;
+  hasFailed: boolean;
   /** Renewals get no reply. */
   isSilent: boolean;
   /** The reply to a change, which Redis carries out at once, arrives then. */
@@ -31,6 +32,7 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     was: 'absent',
     lapsed: [],
     isConnected: true,
+    hasFailed: false,
     isSilent: false,
     changed: Promise.resolve(),
     send: () => undefined,
@@ -72,6 +74,7 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     keyPrefix: 't:',
     channelPrefix: 't:',
     isConnected: () => world.isConnected,
+    hasFailed: () => world.hasFailed,
     masters: () => [{ name: 'master' }],
     runOf: () => 'run',
     script(source: string, keys: readonly string[]) {
@@ -127,6 +130,46 @@ test('a listed member gets its lease with each ping', async () => {
   await link.renewNow();
   expect(world.asked).toEqual(['ping', 'renew']);
   expect(link.leaseLeftMs()).toBe(before);
+});
+
+test('an instance is joining until its first renewal, and not again when its lease has ended', async () => {
+  const { world, clock, link } = open();
+  expect(link.isJoining()).toBe(true);
+  await link.renewNow();
+  world.isConnected = false;
+  await clock.pass(3000);
+  expect([link.leaseLeftMs(), link.isJoining()]).toEqual([0, false]);
+});
+
+test('an expelled member is joining again until it is listed', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  world.was = 'absent';
+  await clock.pass(500);
+  expect([link.leaseLeftMs(), link.isJoining()]).toEqual([0, true]);
+  await clock.pass(500);
+  expect([link.leaseLeftMs() > 0, link.isJoining()]).toEqual([true, false]);
+});
+
+test('an instance is joining as long as its connection is being opened, and for four failures more', async () => {
+  const { world, clock, link } = open();
+  world.isConnected = false;
+  await clock.pass(20_000);
+  expect(link.isJoining()).toBe(true);
+  world.hasFailed = true;
+  await clock.pass(1600);
+  expect(link.isJoining()).toBe(true);
+  await clock.pass(500);
+  expect(link.isJoining()).toBe(false);
+});
+
+test('an instance that Redis does not answer four times is not joining any more', async () => {
+  const { world, clock, link } = open();
+  world.isSilent = true;
+  await clock.pass(7000);
+  expect(link.isJoining()).toBe(true);
+  await clock.pass(3000);
+  expect(link.isJoining()).toBe(false);
 });
 
 test('a new lease is reported also when the end of the last one was not', async () => {

@@ -1,0 +1,211 @@
+// The lock over all instances by a clock that the test drives, before a Redis that answers, loses answers or is away.
+import type { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { type LockGrant, createKeyLock } from '../../src/coordination/key-lock.js';
+import { LOCK, RENEW_LOCK, UNLOCK, createRedisLock } from '../../src/coordination/redis-lock.js';
+import { type ManualClock, createManualClock, isSettled, settled } from '../support/manual-clock.js';
+
+const REDIS_WAIT_MS = 5000;
+const WRITE_MS = 30_000;
+/** ioredis waits no longer for any command. */
+const ANSWER_MS = 500;
+const NOT_LOCKED = { code: 'NOT_LOCKED', status: 503, retryAfterSeconds: 1 };
+
+/** `lost`: the command is carried out, its answer is not received. `away`: no command is sent. */
+type State = 'up' | 'lost' | 'away';
+
+/** One lock in Redis, and the commands in the order in which they were carried out. */
+class FakeRedis {
+  readonly keyPrefix = 't:';
+  state: State = 'up';
+  holder: string | undefined;
+  readonly done: string[] = [];
+  lifeMs = 0;
+  readonly #clock: ManualClock;
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock;
+  }
+
+  async run<T>(_name: string, command: (redis: Redis) => Promise<T>, timeoutMs = 50): Promise<T | undefined> {
+    if (this.state === 'away') return undefined;
+    const answer = command({ eval: this.#eval } as unknown as Redis);
+    if (this.state === 'up') return answer;
+    await new Promise<void>((resolve) => this.#clock.after(Math.min(timeoutMs, ANSWER_MS), resolve));
+    return undefined;
+  }
+
+  readonly #eval = (script: string, keys: number, ...args: (string | number)[]): Promise<number> => {
+    const [token, ...others] = args.slice(keys) as [string, ...number[]];
+    const isOwn = this.holder === token;
+    if (script === LOCK) {
+      this.done.push('lock');
+      if (this.holder !== undefined && !isOwn) return Promise.resolve(-1);
+      this.holder = token;
+      this.lifeMs = others[0]!;
+      return Promise.resolve(isOwn ? 0 : 1000);
+    }
+    this.done.push(script === RENEW_LOCK ? 'renew' : 'unlock');
+    if (script === UNLOCK && isOwn) this.holder = undefined;
+    return Promise.resolve(isOwn ? 1 : 0);
+  };
+}
+
+function start(waitMs = 60_000) {
+  const clock = createManualClock();
+  const redis = new FakeRedis(clock);
+  const acquireShared = createRedisLock({ redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock });
+  return { clock, redis, lock: createKeyLock({ waitMs, acquireShared }) };
+}
+
+/** Holds the lock until `end` is called. */
+async function hold({ lock }: Pick<ReturnType<typeof start>, 'lock'>) {
+  let end = (): void => undefined;
+  const grant = await new Promise<LockGrant>((resolve, reject) => {
+    lock('KEY', (held) => {
+      resolve(held);
+      return new Promise<void>((ended) => {
+        end = ended;
+      });
+    }).catch(reject);
+  });
+  return { grant, end };
+}
+
+describe.each<State>(['away', 'lost'])('while Redis does not answer (%s)', (state) => {
+  test('a lock is refused with 503 and Retry-After after redis.lockWait, and the work does not run', async () => {
+    const { clock, redis, lock } = start();
+    redis.state = state;
+    let runs = 0;
+    const locked = lock('KEY', () => Promise.resolve(++runs));
+    locked.catch(() => undefined);
+    await clock.pass(REDIS_WAIT_MS - 1);
+    expect(await isSettled(locked)).toBe(false);
+    await clock.pass(50);
+    await expect(locked).rejects.toMatchObject(NOT_LOCKED);
+    expect(runs).toBe(0);
+  });
+
+  test('a lock is granted as soon as Redis is back', async () => {
+    const { clock, redis, lock } = start();
+    redis.state = state;
+    const locked = lock('KEY', () => Promise.resolve('done'));
+    await clock.pass(REDIS_WAIT_MS - 600);
+    redis.state = 'up';
+    await clock.pass(590);
+    expect(await locked).toBe('done');
+  });
+});
+
+test('a lock whose answer was lost is asked for again, and is granted to the same token', async () => {
+  const { clock, redis, lock } = start();
+  const run = redis.run.bind(redis);
+  let lost = 0;
+  redis.run = async (name, command, timeoutMs) => {
+    const answer = await run(name, command, timeoutMs);
+    return lost++ === 0 ? undefined : answer;
+  };
+  const locked = lock('KEY', () => Promise.resolve('done'));
+  await clock.pass(100);
+  expect(await locked).toBe('done');
+  expect(redis.done).toEqual(['lock', 'lock', 'unlock']);
+});
+
+test('a lock that was refused because its answer was lost is released when Redis is back', async () => {
+  const { clock, redis, lock } = start();
+  redis.state = 'lost';
+  const locked = lock('KEY', () => Promise.resolve());
+  const refused = expect(locked).rejects.toMatchObject(NOT_LOCKED);
+  await clock.pass(REDIS_WAIT_MS + 100);
+  await refused;
+  expect(redis.done).toContain('lock');
+  redis.state = 'up';
+  await clock.pass(1000);
+  expect(redis.holder).toBeUndefined();
+});
+
+test('a release is repeated until Redis answers, and not after the lock has run out', async () => {
+  for (const [awayMs, isReleased] of [
+    [20_000, true],
+    [100_000, false],
+  ] as const) {
+    const world = start();
+    const { clock, redis } = world;
+    const { end } = await hold(world);
+    redis.state = 'away';
+    end();
+    await clock.pass(awayMs);
+    redis.state = 'up';
+    await clock.pass(1000);
+    expect(redis.holder === undefined).toBe(isReleased);
+  }
+});
+
+test('the wait for Redis does not count the time in which another instance has the lock', async () => {
+  const { clock, redis, lock } = start();
+  redis.holder = 'another';
+  const locked = lock('KEY', () => Promise.resolve('done'));
+  await clock.pass(4 * REDIS_WAIT_MS);
+  redis.holder = undefined;
+  await clock.pass(100);
+  expect(await locked).toBe('done');
+});
+
+describe('a write under the lock', () => {
+  test('may be sent for as long as the lock is renewed', async () => {
+    const world = start();
+    const { grant, end } = await hold(world);
+    for (let at = 0; at < 60; at++) {
+      grant.assertHeld();
+      await world.clock.pass(1000);
+    }
+    end();
+  });
+
+  test('is refused when its instance has stood still for longer than a renewal may be old', async () => {
+    const clock = createManualClock();
+    let stoodMs = 0;
+    const stopping = { ...clock, monotonic: () => clock.monotonic() + stoodMs };
+    const redis = new FakeRedis(clock);
+    const options = { redis, waitMs: REDIS_WAIT_MS, writeMs: WRITE_MS, clock: stopping };
+    const lock = createKeyLock({ waitMs: 60_000, acquireShared: createRedisLock(options) });
+    const { grant, end } = await hold({ lock });
+    stoodMs = 4999;
+    grant.assertHeld();
+    stoodMs = 5000;
+    expect(() => {
+      grant.assertHeld();
+    }).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    end();
+  });
+
+  test('is refused when Redis does not answer the renewals', async () => {
+    const world = start();
+    const { grant, end } = await hold(world);
+    world.redis.state = 'lost';
+    await world.clock.pass(4900);
+    grant.assertHeld();
+    await world.clock.pass(200);
+    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    end();
+  });
+
+  test('is refused from the renewal on that finds the lock lost', async () => {
+    const world = start();
+    const { grant, end } = await hold(world);
+    world.redis.holder = 'another';
+    await world.clock.pass(2000);
+    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    end();
+  });
+
+  test('is covered to its time limit by the life of the lock in Redis, by clocks that drift and step', async () => {
+    const world = start();
+    const { end } = await hold(world);
+    // 5 s: how old a renewal may be.
+    expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
+    end();
+    await settled();
+    expect(world.redis.done).toEqual(['lock', 'unlock']);
+  });
+});
