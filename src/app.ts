@@ -1,20 +1,16 @@
 // Creates the application: each part once, connected by hand. Importing it has no side effects.
 import type { RequestListener } from 'node:http';
-import { type ProcessControl, createOperations } from './admin/operations.js';
+import type { Operations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
-import type { Coordination } from './coordination/coordination.js';
 import type { Config } from './config/schema.js';
 import { isUpstreamGiven } from './config/upstream-servers.js';
-import type { Outcome } from './handle/outcome.js';
 import { createActivity } from './observe/activity.js';
 import { createTrafficActivity } from './observe/traffic-activity.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
-import type { PassedPacket } from './native/udp.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import { pseudonymOf } from './upstream/caller.js';
-import type { LoadRead } from './upstream/client.js';
 import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
@@ -26,9 +22,9 @@ import { type ConnectionReports, makeConnectionReports } from './compose/client-
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
-import { createProcessControl } from './compose/process-control.js';
-import { type SharedDeps, type Peers, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
-import { makePreparing, makeResolver, shareUpstream } from './compose/resolver.js';
+import { makeOperations } from './compose/operations.js';
+import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
+import { makePreparing, makeResolver } from './compose/resolver.js';
 import { type Restoring, makeRestoring } from './compose/restoring.js';
 import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
@@ -40,10 +36,6 @@ export interface AppDeps {
   now?: () => number;
   /** How to connect to the upstream and the reverse look-up service; undici pools by default. */
   createDispatcher?: typeof createPools;
-  /** The other workers of this machine, when there are any. */
-  peers?: Peers;
-  /** Distinguishes this proxy from others in `Via`; the same for all workers of a machine. */
-  instance?: string;
 }
 
 export interface App {
@@ -61,18 +53,8 @@ export interface App {
   readiness: Readiness;
   /** Makes readiness wait for the first contact with Redis, and for something to answer with. */
   addStartChecks: () => StartChecks;
-  /** Deletes all entries: those from before the first message of the primary may have missed a write. */
-  clearCache: () => void;
-  /** Applies a message that the primary has sent. */
-  apply: Cache['apply'];
-  /** Applies what another worker has told all. */
-  applyCoordination: Coordination['receive'];
-  /** Loads from the upstream, once for all workers that wait for the same key. */
-  load: (key: string, read: LoadRead) => Promise<Outcome>;
-  /** A packet that another worker has received. */
-  receivePacket: (packet: PassedPacket) => void;
-  /** Controls this process for the admin API. */
-  control: ProcessControl;
+  /** The calls of the admin API, without its listener. */
+  operations: Operations;
   /** Applies the keys that may change while the process runs; the others must be unchanged. */
   reload: (config: Config) => void;
   close: () => Promise<void>;
@@ -81,7 +63,7 @@ export interface App {
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  const pseudonym = pseudonymOf(deps.instance ?? newInstance());
+  const pseudonym = pseudonymOf(newInstance());
   const now = deps.now ?? Date.now;
   const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
@@ -95,15 +77,13 @@ export function createApp(deps: AppDeps): App {
   const restoring = makeRestoring(shared, cache);
   const coordination = makeCoordination(shared, cache);
   const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
-  const upstream = shareUpstream(shared, { cache, upstream: upstreams.reads });
   const limitMiss = makeMissLimit(shared, { coordination, upstreams });
-  const resolver = makeResolver(shared, { cache, upstream, limitMiss });
+  const resolver = makeResolver(shared, { cache, upstream: upstreams.reads, limitMiss });
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
   const controlled = { cache, resolver, eventLoop, upstreams, restoring, coordination };
-  const control = createProcessControl(shared, controlled);
-  const operations = createOperations(() => [control], now);
+  const operations = makeOperations(shared, controlled);
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
   const native = makeNative(shared, made);
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
@@ -113,23 +93,16 @@ export function createApp(deps: AppDeps): App {
     connectionReports: makeConnectionReports(shared, 'http'),
     native,
     nativeListeners,
-    receivePacket: (packet) => nativeListeners.udp?.receivePassed(packet),
-    admin: makeAdmin(shared, { metrics: shared.metrics, readiness, heldMs: eventLoop.heldMs, operations }),
+    admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
+    operations,
     addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
-    clearCache: clearAndRestore(cache, restoring),
-    apply: cache.apply,
-    applyCoordination: coordination.receive,
-    load: (key, read) => upstream.load(key, read),
-    control,
     reload(config) {
       if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;
       shared.config = config;
       rebuild();
     },
     async close() {
-      // Connections cut from now on are no failure of the upstream for other workers.
-      shared.peers?.stopLoading();
       eventLoop.close();
       activity.close();
       coordination.close();
@@ -154,12 +127,6 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
     },
   };
 }
-
-/** A worker restores a snapshot when it receives the messages of the others. */
-const clearAndRestore = (cache: Cache, restoring: Restoring) => (): void => {
-  cache.clear();
-  restoring.start();
-};
 
 /** Adds what all interfaces answer hits with. */
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {

@@ -11,7 +11,7 @@ const ALONE = [
   'test/attack/expensive.test.ts',
   'test/chaos/*.test.ts',
   'test/faults/{hanging-server,overload,pipelined,unread-answers}.test.ts',
-  'test/live/{redis-link,redis-trouble,worker-killed,workers-late,write-instances}.test.ts',
+  'test/live/{redis-link,redis-trouble,write-instances}.test.ts',
   'test/redirect/hostile.test.ts',
 ];
 

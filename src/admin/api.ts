@@ -49,8 +49,8 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
   });
   const readJson = createReadJson(withBody);
   return {
-    async stats(_req, res) {
-      res.json(await operations.stats());
+    stats(_req, res) {
+      res.json(operations.stats());
     },
     async lookIntoCache(req, res) {
       const { handle } = req.query;
@@ -70,7 +70,7 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
     async setLogLevel(req, res) {
       const body = await readJson(req, logLevelBody);
       Object.assign(res.locals, { told: body });
-      await operations.setLogLevel(body.level);
+      operations.setLogLevel(body.level);
       res.json(body);
     },
     async exportRecords(req, res) {
@@ -82,12 +82,12 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       await pipeline(operations.exportRecords(prefix), res);
     },
     async importRecords(req, res) {
-      const counts = await withBody(req, (body) => operations.importLines(body.toString()));
+      const counts = await withBody(req, (body) => Promise.resolve(operations.importLines(body.toString())));
       Object.assign(res.locals, { told: counts });
       res.json(counts);
     },
-    async traffic(_req, res) {
-      res.json(await operations.traffic());
+    traffic(_req, res) {
+      res.json(operations.traffic());
     },
     async unblockNetwork(_req, res) {
       // With its slash percent-encoded or not.

@@ -34,7 +34,7 @@ export interface AdminDeps {
   tokenCheck: RequestHandler;
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
   readiness: Readiness;
-  /** For how long an event loop has stood still, now or a moment ago; undefined when all is well. */
+  /** For how long the event loop has stood still, now or a moment ago; undefined when all is well. */
   heldMs: () => number | undefined;
   operations: Operations;
   /** The description of these calls. */
@@ -118,11 +118,8 @@ function createDispatch(
 }
 
 /** What the status page shows: the statistics and the traffic. */
-async function statusOf(operations: Operations): Promise<object> {
-  const [stats, { rules, networks, agents, blocked }] = await Promise.all([
-    operations.stats(),
-    operations.traffic(),
-  ]);
+function statusOf(operations: Operations): object {
+  const { rules, networks, agents, blocked } = operations.traffic();
   const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
   const lists = {
     rules: shown(rules),
@@ -130,7 +127,7 @@ async function statusOf(operations: Operations): Promise<object> {
     agents: shown(agents),
     blocked: shown(blocked),
   };
-  return { ...stats, traffic: { ...lists, blockedCount: blocked.length } };
+  return { ...operations.stats(), traffic: { ...lists, blockedCount: blocked.length } };
 }
 
 /** Rows of a list on the status page. */

@@ -39,7 +39,6 @@ const copies = z
     copies: z.array(
       z.object({
         tier: z.enum(['memory', 'redis']),
-        pid: z.int().optional(),
         kind: z.enum(['found', 'empty', 'not-found']),
         use: z.enum(['fresh', 'stale', 'none']),
         ageSeconds: z.number(),
@@ -138,7 +137,7 @@ export const adminRoutes = defineRoutes(
     },
     'DELETE /traffic/blocked/{network}': {
       id: 'unblockNetwork',
-      summary: 'End the limit of a network, in all workers and instances',
+      summary: 'End the limit of a network, in all instances',
       responses: { 204: 'Done; other instances follow within two seconds' },
       errors: ['ADMIN_NOT_BLOCKED'],
     },
@@ -169,14 +168,13 @@ export const adminRoutes = defineRoutes(
     'GET /export': {
       id: 'exportRecords',
       summary: 'The records of a prefix in memory, one JSON object per line',
-      description: 'With several workers a record may be there more than once.',
       query: z.object({ prefix }),
       responses: { 200: ofType('Records with their times', 'application/x-ndjson') },
       errors: ['BAD_PARAMETER'],
     },
     'POST /import': {
       id: 'importRecords',
-      summary: 'Put exported records into the memory of every worker',
+      summary: 'Put exported records into memory',
       description: 'They are stale: served only while the Handle server fails, or where there is none.',
       body: {
         description: 'Up to 4 MiB of lines of an export',

@@ -1,4 +1,4 @@
-// Statistics of the instance: merges the reports of its processes.
+// Statistics of the instance, from what its parts report.
 import type {
   ActivityReport,
   Second,
@@ -8,13 +8,12 @@ import type {
 } from '../observe/activity.js';
 import type { StoreUsage } from '../observe/metrics.js';
 import { type Percentiles, percentiles } from '../observe/latency.js';
-import { type Ranked, mergeRanked } from '../observe/top-list.js';
+import type { Ranked } from '../observe/top-list.js';
 
-export interface ProcessReport {
+export interface InstanceReport {
   version: string;
-  pid: number;
   memory: StoreUsage[];
-  process: { rssBytes: number; heapUsedBytes: number; eventLoopDelayMs: number };
+  process: { pid: number; rssBytes: number; heapUsedBytes: number; eventLoopDelayMs: number };
   redis: 'up' | 'away' | 'unused';
   running: number;
   waiting: number;
@@ -65,56 +64,37 @@ interface HistoryPoint {
 }
 
 const RATE_SECONDS = 10;
-const MAX_RANKED = 20;
-const MAX_ERRORS = 20;
 const HISTORY_SECONDS = 60;
 
-/** Of the processes, one for which the server fails. */
-const worstOf = (states: readonly (ServerState | undefined)[]): ServerState =>
-  states.find((state) => state?.state === 'failing') ??
-  states.find((state) => state?.state === 'working') ?? { state: 'unknown' };
-
-export function statisticsOf(reports: readonly ProcessReport[], now: number) {
-  const activities = reports.map(({ activity }) => activity);
-  const statistics = mergeActivity(activities, now);
-  const servers = [...new Set(activities.flatMap(({ breakers }) => Object.keys(breakers)))];
-  const isOpen = (server: string): boolean => activities.some(({ breakers }) => breakers[server] === 'open');
+export function statisticsOf({ activity, running, waiting, redis, ...report }: InstanceReport, now: number) {
+  const { version, memory, logLevel, process } = report;
+  const { upstream, ...statistics } = requestStatistics(activity, now);
+  const { breakers, servers } = activity;
   return {
-    version: reports[0]?.version ?? null,
+    version,
     ...statistics,
     upstream: {
-      ...statistics.upstream,
-      running: total(reports, ({ running }) => running),
-      waiting: total(reports, ({ waiting }) => waiting),
-      servers: servers.map((server) => ({
+      ...upstream,
+      running,
+      waiting,
+      servers: Object.entries(breakers).map(([server, state]) => ({
         server,
-        breaker: isOpen(server) ? 'open' : 'closed',
-        ...worstOf(activities.map((activity) => activity.servers[server])),
+        breaker: state === 'open' ? 'open' : 'closed',
+        ...(servers[server] ?? UNKNOWN),
       })),
     },
-    redis: { state: worstState(reports.map(({ redis }) => redis)) },
-    memory: sumByStore(reports.flatMap(({ memory }) => memory)),
-    logLevel: reports[0]?.logLevel ?? null,
-    workers: reports.map(({ pid, memory, process }) => ({ pid, memory, ...process })),
+    redis: { state: redis },
+    memory,
+    logLevel,
+    process,
   };
 }
 
-function sumByStore(usages: readonly StoreUsage[]): StoreUsage[] {
-  const sums = new Map<string, StoreUsage>();
-  for (const { store, entries, bytes } of usages) {
-    const known = sums.get(store) ?? { store, entries: 0, bytes: 0 };
-    sums.set(store, { store, entries: known.entries + entries, bytes: known.bytes + bytes });
-  }
-  return [...sums.values()];
-}
+const UNKNOWN: ServerState = { state: 'unknown' };
 
-const worstState = (states: readonly ProcessReport['redis'][]): ProcessReport['redis'] =>
-  states.includes('away') ? 'away' : (states[0] ?? 'unused');
-
-function mergeActivity(reports: readonly ActivityReport[], now: number): RequestStatistics {
-  const seconds = mergeSeconds(reports);
-  const byResult = sumCounts(reports.map(({ results }) => results));
-  const startedAt = Math.min(now, ...reports.map((report) => report.startedAt));
+function requestStatistics(activity: ActivityReport, now: number): RequestStatistics {
+  const { startedAt, results: byResult, families: byInterface, upstream } = activity;
+  const seconds = joinSeconds(activity);
   // The current second is incomplete.
   const second = Math.floor(now / 1000) - 1;
   const recent = seconds.filter((one) => one.second > second - RATE_SECONDS && one.second <= second);
@@ -124,30 +104,20 @@ function mergeActivity(reports: readonly ActivityReport[], now: number): Request
     requests: {
       total: sumValues(byResult),
       byResult,
-      byInterface: sumCounts(reports.map(({ families }) => families)),
-      perSecond: round(recent.reduce((all, { results }) => all + sumValues(results), 0) / RATE_SECONDS),
+      byInterface,
+      perSecond: rate(recent.map(({ results }) => sumValues(results))),
       hitRatio: hitRatio(byResult),
       hitRatioLastMinute: hitRatio(sumCounts(seconds.map(({ results }) => results))),
       latencyMs: percentiles(sumLists(seconds.map(({ latency }) => latency))),
     },
     upstream: {
-      requests: total(reports, ({ upstream }) => upstream.requests),
-      failures: total(reports, ({ upstream }) => upstream.failures),
-      perSecond: round(total(recent, ({ upstream }) => sumList(upstream)) / RATE_SECONDS),
-      latencyMs: percentiles(sumLists(seconds.map(({ upstream }) => upstream))),
+      ...upstream,
+      perSecond: rate(recent.map((one) => sumList(one.upstream))),
+      latencyMs: percentiles(sumLists(seconds.map((one) => one.upstream))),
     },
-    topHandles: mergeRanked(
-      reports.map(({ topHandles }) => topHandles),
-      MAX_RANKED,
-    ),
-    topMisses: mergeRanked(
-      reports.map(({ topMisses }) => topMisses),
-      MAX_RANKED,
-    ),
-    recentErrors: reports
-      .flatMap(({ errors }) => errors)
-      .sort((one, other) => (one.at < other.at ? 1 : -1))
-      .slice(0, MAX_ERRORS),
+    topHandles: activity.topHandles,
+    topMisses: activity.topMisses,
+    recentErrors: [...activity.errors].reverse(),
     history: historyOf(seconds, second),
   };
 }
@@ -173,24 +143,14 @@ function historyOf(seconds: readonly WholeSecond[], last: number): HistoryPoint[
 
 type WholeSecond = Second & UpstreamSecond;
 
-function mergeSeconds(reports: readonly ActivityReport[]): WholeSecond[] {
+/** In a second without requests of clients there may be some of the upstream, and the other way round. */
+function joinSeconds({ seconds, upstreamSeconds }: ActivityReport): WholeSecond[] {
   const bySecond = new Map<number, WholeSecond>();
-  const parts = reports.flatMap(({ seconds, upstreamSeconds }) => [...seconds, ...upstreamSeconds]);
-  for (const part of parts) {
-    const known = bySecond.get(part.second);
-    const whole = { ...EMPTY, ...part };
-    bySecond.set(part.second, known === undefined ? whole : addSeconds(known, whole));
+  for (const part of [...seconds, ...upstreamSeconds]) {
+    bySecond.set(part.second, { ...EMPTY, ...bySecond.get(part.second), ...part });
   }
-  return [...bySecond.values()].sort((one, other) => one.second - other.second);
+  return [...bySecond.values()];
 }
-
-const addSeconds = (one: WholeSecond, other: WholeSecond): WholeSecond => ({
-  second: one.second,
-  results: sumCounts([one.results, other.results]),
-  latency: sumLists([one.latency, other.latency]),
-  upstream: sumLists([one.upstream, other.upstream]),
-  upstreamFailures: one.upstreamFailures + other.upstreamFailures,
-});
 
 function hitRatio({ hit = 0, stale = 0, miss = 0 }: Partial<Record<string, number>>): number | null {
   const all = hit + stale + miss;
@@ -212,5 +172,4 @@ function sumLists(lists: readonly (readonly number[])[]): number[] {
 
 const sumList = (list: readonly number[]): number => list.reduce((all, one) => all + one, 0);
 const sumValues = (counts: Record<string, number>): number => sumList(Object.values(counts));
-const round = (rate: number): number => Math.round(rate * 10) / 10;
-const total = <T>(list: readonly T[], of: (one: T) => number): number => sumList(list.map(of));
+const rate = (counts: readonly number[]): number => Math.round((sumList(counts) / RATE_SECONDS) * 10) / 10;

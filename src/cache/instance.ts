@@ -1,10 +1,8 @@
-// The coherence of one instance, in its primary or only process: the hub, the commands and the link to other instances.
+// The coherence of this instance: the hub, the commands and the link to other instances.
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
-import type { KnownBans } from './coherence/message.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
-import { readBans } from './redis/group-states.js';
 import { RedisLink } from './link/link.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
@@ -26,10 +24,6 @@ export interface InstanceDeps {
 export interface Instance {
   hub: Hub;
   commands?: RedisCommands;
-  /** Reads the bans for a worker that starts later than the link. */
-  readBans: () => Promise<KnownBans | undefined>;
-  /** Remaining time of the lease (ms); undefined without Redis. */
-  leaseLeftMs: () => number | undefined;
   close: () => Promise<void>;
 }
 
@@ -41,9 +35,7 @@ export function createInstance({
   clock = systemClock,
 }: InstanceDeps): Instance {
   if (redis === undefined) {
-    const nothing = (): Promise<undefined> => Promise.resolve(undefined);
-    const hub = new Hub({ now, deliver });
-    return { hub, readBans: nothing, leaseLeftMs: () => undefined, close: nothing };
+    return { hub: new Hub({ now, deliver }), close: () => Promise.resolve() };
   }
   const pending = new PendingInvalidations();
   const commands: RedisCommands = new RedisCommands({
@@ -64,8 +56,6 @@ export function createInstance({
   return {
     hub,
     commands,
-    readBans: () => readBans(commands).catch(() => undefined),
-    leaseLeftMs: () => link.leaseLeftMs(),
     async close() {
       await link.close();
       await commands.close();

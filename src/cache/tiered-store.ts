@@ -1,6 +1,6 @@
 // The two-tier store that the resolver uses: memory before Redis. It publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
-import type { Coherence } from './coherence/hub.js';
+import type { Hub } from './coherence/hub.js';
 import type { Entry } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore, RedisTicket } from './redis/store.js';
@@ -13,7 +13,7 @@ export interface TieredTicket {
 
 interface TieredStoreDeps {
   memory: MemoryStore;
-  coherence: Pick<Coherence, 'publish'>;
+  coherence: Pick<Hub, 'publish'>;
   redis?: RedisStore | undefined;
   /** Life of a fence (ms). */
   fenceLifeMs: number;

@@ -109,7 +109,7 @@ function isComplete(line: string): boolean {
 
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
-/** Each handle once, from the first source that has it: with several workers more than one may have it. */
+/** Each handle once, from the first source that has it. */
 async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<void> {
   const [fresh] = sources;
   const seen = new Set<string>();

@@ -76,7 +76,7 @@ function addOperate(program: Command): void {
       (await import('./resolve.js')).resolve(handle, options),
     );
   atAdmin(program.command('purge').argument('[handles...]'))
-    .description('invalidate handles in every worker and instance')
+    .description('invalidate handles in every instance')
     .option('--prefix <text>', 'all handles that start with this text')
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
@@ -103,7 +103,7 @@ function addTransfer(program: Command): void {
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
     .action(async (options: ExportOptions) => (await import('./export.js')).exportRecords(options));
   atAdmin(program.command('import').argument('<file>', 'file of export, compressed with gzip or not'))
-    .description('put the records of an export into the memory of every worker')
+    .description('put the records of an export into memory')
     .option(
       '--skip <number>',
       'records at the beginning of the file to leave out, for resuming',

@@ -1,4 +1,4 @@
-// `purge`: invalidates handles in every worker and instance.
+// `purge`: invalidates handles in every instance.
 import { type AdminOptions, askAdmin } from './client.js';
 import { EXIT, Failure } from './failure.js';
 import { readHandleName } from './handle-name.js';
@@ -40,7 +40,7 @@ const nameOf = (handles: readonly string[]): string =>
 function describePurge({ soft, shared }: PurgeReport, selected: string): string {
   const done = soft ? 'Marked as stale' : 'Purged';
   const reach = shared
-    ? 'in every worker and instance'
+    ? 'in every instance'
     : 'in this instance; Redis is unavailable, so other instances follow when it is back';
   return `${done} ${reach}: ${printable(selected)}`;
 }

@@ -69,7 +69,6 @@ export const recordLines = ({ values }: RecordResponse): string => values.map(va
 /** A cache entry as `GET /cache` of the admin listener reports it. */
 export interface CacheEntryReport {
   tier: 'memory' | 'redis';
-  pid?: number;
   kind: string;
   use: string;
   ageSeconds: number;
@@ -79,11 +78,10 @@ export interface CacheEntryReport {
   hits?: number;
 }
 
-export function cacheEntryLine({ tier, pid, kind, use, hits, ...times }: CacheEntryReport): string {
-  const where = pid === undefined ? tier : `${tier} (process ${pid})`;
+export function cacheEntryLine({ tier, kind, use, hits, ...times }: CacheEntryReport): string {
   const { ageSeconds, lifeLeftSeconds, standInLeftSeconds, bytes } = times;
   return [
-    `${where.padEnd(24)} ${kind}, ${use}`,
+    `${tier.padEnd(6)} ${kind}, ${use}`,
     `age ${ageSeconds} s`,
     `TTL left ${lifeLeftSeconds} s (stale-if-error ${standInLeftSeconds} s)`,
     ...(hits === undefined ? [] : [`${hits} hits`]),

@@ -1,5 +1,4 @@
-// Output for a terminal: escaped text, two-column tables and the progress bar.
-import cliProgress, { type Options, type Params, SingleBar } from 'cli-progress';
+// Output for a terminal: escaped text, two-column tables and progress.
 
 /**
  * Handles and values come from anybody. Control characters could move the cursor or run terminal commands, and
@@ -31,43 +30,20 @@ export const nameTable = (rows: Rows): string => {
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 };
 
-/** A bar on a terminal; elsewhere a line every two seconds. */
-export function startProgress(total: number): SingleBar {
-  const { isTTY } = process.stderr;
-  const bar = new SingleBar({
-    format: progressLine,
-    hideCursor: true,
-    etaBuffer: 500,
-    noTTYOutput: true,
-    notTTYSchedule: 2000,
-    // Elsewhere this only suppresses an empty line at the end.
-    clearOnComplete: !isTTY,
-  });
-  bar.start(total, 0);
-  return bar;
-}
-
-function progressLine(options: Options, { progress, value, total, eta, startTime }: Params): string {
-  const bar = process.stderr.isTTY
-    ? `${cliProgress.Format.BarFormat(progress, options)} ${Math.floor(progress * 100)} % | `
-    : '';
-  const rate = Math.round((value * 1000) / Math.max(1, Date.now() - startTime));
-  const left = Number.isFinite(eta) ? `, ${eta} s left` : '';
-  return `${bar}${value} of ${total}, ${rate}/s${left}`;
-}
-
 export interface Counter {
   add: (more: number) => void;
   stop: () => void;
 }
 
-/** Progress without a known end: a line every two seconds. */
-export function startCounter(noun: string): Counter {
+/** A line every two seconds, with the time left of what has a `total`. */
+export function startCounter(noun: string, total?: number): Counter {
   const startedAt = Date.now();
   let count = 0;
   const timer = setInterval(() => {
-    const rate = Math.round((count * 1000) / Math.max(1, Date.now() - startedAt));
-    process.stderr.write(`${countOf(count, noun)}, ${rate}/s\n`);
+    const rate = (count * 1000) / Math.max(1, Date.now() - startedAt);
+    const counted = total === undefined ? countOf(count, noun) : `${count} of ${countOf(total, noun)}`;
+    const left = total === undefined || count === 0 ? '' : `, ${Math.ceil((total - count) / rate)} s left`;
+    process.stderr.write(`${counted}, ${Math.round(rate)}/s${left}\n`);
   }, 2000).unref();
   return {
     add(more) {

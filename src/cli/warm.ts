@@ -5,7 +5,7 @@ import { Failure } from './failure.js';
 import { type ListSource, listHandles } from './handle-list.js';
 import { sendPaced } from './paced-requests.js';
 import { openState } from './warm-state.js';
-import { countOf, printable, startProgress } from './terminal.js';
+import { countOf, printable, startCounter } from './terminal.js';
 
 export interface WarmOptions extends ListSource {
   concurrency: number;
@@ -33,7 +33,7 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
     skipped: handles.length - todo.length,
     failures: [],
   };
-  const progress = startProgress(todo.length);
+  const progress = startCounter('handle', todo.length);
   const isInterrupted = await sendPaced({
     concurrency: options.concurrency,
     rate: options.rate,
@@ -41,7 +41,7 @@ export async function warm(file: string | undefined, options: WarmOptions): Prom
     async send(handle) {
       const dueAt = await warmOne(handle, options.proxy, summary);
       if (dueAt !== undefined) state.markDone(handle, dueAt);
-      progress.increment();
+      progress.add(1);
     },
   });
   progress.stop();

@@ -1,4 +1,4 @@
-// Creates the admin listener, for one process or for the primary of several.
+// Creates the admin listener.
 import type { RequestListener } from 'node:http';
 import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
@@ -10,15 +10,16 @@ import { routesOfAdmin } from './routes.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export function makeAdmin(
-  { config, logger, metrics }: Pick<SharedDeps, 'config' | 'logger'> & Partial<Pick<SharedDeps, 'metrics'>>,
-  deps: Pick<AdminDeps, 'metrics' | 'readiness' | 'heldMs' | 'operations'>,
+  { config, logger, metrics }: SharedDeps,
+  deps: Pick<AdminDeps, 'readiness' | 'heldMs' | 'operations'>,
 ): RequestListener {
   const onUnexpected = (error: unknown): void => {
     logger.error({ err: error }, 'unexpected error on the admin listener');
-    metrics?.countInternalError();
+    metrics.countInternalError();
   };
   const app = createAdminApp({
     ...deps,
+    metrics,
     table: new RouteTable(routesOfAdmin),
     openApi: makeAdminOpenApi(config, routesOfAdmin),
     tokenCheck: createTokenCheck({ token: config.admin.token, isLoopback }),

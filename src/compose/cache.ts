@@ -15,14 +15,13 @@ const FENCE_SPARE_MS = 15_000;
 export type CacheEvents = Pick<CacheDeps, 'onInvalidated' | 'onBanned' | 'onDeleted'>;
 
 export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
-  const { config, now, logger, metrics, activity, peers } = shared;
+  const { config, now, logger, metrics, activity } = shared;
   const { cache } = config;
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
     redis: redisOptions(shared),
     fenceLifeMs: maxWriteMs(config) + FENCE_SPARE_MS,
     now,
-    worker: peers,
     ...events,
     onEvict: (store) => {
       metrics.countEviction(store);

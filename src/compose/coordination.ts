@@ -1,4 +1,4 @@
-// Creates the coordination of workers and instances, and logs the networks that are limited.
+// Creates the coordination of instances, and logs the networks that are limited.
 import type { Cache } from '../cache/cache.js';
 import { type Coordination, createCoordination } from '../coordination/coordination.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
@@ -6,7 +6,7 @@ import { upstreamServers } from '../config/upstream-servers.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, 'commands'>): Coordination {
-  const { config, peers, now, logger } = shared;
+  const { config, now, logger } = shared;
   const shown = ({ network, reason, until }: LimitedNetwork): object => ({
     network,
     reason,
@@ -14,7 +14,6 @@ export function makeCoordination(shared: SharedDeps, { commands }: Pick<Cache, '
   });
   return createCoordination({
     shared: commands,
-    worker: peers,
     lockWaitMs: config.v2.lockWaitMs,
     redisLock: {
       waitMs: config.redis.lockWaitMs,

@@ -1,5 +1,6 @@
 // Creates the forwarding of requests. It has connections and bodies in use, so a reload keeps it.
 import { createForwarder } from '../record/forward.js';
+import type { Learn } from '../record/learning.js';
 import { type PassThrough, createPassThrough } from '../record/pass-through.js';
 import { createWithBody, type WithBody } from '../http/request-body.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
@@ -19,7 +20,10 @@ export interface Forwarding {
   };
 }
 
-export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 'forward'>): Forwarding {
+export function makeForwarding(
+  shared: SharedDeps,
+  { forward, learn }: Pick<Upstreams, 'forward'> & { learn: Learn },
+): Forwarding {
   const withBody = createWithBody({
     maxBodyBytes: shared.config.http.maxBodyBytes,
     budget: shared.bodies,
@@ -29,7 +33,7 @@ export function makeForwarding(shared: SharedDeps, { forward }: Pick<Upstreams, 
   const runStepsOf = makeRunStepsOf(shared);
   return {
     withBody,
-    passThrough: createPassThrough({ withBody, forward, maxRecordBytes, runStepsOf }),
+    passThrough: createPassThrough({ withBody, forward, learn, maxRecordBytes, runStepsOf }),
     ...(reverse && { reverse }),
   };
 }

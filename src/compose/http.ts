@@ -9,6 +9,7 @@ import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
 import { createProxyTrust } from '../server/client-address.js';
 import { type Listener, guard } from '../http/guard.js';
+import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
@@ -23,6 +24,7 @@ import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
+import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Hits } from './hits.js';
@@ -65,19 +67,27 @@ interface Handler {
 /** What a reload keeps. */
 interface KeptOnReload extends Backends, Forwarding {
   lock: HandleLock;
+  records: RecordClient;
+  learn: Learn;
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
   const { coordination, resolver } = backends;
+  const learn: Learn = (handle, told) => resolver.learn(handle, told);
   const kept: KeptOnReload = {
     ...backends,
-    ...makeForwarding(shared, backends.upstreams),
-    lock: createHandleLock({
-      lock: coordination.lock,
-      places: new LockPlaces(() => performance.now()),
-      writerOf: makeWriterOf(shared),
-      keyOf: (handle) => resolver.keyOf(handle),
-    }),
+    ...makeForwarding(shared, { ...backends.upstreams, learn }),
+    records: createLearningRecords(backends.upstreams.records, learn),
+    learn,
+    lock: createLearningLock(
+      createHandleLock({
+        lock: coordination.lock,
+        places: new LockPlaces(() => performance.now()),
+        writerOf: makeWriterOf(shared),
+        keyOf: (handle) => resolver.keyOf(handle),
+      }),
+      (handle) => resolver.recheck(handle),
+    ),
   };
   let parts = makeParts(shared, kept);
   return {
@@ -208,9 +218,7 @@ function makePipeline(
 ): RequestListener {
   const { config } = shared;
   const fence = makeFence(kept);
-  const epic = config.v2.enabled
-    ? makeV2(shared, { ...kept, records: kept.upstreams.records, fence })
-    : undefined;
+  const epic = config.v2.enabled ? makeV2(shared, { ...kept, fence }) : undefined;
   const pages = config.redirect.enabled
     ? makeRedirect(shared, { ...kept, ...steps, onHit: (hit) => steps.responses.prepare(hit) })
     : undefined;
@@ -240,12 +248,13 @@ function makeRecordHandlers(
   steps: RequestSteps & { fence: Resolver<unknown>['fence'] },
 ) {
   const { config } = shared;
-  const { resolver, upstreams, passThrough, limitMiss, withBody, lock } = kept;
-  const { records, forward, onIgnoredLogin, serverOf } = upstreams;
+  const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, lock } = kept;
+  const { forward, onIgnoredLogin, serverOf } = upstreams;
   const { fence, runStepsOf, charge, refusalOfHandle } = steps;
   const write = createWriteRoute({
     fence,
     invalidate: (handle) => resolver.forget(handle),
+    learn,
     withBody,
     forward,
     conditional: { records, lock },

@@ -42,7 +42,7 @@ function makeTcp(
 }
 
 function makeUdp(
-  { config, metrics, now, peers }: SharedDeps,
+  { config, metrics, now }: SharedDeps,
   native: NativeAnswer & Pick<UdpDeps, 'report' | 'isProved'>,
 ): UdpListener | undefined {
   const { udp, host = config.server.host } = config.native;
@@ -53,6 +53,5 @@ function makeUdp(
     bytesPerSecond: udp.bytesPerSecond,
     onLimited: metrics.countUdpLimited,
     now,
-    passOn: (key, packet) => peers?.passPacket(key, packet) ?? false,
   });
 }

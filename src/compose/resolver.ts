@@ -1,27 +1,12 @@
-// Creates the resolver, and the client that shares its loads among workers.
+// Creates the resolver, and the budget of prepared answers.
 import type { Cache } from '../cache/cache.js';
 import { PreparedBudget, type PreparedDeps } from '../cache/prepared-cache.js';
-import { recordKey } from '../handle/handle.js';
 import { Resolver } from '../resolver/resolver.js';
-import { SharedUpstream } from '../resolver/shared-upstream.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
 import { type FindServers, createPrefixRouting } from '../upstream/prefix-routing.js';
 import type { SharedDeps } from './shared-deps.js';
-
-/** With several workers, one of them loads each key for all. */
-export function shareUpstream(
-  { config, peers }: SharedDeps,
-  { cache, upstream }: { cache: Cache; upstream: UpstreamClient },
-): SharedUpstream {
-  return new SharedUpstream({
-    upstream,
-    mayJoin: () => cache.trustedSince() === 0,
-    keyOf: (handle) => recordKey(handle, config.upstream.caseSensitive),
-    loadAtOwner: peers?.loadAtOwner,
-  });
-}
 
 type PrefixPeriods = SharedDeps['config']['cache']['staleIfError'];
 
@@ -40,7 +25,7 @@ const MAX_FAILURES = 100_000;
 
 export function makeResolver(
   shared: SharedDeps,
-  { cache, upstream, limitMiss }: { cache: Cache; upstream: SharedUpstream; limitMiss: LimitMiss },
+  { cache, upstream, limitMiss }: { cache: Cache; upstream: UpstreamClient; limitMiss: LimitMiss },
 ): Resolver<unknown> {
   const { config, now } = shared;
   return new Resolver({

@@ -1,5 +1,6 @@
 // Puts records into memory that were not loaded: from the snapshot, the seed and imports; and reads them for exports.
-import type { ExportPage, ImportCounts } from '../admin/operations.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ImportCounts, Operations } from '../admin/operations.js';
 import type { Cache } from '../cache/cache.js';
 import type { KeyedEntry } from '../cache/memory/memory-store.js';
 import { makeUncheckedEntry } from '../cache/policy.js';
@@ -12,11 +13,9 @@ import type { SharedDeps } from './shared-deps.js';
 import { makeSnapshot } from './snapshot.js';
 
 export interface Restoring {
-  /** Restores what the configuration names, in the background. A worker calls it once it receives the messages of the others. */
-  start: () => void;
   recordDeletion: NonNullable<ReturnType<typeof makeSnapshot>>['recordDeletion'];
-  importLines: (text: string) => ImportCounts;
-  exportPage: (page: { prefix: string; from: number }) => ExportPage;
+  importLines: Operations['importLines'];
+  exportRecords: Operations['exportRecords'];
   /** False while a seed is read that is all there is to serve. */
   isReady: () => boolean;
   close: () => Promise<void>;
@@ -24,8 +23,9 @@ export interface Restoring {
 
 const PAGE_BYTES = 512 * 1024;
 
+/** Restores what the configuration names, in the background. */
 export function makeRestoring(shared: SharedDeps, { memory }: Pick<Cache, 'memory'>): Restoring {
-  const { config, now, metrics, peers } = shared;
+  const { config, now, metrics } = shared;
   const hasServer = upstreamServers(config).length > 0;
   const { caseSensitive } = config.upstream;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
@@ -44,30 +44,31 @@ export function makeRestoring(shared: SharedDeps, { memory }: Pick<Cache, 'memor
   };
   const snapshot = makeSnapshot(shared, { memory, restore });
   let isSeeded = config.seed.file === undefined;
-  const start = (): void => {
-    const ticket = memory.moment();
-    const seed = async (): Promise<void> => {
-      // After the snapshot, whose records are newer.
-      await snapshot?.start();
-      if (!isSeeded) await startSeed(shared, (lines) => restoreLines(lines, ticket));
-      isSeeded = true;
-    };
-    void seed();
+  const ticket = memory.moment();
+  const start = async (): Promise<void> => {
+    // The records of the snapshot are newer than those of the seed.
+    await snapshot?.start();
+    if (!isSeeded) await startSeed(shared, (lines) => restoreLines(lines, ticket));
+    isSeeded = true;
   };
-  if (peers === undefined) start();
+  void start();
   return {
-    start,
     recordDeletion: (deleted) => snapshot?.recordDeletion(deleted),
     importLines(text) {
       const counts = restoreLines(text.split('\n'), memory.moment());
       metrics.countRestored('import', counts.restored);
       return counts;
     },
-    exportPage({ prefix, from }) {
-      const { entries, next } = memory.readFrom(from, PAGE_BYTES);
+    async *exportRecords(prefix) {
       const isWanted = isUnder(prefix);
-      const lines = entries.map((kept) => (isWanted(kept.key) ? formatRecordLine(kept) : undefined)).join('');
-      return { lines, ...(next !== undefined && { next }) };
+      for (let from: number | undefined = 0; from !== undefined;) {
+        const { entries, next } = memory.readFrom(from, PAGE_BYTES);
+        const lines = entries.map((kept) => (isWanted(kept.key) ? formatRecordLine(kept) : undefined));
+        const text = lines.join('');
+        if (text !== '') yield text;
+        from = next;
+        await nextTurn();
+      }
     },
     isReady: () => hasServer || isSeeded,
     close: async () => snapshot?.close(),

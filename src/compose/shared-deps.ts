@@ -1,13 +1,9 @@
-// The dependencies that all parts share: configuration, log, metrics, tracer, peers.
+// The dependencies that all parts share: configuration, log, metrics, tracer, clock.
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { WorkerCoherence } from '../cache/cache.js';
-import type { WorkerCoordination } from '../coordination/coordination.js';
 import type { Config } from '../config/schema.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
-import type { Outcome } from '../handle/outcome.js';
-import type { PassedPacket } from '../native/udp.js';
 import type { Activity } from '../observe/activity.js';
 import type { TrafficActivity } from '../observe/traffic-activity.js';
 import type { Logger } from '../observe/logger.js';
@@ -15,19 +11,7 @@ import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
 import { type Tracer, createTracer } from '../observe/tracer.js';
 import { TimeSlicer } from '../time-slicer.js';
-import type { LoadRead } from '../upstream/client.js';
 import type { createPools } from '../upstream/connections.js';
-
-export interface Peers extends WorkerCoherence, WorkerCoordination {
-  /** Loads in the worker that owns the key; undefined when this worker has to load by itself; rejects with the failure there. */
-  loadAtOwner: (key: string, read: LoadRead) => Promise<Outcome | undefined>;
-  /** Passes a packet to the worker that owns the key; false when that is this one. */
-  passPacket: (key: string, packet: PassedPacket) => boolean;
-  /** Whether this is the first of the workers: it does what is done once for all. */
-  isFirst: () => boolean;
-  /** From now on the other workers load by themselves, pending loads included. */
-  stopLoading: () => void;
-}
 
 export interface SharedDeps {
   /** Replaced by a reload: a part that copies a value keeps that of the start. */
@@ -49,8 +33,6 @@ export interface SharedDeps {
   createDispatcher?: typeof createPools;
   /** When traces are turned on. */
   tracer?: Tracer;
-  /** The other workers of this machine, when there are any. */
-  peers?: Peers;
 }
 
 /** Logs and counts an unexpected error; its request is answered with 500. */

@@ -18,7 +18,7 @@ export function makeSnapshot(
   shared: SharedDeps,
   { memory, restore }: Pick<Cache, 'memory'> & Pick<SnapshotDeps, 'restore'>,
 ): Snapshot | undefined {
-  const { config, now, peers } = shared;
+  const { config, now } = shared;
   const { file, everyMs } = config.cache.snapshot;
   if (file === undefined) return undefined;
   const { caseSensitive } = config.upstream;
@@ -29,7 +29,6 @@ export function makeSnapshot(
     identity: JSON.stringify({ upstream: describeServers(upstreamServers(config)), caseSensitive }),
     memory,
     restore,
-    isWriter: () => peers?.isFirst() ?? true,
     clock: { ...systemClock, now },
     ...makeEvents(shared, file),
   });

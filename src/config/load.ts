@@ -19,13 +19,21 @@ export interface ConfigSources {
   readFile: (path: string) => string;
 }
 
+/** Unknown variables are ignored; whoever sets one of these relies on what it did. */
+const REMOVED_KEYS: Readonly<Record<string, { variable: string; text: string }>> = {
+  'server.workers': {
+    variable: 'SERVER_WORKERS',
+    text: 'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
+  },
+};
+
 /** The values of file and environment before validation. */
 interface Given {
   tree: unknown;
   file: string | undefined;
   variables: readonly ConfigKey[];
-  /** Empty variables of keys that the file sets: it is unclear which of both is meant. */
-  hidden: readonly ConfigProblem[];
+  /** Empty variables of keys that the file sets: it is unclear which of both is meant. And variables of removed keys. */
+  mistaken: readonly ConfigProblem[];
 }
 
 /**
@@ -70,9 +78,9 @@ const explain = (given: Given): ExplainedKey[] =>
 function validate(given: Given): Config {
   // A configuration is read once: generating code for its schema takes longer than running it.
   const parsed = configSchema.safeParse(withInheritedKeys(given.tree), { jitless: true });
-  if (parsed.success && given.hidden.length === 0) return parsed.data;
+  if (parsed.success && given.mistaken.length === 0) return parsed.data;
   const issues = parsed.error?.issues ?? [];
-  throw new ConfigError([...given.hidden, ...issues.flatMap((issue) => problemsOf(issue, given))]);
+  throw new ConfigError([...given.mistaken, ...issues.flatMap((issue) => problemsOf(issue, given))]);
 }
 
 /** The values as given, where each server of `upstreams` has those of `upstream` that it does not give itself. */
@@ -108,8 +116,13 @@ function readGiven({ env, readFile }: ConfigSources): Given {
       source: `variable ${variable}`,
       text: `the variable is empty, but file ${file} has a value; unset the variable, or give it a value`,
     }));
-  return { tree, file, variables, hidden };
+  return { tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
 }
+
+const removedVariables = (env: ConfigSources['env']): ConfigProblem[] =>
+  Object.entries(REMOVED_KEYS)
+    .filter(([, { variable }]) => (env[variable] ?? '').trim() !== '')
+    .map(([key, { variable, text }]) => ({ key, source: `variable ${variable}`, text }));
 
 /** JSON is YAML; a text that is neither is reported by the schema. */
 function parseVariable(text = ''): unknown {
@@ -156,9 +169,12 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   const known = configKeys().flatMap((entry) => [entry.key, ...sectionsOf(entry.key)]);
   return issue.keys.map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
+    const source = `file ${given.file ?? ''}`;
+    const removed = REMOVED_KEYS[unknown];
+    if (removed !== undefined) return { key: unknown, source, text: removed.text };
     const meant = suggestKey(unknown, known);
     const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    return { key: unknown, source: `file ${given.file ?? ''}`, text: `unknown key${hint}` };
+    return { key: unknown, source, text: `unknown key${hint}` };
   });
 }
 

@@ -9,7 +9,7 @@ export interface PrefixPeriod {
   ms: number;
 }
 
-/** `forever`: finite, so that it can be sent to a worker as JSON and to Redis as an expiry. */
+/** `forever`: finite, so that it can be sent to Redis as an expiry. */
 const FOREVER_MS = 36_500 * 86_400_000;
 const MAX_MS = 365 * 86_400_000;
 

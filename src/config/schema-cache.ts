@@ -15,7 +15,7 @@ const found = section({
     ),
   ),
   maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 1_000_000 }).describe(
-    'Maximum records in the memory of each worker.',
+    'Maximum records in memory.',
   ),
 });
 
@@ -26,13 +26,13 @@ const notFound = section({
     ),
   ),
   maxEntries: wholeNumber({ min: 1, max: 100_000_000, byDefault: 100_000 }).describe(
-    'Maximum "not found" entries in the memory of each worker.',
+    'Maximum "not found" entries in memory.',
   ),
 });
 
 export const cache = section({
   maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '256MiB' }).describe(
-    'Maximum bytes of records in memory, divided among the workers.',
+    'Maximum bytes of records in memory.',
   ),
   found,
   notFound,

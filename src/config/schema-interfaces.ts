@@ -1,6 +1,7 @@
 // Keys of the interfaces: deletion, reverse look-up, ePIC v2, redirects and pages.
 import { z } from 'zod';
 import { readBaseUrl, readLinkUrl, readOrigin, readWebUrl } from './addresses.js';
+import { contrastOf } from './contrast.js';
 import {
   duration,
   flag,
@@ -180,6 +181,12 @@ export const redirect = section({
 const readImage = (given: string): string | undefined =>
   /^data:image\/[a-z+.-]+[;,]/.test(given) ? given : readWebUrl(given);
 
+/** The darkest background of text on light pages; `test/property/page-colours` holds src/html/style to it. */
+const DARKEST_BACK = '#fdeceb';
+
+const isReadable = (given: string): boolean =>
+  /^#(?:[\da-f]{3}|[\da-f]{6})$/i.test(given) && contrastOf(given, DARKEST_BACK) >= 4.5;
+
 const line = text({ allowed: 'a line of text', pattern: /^[^\0-\x1f]{1,500}$/ });
 
 const footerLink = z.strictObject({
@@ -193,13 +200,13 @@ export const page = reloadable(
     logoUrl: normalised({ allowed: 'an http://, https:// or data:image/ address', read: readImage })
       .optional()
       .describe('URL of a logo beside the name, 36 pixels high; `data:image/…` embeds it.'),
-    accentColor: text({
-      allowed: 'a colour such as #00695c or #06c',
-      pattern: /^#(?:[\da-f]{3}|[\da-f]{6})$/i,
+    accentColor: normalised({
+      allowed: `a colour such as #00695c or #06c with a contrast of at least 4.5 to ${DARKEST_BACK} (WCAG 2.2 AA)`,
+      read: (given) => (isReadable(given) ? given : undefined),
     })
       .optional()
       .describe(
-        "Colour of the main button, and of links in a shade that is readable, as `'#rrggbb'` or `'#rgb'`; in YAML with the quotes, because `#` begins a comment.",
+        "Colour of the main button, and of links on light backgrounds, on which it has to be readable (WCAG 2.2 AA), as `'#rrggbb'` or `'#rgb'`; in YAML with the quotes, because `#` begins a comment.",
       ),
     footer: line
       .optional()

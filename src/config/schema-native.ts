@@ -67,7 +67,7 @@ const tcp = section({
     'TCP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   maxConnections: wholeNumber({ min: 1, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum open native connections, divided among the workers. A further one replaces one that has sent nothing for a second, then one that was answered a second ago, then the one that has been sending its message for longest, at least for a second; where there is none, it is closed at once.',
+    'Maximum open native connections. A further one replaces one that has sent nothing for a second, then one that was answered a second ago, then the one that has been sending its message for longest, at least for a second; where there is none, it is closed at once.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 1_000_000, byDefault: 0 }).describe(
     'Maximum open native connections of one network, as `server.maxConnectionsPerNetwork`. `0` is unlimited.',
@@ -85,7 +85,7 @@ const udp = section({
     'UDP port of the native protocol, such as `2641`; off without it. `0` selects a free port.',
   ),
   bytesPerSecond: size({ min: '0B', max: '1GiB', byDefault: '100KiB' }).describe(
-    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48), divided among the workers; of further requests every second one is sent to TCP, the others are dropped. `0B` is unlimited.',
+    'Maximum bytes of answers per second to one network (IPv4 /24, IPv6 /48); of further requests every second one is sent to TCP, the others are dropped. `0B` is unlimited.',
   ),
 });
 

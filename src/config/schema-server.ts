@@ -25,17 +25,14 @@ export const server = section({
   port: wholeNumber({ min: 0, max: 65_535, byDefault: 8080 }).describe(
     'TCP port of the public listener; `0` selects a free port.',
   ),
-  workers: wholeNumber({ min: 0, max: 1024, byDefault: 0 }).describe(
-    'Number of worker processes; `0` is one per core, as far as the memory of the machine or of its cgroup has 128 MiB for each beside `cache.maxBytes` and `http.hotPath.maxBytes`.',
-  ),
   shutdownTimeout: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),
   maxConnections: wholeNumber({ min: 0, max: 10_000_000, byDefault: 10_000 }).describe(
-    'Maximum open client connections, divided among the workers. A further one replaces one that has been idle for a second: first one that has sent no request, then the least recently used; where none is, it is closed at once. `0` is unlimited.',
+    'Maximum open client connections. A further one replaces one that has been idle for a second: first one that has sent no request, then the least recently used; where none is, it is closed at once. `0` is unlimited.',
   ),
   maxConnectionsPerNetwork: wholeNumber({ min: 0, max: 10_000_000, byDefault: 0 }).describe(
-    'Maximum open client connections of one network (IPv4 /24, IPv6 /56), divided among the workers; further ones are closed at once. `http.trustedProxies` are exempt. `0` is unlimited.',
+    'Maximum open client connections of one network (IPv4 /24, IPv6 /56); further ones are closed at once. `http.trustedProxies` are exempt. `0` is unlimited.',
   ),
   headersTimeout: duration({ min: '100ms', max: '10m', byDefault: '15s' }).describe(
     'Timeout for receiving the headers of a request; then 408.',
@@ -59,10 +56,10 @@ const hotPath = section({
     'Whether repeated responses and native answers are prepared once and sent as they are while their entry is current.',
   ),
   maxEntries: wholeNumber({ min: 2, max: 100_000_000, byDefault: 200_000 }).describe(
-    'Maximum prepared responses and native answers of each worker.',
+    'Maximum prepared responses and native answers.',
   ),
   maxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '128MiB' }).describe(
-    'Maximum bytes of prepared responses and native answers, divided among the workers; in addition to `cache.maxBytes`.',
+    'Maximum bytes of prepared responses and native answers; in addition to `cache.maxBytes`.',
   ),
 });
 
@@ -84,10 +81,10 @@ export const http = section({
     'Maximum bytes of a request body; larger ones get 413.',
   ),
   bodiesMaxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
-    'Maximum bytes of all buffered request bodies and native messages, divided among the workers, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
+    'Maximum bytes of all buffered request bodies and native messages, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
   ),
   unsentMaxBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
-    'Maximum bytes of all responses above 64 KiB that clients have not read yet, divided among the workers; beyond it the connections that have read nothing for longest are closed. They take up to twice as much memory.',
+    'Maximum bytes of all responses above 64 KiB that clients have not read yet; beyond it the connections that have read nothing for longest are closed. They take up to twice as much memory.',
   ),
   jsonpWithCredentials: reloadable(
     flag(false).describe(

@@ -59,16 +59,16 @@ const times = {
 
 const limits = {
   connections: wholeNumber({ min: 1, max: 10_000, byDefault: 128 }).describe(
-    'Maximum connections to each server for reads and ePIC v2, divided among the workers; forwarded requests have as many of their own, and a retry opens one more.',
+    'Maximum connections to each server for reads and ePIC v2; forwarded requests have as many of their own, and a retry opens one more.',
   ),
   concurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 64 }).describe(
-    'Maximum concurrent reads per server, divided among the workers; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
+    'Maximum concurrent reads per server; fewer while the server is slow, see `upstream.minConcurrency`. The same bound applies to forwarded requests.',
   ),
   minConcurrency: wholeNumber({ min: 1, max: 10_000, byDefault: 8 }).describe(
-    'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow, divided among the workers; `upstream.concurrency` or more turns the adaptation off.',
+    'Minimum of the adaptive limit of concurrent reads per server, which falls while the server is slow; `upstream.concurrency` or more turns the adaptation off.',
   ),
   queue: wholeNumber({ min: 0, max: 1_000_000, byDefault: 1000 }).describe(
-    'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`, divided among the workers; beyond it a stale record is served, or 503.',
+    'Maximum reads, and maximum forwarded requests, that wait for `upstream.concurrency`; beyond it a stale record is served, or 503.',
   ),
   queueTimeout: duration({ min: '1ms', max: '10m', byDefault: '2s' }).describe(
     'Timeout for waiting in the queue; then a stale record is served, or 503.',

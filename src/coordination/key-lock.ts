@@ -1,4 +1,4 @@
-// Mutual exclusion by key: a fair queue on this machine and, with Redis, a lock over all instances.
+// Mutual exclusion by key: a fair queue in this instance and, with Redis, a lock over all instances.
 import { ServiceError } from '../errors.js';
 import { untilDeadline } from '../cache/clock.js';
 import type { IncomingMessage } from 'node:http';
@@ -30,34 +30,26 @@ export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, c
 /** Reads, then works under the lock of the handle over all instances, with a read that still holds. */
 export type HandleLock = <S, T>(handle: string, work: LockedWork<S, T>) => Promise<T>;
 
-/** The lock of a key on this machine. */
+/** The lock of a key in this instance. */
 interface LocalLock extends Pick<LockGrant, 'freeSince'> {
   release: () => void;
 }
 
-/** @returns undefined when the queue is full or the lock is not granted within `waitMs` */
-export type AcquireLocal = (
-  key: string,
-  options: { waitMs: number; client: string },
-) => Promise<LocalLock | undefined>;
-
 interface KeyLockOptions {
   /** Maximum time in the queue (ms). */
   waitMs: number;
-  /** The queue of all workers of this machine; by default that of this process. */
-  acquireLocal?: AcquireLocal;
   /** Where Redis is used: the lock over all instances. */
   acquireShared?: AcquireRedisLock;
 }
 
 /** Where Redis is configured nobody holds a lock without it. */
 export function createKeyLock(options: KeyLockOptions): KeyLock {
-  const { waitMs, acquireShared, acquireLocal = createLocalQueue() } = options;
+  const { waitMs, acquireShared } = options;
+  const queue = new LockQueue();
 
   return async function withKey(key, work, client = '') {
     const deadline = performance.now() + waitMs;
-    const local = await acquireLocal(key, { waitMs, client });
-    if (local === undefined) throw busy();
+    const local = await acquireLocal(queue, key, { waitMs, client });
     try {
       if (acquireShared === undefined) {
         return await work({ freeSince: local.freeSince, assertHeld: () => undefined });
@@ -131,28 +123,29 @@ export function createHandleLock({ lock, places, writerOf, keyOf }: LockAfterRea
 const isLoginRefused = (error: unknown): boolean =>
   error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);
 
-/** The queue of this process. */
-function createLocalQueue(): AcquireLocal {
-  const queue = new LockQueue();
-  return async function acquireLocal(key, { waitMs, client }) {
-    let entry: QueueEntry = { client, grant: () => undefined };
-    const granted = new Promise<number>((resolve) => {
-      const grant = (freeMs: number): void => {
-        resolve(performance.now() - freeMs);
-      };
-      entry = { client, grant };
-    });
-    if (!queue.enter(key, entry)) return undefined;
-    const release = (): void => {
-      queue.leave(key, (other) => other === entry);
+/** @throws ServiceError BUSY when the queue is full or the lock is not granted in time */
+async function acquireLocal(
+  queue: LockQueue,
+  key: string,
+  { waitMs, client }: { waitMs: number; client: string },
+): Promise<LocalLock> {
+  let entry: QueueEntry = { client, grant: () => undefined };
+  const granted = new Promise<number>((resolve) => {
+    const grant = (freeMs: number): void => {
+      resolve(performance.now() - freeMs);
     };
-    try {
-      return { freeSince: await untilDeadline(granted, waitMs, busy), release };
-    } catch (error) {
-      release();
-      throw error;
-    }
+    entry = { client, grant };
+  });
+  if (!queue.enter(key, entry)) throw busy();
+  const release = (): void => {
+    queue.leave(key, entry);
   };
+  try {
+    return { freeSince: await untilDeadline(granted, waitMs, busy), release };
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 const busy = (): ServiceError =>

@@ -1,7 +1,6 @@
-// Networks whose misses are refused for a while: the same in all workers and, with Redis, in all instances.
+// Networks whose misses are refused for a while: with Redis the same in all instances.
 import { ServiceError } from '../errors.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
-import type { BroadcastToWorkers } from './unclaimed-names.js';
 
 export const LIMIT_REASONS = ['unknown-names', 'most-misses'] as const;
 export type LimitReason = (typeof LIMIT_REASONS)[number];
@@ -16,16 +15,14 @@ export interface LimitedNetwork {
 
 interface LimitedDeps {
   now: () => number;
-  /** To the other workers of this machine, when there are any. */
-  broadcast?: BroadcastToWorkers | undefined;
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
-  /** Called for the networks that this process has limited. */
+  /** Called for the networks that this instance has limited. */
   onLimited: (limited: LimitedNetwork) => void;
   onEnded: (limited: LimitedNetwork) => void;
 }
 
 interface Entry extends LimitedNetwork {
-  /** Whether this process has limited it. */
+  /** Whether this instance has limited it. */
   isOwn: boolean;
   /** Whether it was seen in Redis: then it ends when it is removed there. */
   isShared: boolean;
@@ -53,7 +50,7 @@ export class LimitedNetworks {
     this.#deps = deps;
   }
 
-  /** Calls `listener` with each network that is limited, by this process or by another. */
+  /** Calls `listener` with each network that is limited, by this instance or by another. */
   subscribe(listener: (network: string) => void): void {
     this.#onLimited = listener;
   }
@@ -71,11 +68,10 @@ export class LimitedNetworks {
   }
 
   limit(limited: LimitedNetwork): void {
-    const { now, broadcast, shared, onLimited } = this.#deps;
+    const { now, shared, onLimited } = this.#deps;
     const { network, until, reason } = limited;
     this.#put({ ...limited, isOwn: true, isShared: false });
     onLimited(limited);
-    void broadcast?.(`limited ${until} ${reason} ${network}`);
     const at = now();
     const sharing = shared?.run('limit', (redis) =>
       redis.eval(LIMIT_NETWORK, 1, this.#key(), at, until, `${reason} ${network}`, until - at),
@@ -100,12 +96,6 @@ export class LimitedNetworks {
     return isKnown || (removed ?? 0) > 0;
   }
 
-  /** Applies the limit of another worker; ignores lines of another kind. */
-  receive(line: string): void {
-    const [, until, member = ''] = /^limited (\d+) (.+)$/.exec(line) ?? [];
-    this.#receive(member, { until: Number(until), isShared: false });
-  }
-
   /** Ends what is over, and reads what other instances have limited. */
   async refresh(): Promise<void> {
     const { now, shared } = this.#deps;
@@ -116,7 +106,7 @@ export class LimitedNetworks {
     if (listed !== undefined) this.#follow(listed);
   }
 
-  /** Forgets all of them, in this process. */
+  /** Forgets all of them, in this instance. */
   clear(): void {
     for (const network of [...this.#entries.keys()]) this.#drop(network);
   }
@@ -125,18 +115,18 @@ export class LimitedNetworks {
   #follow(listed: readonly string[]): void {
     const inRedis = new Set<string | undefined>();
     for (let at = 0; at < listed.length; at += 2) {
-      inRedis.add(this.#receive(listed[at] ?? '', { until: Number(listed[at + 1]), isShared: true }));
+      inRedis.add(this.#receive(listed[at] ?? '', Number(listed[at + 1])));
     }
     for (const { network, isShared } of [...this.#entries.values()]) {
       if (isShared && !inRedis.has(network)) this.#drop(network);
     }
   }
 
-  #receive(member: string, { until, isShared }: Pick<Entry, 'until' | 'isShared'>): string | undefined {
+  #receive(member: string, until: number): string | undefined {
     const [given, network] = member.split(' ');
     const reason = LIMIT_REASONS.find((known) => known === given);
     if (reason === undefined || network === undefined) return undefined;
-    this.#put({ network, until, reason, isOwn: false, isShared });
+    this.#put({ network, until, reason, isOwn: false, isShared: true });
     return network;
   }
 

@@ -8,8 +8,8 @@ export interface QueueEntry {
 }
 
 /** `round`: the number of grants to its client before this one, counted from the current one. */
-interface QueuedEntry<E> {
-  entry: E;
+interface QueuedEntry {
+  entry: QueueEntry;
   round: number;
 }
 
@@ -24,15 +24,15 @@ const MAX_RELEASES = 4096;
  * Fair queueing by rounds: a new entry goes behind the entries of its own round, and so before those
  * that a client with many entries has in later rounds.
  */
-export class LockQueue<E extends QueueEntry = QueueEntry> {
+export class LockQueue {
   /** The first entry of each queue holds the lock. */
-  readonly #queues = new Map<string, QueuedEntry<E>[]>();
+  readonly #queues = new Map<string, QueuedEntry[]>();
   /** When a key was released, oldest first. */
   readonly #releases = new Map<string, number>();
   #releasedBefore = performance.now();
 
   /** @returns false when the client or the queue has its maximum of entries */
-  enter(key: string, entry: E): boolean {
+  enter(key: string, entry: QueueEntry): boolean {
     const queue = this.#queues.get(key);
     if (queue === undefined) {
       this.#queues.set(key, [{ entry, round: 0 }]);
@@ -48,20 +48,15 @@ export class LockQueue<E extends QueueEntry = QueueEntry> {
     return true;
   }
 
-  /** Releases the lock of these entries, or removes them while they wait. */
-  leave(key: string, isLeaving: (entry: E) => boolean): void {
+  /** Releases the lock of the entry, or removes it while it waits. */
+  leave(key: string, leaving: QueueEntry): void {
     const queue = this.#queues.get(key);
     if (queue === undefined) return;
-    const remaining = queue.filter(({ entry }) => !isLeaving(entry));
+    const remaining = queue.filter(({ entry }) => entry !== leaving);
     const [next] = remaining;
     if (next === undefined) this.#release(key);
     else this.#queues.set(key, remaining);
     if (next !== undefined && next !== queue[0]) next.entry.grant(0);
-  }
-
-  /** The same for all keys. */
-  leaveAll(isLeaving: (entry: E) => boolean): void {
-    for (const key of [...this.#queues.keys()]) this.leave(key, isLeaving);
   }
 
   #release(key: string): void {

@@ -1,15 +1,11 @@
 // Minted names whose response was lost, kept so that the same request sent again gets the same name.
 import { LRUCache } from 'lru-cache';
-import type { KeyLock } from './key-lock.js';
 import type { RedisCommands } from '../cache/redis/commands.js';
 
 /** ARGV: a name, its life in ms. */
 export const STORE_UNCLAIMED = `
 redis.call('RPUSH', KEYS[1], ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
-
-/** Sends a line to all other workers; resolves when every one of them has applied it. */
-export type BroadcastToWorkers = (line: string) => Promise<void>;
 
 /** `request` is a digest of the request, one word. */
 export interface UnclaimedNames {
@@ -19,11 +15,7 @@ export interface UnclaimedNames {
 }
 
 interface UnclaimedDeps {
-  local: LocalUnclaimedNames;
-  /** Of this machine. */
-  lock: KeyLock;
-  /** To the other workers of this machine, when there are any. */
-  broadcast?: BroadcastToWorkers;
+  now: () => number;
   shared?: Pick<RedisCommands, 'run' | 'keyPrefix'>;
 }
 
@@ -31,8 +23,8 @@ interface UnclaimedDeps {
 const LIFE_MS = 3_600_000;
 const MAX_REQUESTS = 10_000;
 
-/** The names in this process; all workers of a machine have the same. */
-export class LocalUnclaimedNames {
+/** The names in this process, for the time without Redis. */
+class LocalUnclaimedNames {
   readonly #names = new LRUCache<string, { names: string[]; until: number }>({
     // `max` would allocate for all requests at once.
     maxSize: MAX_REQUESTS,
@@ -41,59 +33,43 @@ export class LocalUnclaimedNames {
 
   constructor(private readonly now: () => number) {}
 
-  get(request: string): readonly string[] {
+  add(request: string, name: string): void {
+    this.#set(request, [...this.#get(request), name]);
+  }
+
+  take(request: string): string | undefined {
+    const [name, ...others] = this.#get(request);
+    if (others.length === 0) this.#names.delete(request);
+    else this.#set(request, others);
+    return name;
+  }
+
+  #get(request: string): readonly string[] {
     const found = this.#names.get(request);
     return found === undefined || found.until <= this.now() ? [] : found.names;
   }
 
-  add(request: string, name: string): void {
-    this.#names.set(request, { names: [...this.get(request), name], until: this.now() + LIFE_MS });
-  }
-
-  remove(request: string, name: string): void {
-    const names = this.get(request).filter((other) => other !== name);
-    if (names.length === 0) this.#names.delete(request);
-    else this.#names.set(request, { names, until: this.now() + LIFE_MS });
-  }
-
-  /** Applies the change of another worker; ignores lines of another kind. */
-  receive(line: string): void {
-    const [, kind, request = '', name = ''] = /^(added|taken) (\S+) ([^]*)$/.exec(line) ?? [];
-    if (kind === 'added') this.add(request, name);
-    if (kind === 'taken') this.remove(request, name);
+  #set(request: string, names: string[]): void {
+    this.#names.set(request, { names, until: this.now() + LIFE_MS });
   }
 }
 
-/** In Redis while it is available, else in all workers of this machine. */
-export function createUnclaimedNames({ local, lock, broadcast, shared }: UnclaimedDeps): UnclaimedNames {
+/** In Redis while it is available, else in this process. */
+export function createUnclaimedNames({ now, shared }: UnclaimedDeps): UnclaimedNames {
+  const local = new LocalUnclaimedNames(now);
   const run: RedisCommands['run'] = (name, command) =>
     shared === undefined ? Promise.resolve(undefined) : shared.run(name, command);
   const redisKey = (request: string): string => `${shared?.keyPrefix ?? ''}unclaimed:${request}`;
-
-  /** Under a lock, because another worker may take the same name at this moment. */
-  async function takeLocal(request: string): Promise<string | undefined> {
-    if (local.get(request).length === 0) return undefined;
-    return lock(`unclaimed:${request}`, async () => {
-      const [name] = local.get(request);
-      if (name === undefined) return undefined;
-      local.remove(request, name);
-      await broadcast?.(`taken ${request} ${name}`);
-      return name;
-    });
-  }
-
   return {
     async add(request, name) {
       const isShared = await run('leave', (redis) =>
         redis.eval(STORE_UNCLAIMED, 1, redisKey(request), name, LIFE_MS),
       );
-      if (isShared !== undefined) return;
-      local.add(request, name);
-      await broadcast?.(`added ${request} ${name}`);
+      if (isShared === undefined) local.add(request, name);
     },
     async take(request) {
       const name = await run('claim', (redis) => redis.lpop(redisKey(request)));
-      return name ?? takeLocal(request);
+      return name ?? local.take(request);
     },
   };
 }

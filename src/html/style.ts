@@ -1,5 +1,4 @@
 // The palette and the style sheets of all pages, and the one script of the public pages.
-import { readableOn, textColourOn } from './contrast.js';
 
 /** Each colour in light and in dark. */
 const PALETTE = {
@@ -26,22 +25,11 @@ const PALETTE = {
 
 type Mode = 0 | 1;
 
+/** An accent is readable on light backgrounds (`page.accentColor`), and white on it; no colour is on dark ones too. */
 function coloursOf(mode: Mode, accent: string | undefined): string {
-  const colours = Object.entries(PALETTE).map(([name, pair]): [string, string] => [name, pair[mode]]);
-  return [...colours, ...accentColours(mode, accent)]
-    .map(([name, colour]) => `--${name}:${colour}`)
-    .join(';');
-}
-
-/** The main button has the accent itself; links have a shade of it that is readable wherever they are. */
-function accentColours(mode: Mode, accent: string | undefined): [name: string, colour: string][] {
-  if (accent === undefined) return [];
-  const { back, card, notice, alert } = PALETTE;
-  return [
-    ['accent', accent],
-    ['on-accent', textColourOn(accent)],
-    ['link', readableOn([back[mode], card[mode], notice[mode], alert[mode]], accent)],
-  ];
+  const own = accent === undefined ? [] : [`--accent:${accent}`, '--on-accent:#fff'];
+  if (accent !== undefined && mode === 0) own.push(`--link:${accent}`);
+  return [...Object.entries(PALETTE).map(([name, pair]) => `--${name}:${pair[mode]}`), ...own].join(';');
 }
 
 /** What every page begins with; `accent` is `#rgb` or `#rrggbb`. */

@@ -19,21 +19,10 @@ export interface UdpDeps extends NativeAnswer {
   report: ReportMessage;
   onLimited: (reason: 'rate' | 'size' | 'busy') => void;
   now: () => number;
-  /** Passes a packet of several to the worker that puts that request together; false when it is this one. */
-  passOn: (key: string, packet: PassedPacket) => boolean;
-}
-
-/** A packet that another worker has received. */
-export interface PassedPacket {
-  /** In Base64. */
-  bytes: string;
-  address: string;
-  port: number;
 }
 
 export interface UdpListener {
   socket: Socket;
-  receivePassed: (packet: PassedPacket) => void;
   /** Closes the socket when every request that has come is answered. */
   drain: (timeoutMs: number) => Promise<void>;
 }
@@ -52,7 +41,7 @@ const TOO_MANY = 'Too many requests over UDP: use TCP';
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
 export function createUdpListener(deps: UdpDeps): UdpListener {
-  const { host, now, deny, refuse, onLimited, passOn } = deps;
+  const { host, now, deny, refuse, onLimited } = deps;
   const socket = openSocket(host);
   const limit = new AnswerLimit(deps.bytesPerSecond);
   const reassembly = new Reassembly();
@@ -73,19 +62,15 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
     const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
     if (problem !== undefined) respond(peer, () => refuse(problem));
-    else if (isPart) {
-      const { address, port } = peer;
-      const passed = { bytes: packet.toString('base64'), address, port };
-      if (!passOn(`${address} ${envelope.requestId}`, passed)) receivePart(packet, peer);
-    } else {
+    else if (isPart) receivePart(envelope, packet, peer);
+    else {
       const message = packet.subarray(ENVELOPE_BYTES, ENVELOPE_BYTES + envelope.length);
       const incoming: Incoming = { envelope, message, transport: 'udp', received: packet, admit };
       respond(peer, () => (verdict === 'slip' ? deny(incoming, TOO_MANY) : answerWithin(incoming, peer)));
     }
   }
 
-  function receivePart(packet: Buffer, peer: Peer): void {
-    const envelope = decodeEnvelope(packet);
+  function receivePart(envelope: Envelope, packet: Buffer, peer: Peer): void {
     const request = reassembly.add(peer.address, envelope, packet, now());
     if (request === 'incomplete') return;
     respond(peer, () => {
@@ -100,9 +85,6 @@ export function createUdpListener(deps: UdpDeps): UdpListener {
   socket.on('error', () => undefined);
   return {
     socket,
-    receivePassed({ bytes, ...peer }) {
-      receivePart(Buffer.from(bytes, 'base64'), peer);
-    },
     async drain(timeoutMs) {
       await settleWithin(pending, timeoutMs);
       await new Promise<void>((resolve) => socket.close(resolve));

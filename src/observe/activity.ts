@@ -71,7 +71,7 @@ export interface Activity {
 
 const WINDOW_SECONDS = 60;
 const MAX_ERRORS = 20;
-const MAX_RANKED = 50;
+const MAX_RANKED = 20;
 const FLUSH_MS = 1000;
 /** Hits are tracked by handle exactly for the first 1,000 per second, then 1 in 16, weighted 16. */
 const MAX_EXACT = 1000;

@@ -8,25 +8,18 @@ interface ReadinessReport {
 
 export interface Readiness {
   register(name: string, isReady: () => boolean): void;
-  /** Adds the failed checks of other processes. */
-  include(notReady: () => readonly string[]): void;
   report(): ReadinessReport;
 }
 
 export function createReadiness(): Readiness {
   const checks = new Map<string, () => boolean>();
-  const included: (() => readonly string[])[] = [];
   return {
     register(name, isReady) {
       if (checks.has(name)) throw new TypeError(`duplicate readiness check ${name}`);
       checks.set(name, isReady);
     },
-    include(notReady) {
-      included.push(notReady);
-    },
     report() {
-      const failed = [...checks].filter(([, isReady]) => !isReady()).map(([name]) => name);
-      const notReady = [...failed, ...included.flatMap((list) => list())];
+      const notReady = [...checks].filter(([, isReady]) => !isReady()).map(([name]) => name);
       return { ready: notReady.length === 0, notReady };
     },
   };

@@ -1,4 +1,4 @@
-// Latency histograms: cheap to add to, summed over workers.
+// Latency histograms: cheap to add to, summed over seconds.
 
 /** Upper bounds grow by a third, from 0.05 ms to over a minute. */
 const FIRST_MS = 0.05;

@@ -178,7 +178,7 @@ export const METRICS = {
     name: 'handle_proxy_event_loop_delay_seconds',
     type: 'gauge',
     labelNames: [],
-    help: 'Event loop delay, 99th percentile of the last second; the maximum of all workers.',
+    help: 'Event loop delay, 99th percentile of the last second.',
   },
   redisErrors: {
     name: 'handle_proxy_redis_errors_total',
@@ -191,7 +191,7 @@ export const METRICS = {
     name: 'handle_proxy_redis_up',
     type: 'gauge',
     labelNames: [],
-    help: '1 while Redis is connected in all workers, 0 while it is unreachable or not configured.',
+    help: '1 while Redis is connected, 0 while it is unreachable or not configured.',
   },
 } as const satisfies Record<string, MetricEntry>;
 

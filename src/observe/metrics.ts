@@ -124,7 +124,7 @@ function createUpstreamMetrics(registry: Registry) {
   const registers = [registry];
   const requests = addCounter(registry, METRICS.upstreamRequests);
   const seconds = addHistogram(registry, METRICS.upstreamSeconds);
-  const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers, aggregator: 'max' });
+  const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers });
   const rejected = addCounter(registry, METRICS.rejected);
   const readers: (() => readonly LimitUsage[])[] = [];
   const use = (): LimitUsage[] => readers.flatMap((read) => read());
@@ -163,10 +163,10 @@ function createCacheMetrics(registry: Registry) {
   addGauge(registry, METRICS.cacheEntries, () => usage().map(({ store, entries }) => [{ store }, entries]));
   addGauge(registry, METRICS.cacheBytes, () => usage().map(({ store, bytes }) => [{ store }, bytes]));
   const evictions = addCounter(registry, METRICS.cacheEvictions);
-  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers, aggregator: 'max' });
+  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
   const restored = addCounter(registry, METRICS.restored);
   const redisErrors = addCounter(registry, METRICS.redisErrors);
-  const redisUp = new Gauge({ ...METRICS.redisUp, registers, aggregator: 'min' });
+  const redisUp = new Gauge({ ...METRICS.redisUp, registers });
   return {
     countEviction: (store: LabelValue<'store'>): void => {
       evictions.inc({ store });
@@ -198,7 +198,6 @@ function createServerMetrics(registry: Registry) {
   new Gauge({
     ...METRICS.eventLoopDelay,
     registers,
-    aggregator: 'max',
     collect() {
       this.set(readDelayMs() / 1000);
     },
@@ -226,8 +225,6 @@ function createTrafficMetrics(registry: Registry) {
   new Gauge({
     ...METRICS.limitedNetworks,
     registers: [registry],
-    // Every worker knows all of them.
-    aggregator: 'max',
     collect() {
       this.set(readLimited());
     },

@@ -36,7 +36,7 @@ export interface TrafficActivity {
 
 /** A header may have 16 KiB. */
 const MAX_AGENT_LENGTH = 200;
-const MAX_CLIENTS = 50;
+const MAX_CLIENTS = 20;
 
 export function createTrafficActivity(now: () => number): TrafficActivity {
   const rules = new Map<string, RuleCounts>();
@@ -96,25 +96,23 @@ class ClientList {
     const counted = COUNTERS.flatMap((counter) =>
       this.#lists[counter].top(Infinity).map(({ name, count }) => ({ ...none(name), [counter]: count })),
     );
-    return mergeClients([counted], MAX_CLIENTS);
+    return sumByName(counted).slice(0, MAX_CLIENTS);
   }
 }
 
 const none = (name: string): ClientCounts => ({ name, requests: 0, misses: 0, notFound: 0, limited: 0 });
 
 /** Sums by name; who costs the Handle server most, or would, comes first. */
-export function mergeClients(lists: readonly (readonly ClientCounts[])[], max: number): ClientCounts[] {
+function sumByName(counted: readonly ClientCounts[]): ClientCounts[] {
   const sums = new Map<string, ClientCounts>();
-  for (const one of lists.flat()) {
+  for (const one of counted) {
     const known = sums.get(one.name) ?? none(one.name);
     for (const counter of COUNTERS) known[counter] += one[counter];
     sums.set(one.name, known);
   }
   const cost = ({ misses, limited }: ClientCounts): number => misses + limited;
-  return [...sums.values()]
-    .sort(
-      (one, other) =>
-        cost(other) - cost(one) || other.requests - one.requests || (one.name < other.name ? -1 : 1),
-    )
-    .slice(0, max);
+  return [...sums.values()].sort(
+    (one, other) =>
+      cost(other) - cost(one) || other.requests - one.requests || (one.name < other.name ? -1 : 1),
+  );
 }

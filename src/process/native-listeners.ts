@@ -1,7 +1,7 @@
 // Opens the native listeners, and closes them without losing an answer.
 import type { NativeListeners } from '../compose/native-listeners.js';
 import type { Config } from '../config/schema.js';
-import { type DrainOptions, createExchangeDrain } from '../server/drain.js';
+import { createExchangeDrain } from '../server/drain.js';
 import { listen } from './listen.js';
 
 /** Of the listeners that are on. */
@@ -19,13 +19,12 @@ interface OpenNative {
 export async function openNative(
   { native, server }: Config,
   { tcp, udp }: NativeListeners,
-  closing: DrainOptions,
 ): Promise<OpenNative> {
   const host = native.host ?? server.host;
   const addresses: NativeAddresses = {};
   const drains: OpenNative['drain'][] = [];
   if (tcp !== undefined) {
-    drains.push(createExchangeDrain(tcp, closing));
+    drains.push(createExchangeDrain(tcp));
     addresses.nativeTcp = await listen(tcp, 'nativeTcp', { host, port: native.tcp.port ?? 0 });
   }
   if (udp !== undefined) {

@@ -1,26 +1,21 @@
-// Runs this process as the only one, the primary or a worker, until a signal; SIGHUP reloads the configuration.
-import cluster from 'node:cluster';
+// Serves until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../compose/snapshot.js';
 import { type ConfigSources, loadStartConfig } from '../config/load.js';
 import { processSources } from '../config/process-sources.js';
 import type { Config } from '../config/schema.js';
 import { createLogger } from '../observe/logger.js';
-import { INSTANCE_VARIABLE, WORKERS_VARIABLE, servePrimary } from './cluster/primary.js';
-import { runWorker } from './cluster/worker.js';
 import { stopWithNpmShell } from './npm-shell.js';
 import { type Service, serve } from './serve.js';
 import { toStartError } from './start-error.js';
-import { countWorkers, thisMachine } from './worker-count.js';
-import { SHUTDOWN_SPARE_MS, type ShutdownOptions, createShutdown } from './shutdown.js';
+import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal } from './shutdown.js';
 
 /**
  * How much the heap grows until V8 collects all of it; by default 40 % to 300 %, by the limit of the heap. Records are
- * off-heap. One process with a full cache of 358 MiB under churn: 537 MiB of RSS by default, 493 with 100 %, and 449
- * with 25 %, which collected every 1,100 misses and took an eighth of their time. A worker takes 120 MiB beside its
- * caches with 50 %, and 135 with 100 %.
+ * off-heap. With a full cache of 358 MiB under churn: 537 MiB of RSS by default, 493 with 100 %, and 449 with 25 %, which
+ * collected every 1,100 misses and took an eighth of their time.
  */
-const HEAP_GROWTH = { single: '--heap-growing-percent=100', worker: '--heap-growing-percent=50' };
+const HEAP_GROWTH = '--heap-growing-percent=100';
 
 /**
  * By default V8 makes objects that were kept for long at the start in the old generation from then on. Those of a miss
@@ -31,9 +26,9 @@ const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
 /** `file` is the configuration file, by default the one that CONFIG names. */
 export async function run({ file }: { file?: string } = {}): Promise<void> {
-  setFlagsFromString(cluster.isWorker ? HEAP_GROWTH.worker : HEAP_GROWTH.single);
+  setFlagsFromString(HEAP_GROWTH);
   setFlagsFromString(NO_PRETENURING);
-  await exitOnFailure(() => (cluster.isWorker ? runAsWorker() : runAsMain(processSources(file))));
+  await exitOnFailure(() => serveUntilSignal(processSources(file)));
 }
 
 /** Writes the reason of a failed start to stderr and exits. */
@@ -47,19 +42,10 @@ export async function exitOnFailure(start: () => Promise<void>): Promise<void> {
   }
 }
 
-async function runAsWorker(): Promise<void> {
-  const { [WORKERS_VARIABLE]: count, [INSTANCE_VARIABLE]: instance = '' } = process.env;
-  await runWorker({ count: Number(count), instance });
-}
-
-async function runAsMain(sources: ConfigSources): Promise<void> {
+async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   const { config } = loadStartConfig(sources);
   const logger = createLogger({ level: config.log.level });
-  const machine = thisMachine();
-  const counted = countWorkers(config, machine);
-  logger.info({ ...counted, ...machine }, 'starting');
-  const { workers } = counted;
-  const starting = workers === 1 ? serve(config, logger) : servePrimary(config, { count: workers, logger });
+  const starting = serve(config, logger);
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
@@ -81,5 +67,5 @@ export function stopOnSignal(
   skip: ShutdownOptions['skip'] = [],
 ): void {
   const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
-  createShutdown({ skip, delayMs, onUncaught, stop });
+  closeOnSignal({ skip, delayMs, onUncaught, stop });
 }

@@ -1,13 +1,13 @@
 // Opens the listeners, and closes them without losing a request.
-import type { RequestListener, Server } from 'node:http';
-import { type App, type AppDeps, createApp } from '../app.js';
+import type { RequestListener } from 'node:http';
+import { type App, createApp } from '../app.js';
 import { createProbes } from '../compose/probes.js';
 import type { StartChecks } from '../compose/start-checks.js';
 import { startProbes } from '../compose/start-probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { VERSION } from '../config/package-files.js';
-import { type DrainOptions, createDrain } from '../server/drain.js';
+import { createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
@@ -30,19 +30,19 @@ export interface Service extends PublicAddresses {
   onUncaught: (error: unknown) => void;
 }
 
-export function logUncaught(logger: Logger): (error: unknown) => void {
+function logUncaught(logger: Logger): (error: unknown) => void {
   return (error) => {
     const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
     logger.fatal({ err }, 'uncaught exception, exiting');
   };
 }
 
-/** Serves in a single process. @throws StartError when an address cannot be used */
+/** Opens all listeners. @throws StartError when an address cannot be used */
 export async function serve(
   config: Config,
   logger = createLogger({ level: config.log.level }),
 ): Promise<Service> {
-  const open = await servePublic(config, { logger, metrics: createMetrics() });
+  const open = await servePublic(config, logger);
   const admin = await serveAdmin(config, open.app.admin);
   announce(config, logger, { ...open.addresses, adminUrl: admin.url });
   const cancelProbes = probeAll(config, logger, open.checks);
@@ -66,65 +66,40 @@ export async function serve(
 interface PublicService {
   addresses: PublicAddresses;
   app: App;
-  server: Server;
   checks: StartChecks;
   stop: (timeoutMs?: number) => Promise<void>;
 }
 
 /** Opens the public listener and the native ones. */
-export async function servePublic(
-  config: Config,
-  deps: Omit<AppDeps, 'config'>,
-  drainOptions: DrainOptions = {},
-): Promise<PublicService> {
-  const app = createApp({ config, ...deps });
+async function servePublic(config: Config, logger: Logger): Promise<PublicService> {
+  const app = createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
   const server = createHttpServer(app.handler, {
     ...config.server,
     ...app.connectionReports,
     maxRequestLineBytes: config.http.maxRequestLineBytes,
   });
-  const { tcp } = app.nativeListeners;
-  const closing = { closedByAll: joinListeners(tcp === undefined ? 1 : 2, drainOptions) };
-  const drain = createDrain(server, closing);
+  const drain = createDrain(server);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);
   const url = await listen(server, 'server', config.server);
-  const native = await openNative(config, app.nativeListeners, closing);
+  const native = await openNative(config, app.nativeListeners);
   isAccepting = true;
   return {
     addresses: { url, ...native.addresses },
     app,
-    server,
     checks,
     async stop(timeoutMs = Infinity) {
       isAccepting = false;
       const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
       await Promise.all([drain(withinMs), native.drain(withinMs)]);
       await app.close();
-      await flushLog(deps.logger);
     },
   };
 }
 
-/** Of several listeners: the other processes are told once, when all of them are quiet. */
-function joinListeners(
-  count: number,
-  { closedByAll = () => Promise.resolve() }: DrainOptions,
-): () => Promise<void> {
-  let left = count;
-  let release = (): void => undefined;
-  const closed = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  return () => {
-    if (--left === 0) void closedByAll().then(release);
-    return closed;
-  };
-}
-
 /** Opens the admin listener. */
-export async function serveAdmin(
+async function serveAdmin(
   config: Config,
   listener: RequestListener,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
@@ -135,14 +110,14 @@ export async function serveAdmin(
 }
 
 /** Tries all servers; the result cancels it. */
-export const probeAll = (
+const probeAll = (
   config: Config,
   logger: Logger,
   { upstreamAnswered: onAnswered }: StartChecks,
 ): (() => void) => startProbes({ probes: createProbes(config), logger, onAnswered });
 
 /** Logs the addresses. */
-export function announce(
+function announce(
   config: Config,
   logger: Logger,
   { adminUrl, ...addresses }: PublicAddresses & { adminUrl: string },

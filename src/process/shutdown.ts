@@ -25,10 +25,8 @@ export interface ShutdownOptions {
   onUncaught: (error: unknown) => void;
 }
 
-/** Listens for signals and uncaught exceptions; `close` ends the process as a signal does. */
-export function createShutdown({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): {
-  close: () => void;
-} {
+/** Ends the process on a signal, and after an uncaught exception. */
+export function closeOnSignal({ delayMs, skip = [], stop, onUncaught }: ShutdownOptions): void {
   let stoppingSince: number | undefined;
   const options = { delay: delayMs, skip: [...skip, ...STOP_SIGNALS], onSecondError: onUncaught };
   const shutdown = closeWithGrace(options, async (reason) => {
@@ -48,7 +46,6 @@ export function createShutdown({ delayMs, skip = [], stop, onUncaught }: Shutdow
     else if (performance.now() - stoppingSince >= REPEATED_SIGNAL_MS) exitAtOnce(signal);
   };
   for (const signal of STOP_SIGNALS.filter((each) => !skip.includes(each))) process.on(signal, onSignal);
-  return shutdown;
 }
 
 function exitAtOnce(signal: NodeJS.Signals): void {

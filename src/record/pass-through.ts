@@ -1,19 +1,29 @@
 // Relays requests whose responses are never cached and never shared: with credentials, lists, other endpoints.
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
+import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
-import { readResponseBody, relayResponse } from './relay-response.js';
+import {
+  MAX_ANSWER_BYTES,
+  parseWriteResponse,
+  peekResponseBody,
+  readResponseBody,
+  relayResponse,
+} from './relay-response.js';
 import { assertPlain } from './request-checks.js';
 
 interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
+  /** Undefined for a server whose records the cache does not hold. */
+  learn?: Learn;
   /** Longer records are refused: they are read as a whole for their ETag. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
@@ -24,6 +34,7 @@ export type PassThrough = (req: Request, res: Response) => Promise<void>;
 export function createPassThrough({
   withBody,
   forward,
+  learn,
   maxRecordBytes,
   runStepsOf,
 }: PassThroughDeps): PassThrough {
@@ -34,13 +45,27 @@ export function createPassThrough({
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) => forward(req, res, { target, body }));
     if (!isRecord(req, response, context)) {
-      await relayResponse(response, res);
+      const body = await learnFrom(response, context, learn);
+      await relayResponse(response, res, { ...(body && { body }) });
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
     const etag = await runStepsOf(res)(etagFor(body, context), body.length);
     await relayResponse(response, res, { body, etag });
   };
+}
+
+/** Of a handle that does not exist; the body where it was read. */
+async function learnFrom(
+  response: IncomingMessage,
+  { handle }: RequestContext,
+  learn: Learn | undefined,
+): Promise<Buffer | undefined> {
+  if (learn === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
+  const isMissing = body && parseWriteResponse(body).responseCode === RESPONSE_CODE.handleNotFound;
+  if (isMissing) await learn(handle, { exists: false });
+  return body;
 }
 
 /** A record as this caller may see it: a conditional write may name it by its ETag. */

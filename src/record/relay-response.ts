@@ -54,6 +54,12 @@ function endToEndHeaders({ rawHeaders, headers }: IncomingMessage): Map<string, 
   return kept;
 }
 
+/**
+ * A Handle server answers a write, or refuses a read, in a few hundred bytes. What is longer is of another origin, and is
+ * relayed without a look at it.
+ */
+export const MAX_ANSWER_BYTES = 64 * 1024;
+
 /** @throws ServiceError when the response breaks off or is too long */
 export async function readResponseBody(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const body = await peekResponseBody(response, maxBytes);

@@ -12,13 +12,15 @@ import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
+import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
+import { MAX_ANSWER_BYTES, parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
 
 interface WriteRouteDeps {
   withBody: WithBody;
   fence: (handle: string) => Promise<Fence>;
   invalidate: (handle: string) => Promise<void>;
+  learn: Learn;
   forward: Forward;
   conditional: ConditionalDeps;
   runStepsOf: RunStepsOf;
@@ -52,18 +54,12 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
       ),
     );
     await reply(
-      { req, res, query },
+      { req, res, handle, query },
       await reportIgnoredLogin(req, relayed, deps.onIgnoredLogin(handle)),
       deps,
     );
   };
 }
-
-/**
- * A Handle server answers a write in a few hundred bytes. What is longer is of another origin, and is relayed without a
- * look at it.
- */
-const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** A response of the upstream, and its body where that was read. */
 interface RelayedResponse {
@@ -111,10 +107,12 @@ async function reportIgnoredLogin(
 }
 
 async function reply(
-  { req, res, query }: { req: Request; res: Response; query: string },
+  { req, res, handle, query }: { req: Request; res: Response; handle: string; query: string },
   { response, body }: RelayedResponse,
-  { invalidate }: Pick<WriteRouteDeps, 'invalidate'>,
+  { invalidate, learn }: Pick<WriteRouteDeps, 'invalidate' | 'learn'>,
 ): Promise<void> {
+  // A Handle server refuses only what exists.
+  if (response.statusCode === 409) await learn(handle, { exists: true });
   if (isCreateOnly(req) && response.statusCode === 409) {
     response.resume();
     throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });

@@ -107,7 +107,7 @@ export class Loader<Ticket> {
     const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
     // The next read must not find the older record, on any instance.
     if (task.authoritative) await storing;
-    else if (storing instanceof Promise) storing.catch(exceptNotConfirmed);
+    else if (storing instanceof Promise) storing.catch(exceptServiceError);
     return { kind: 'entry', entry, from: 'upstream', collapsed: false, stored };
   }
 
@@ -163,6 +163,6 @@ export class Loader<Ticket> {
 }
 
 /** A read has changed nothing, so it does not matter that an invalidation was not confirmed. */
-function exceptNotConfirmed(failure: unknown): void {
+export function exceptServiceError(failure: unknown): void {
   if (!(failure instanceof ServiceError)) throw failure;
 }

@@ -5,7 +5,14 @@ import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
 import { foldHandle, recordKey } from '../handle/handle.js';
 import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
-import { type EntryLoad, type KeptEntry, Loader, type LoaderDeps, type LoadTask } from './loader.js';
+import {
+  type EntryLoad,
+  type KeptEntry,
+  Loader,
+  type LoaderDeps,
+  type LoadTask,
+  exceptServiceError,
+} from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
 import { SingleFlight } from './single-flight.js';
 
@@ -94,6 +101,20 @@ export class Resolver<Ticket> {
   /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
   async forget(handle: string): Promise<void> {
     await this.#deps.store.forget(this.keyOf(handle));
+  }
+
+  /** A server has told a caller whether the handle exists: an entry that says otherwise is older. */
+  async learn(handle: string, { exists }: { exists: boolean }): Promise<void> {
+    const { entry } = await this.#deps.store.get(this.keyOf(handle));
+    if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
+    await this.forget(handle).catch(exceptServiceError);
+  }
+
+  /** A caller was shown another record than it knew: an entry may be as old as what it knew. */
+  async recheck(handle: string): Promise<void> {
+    const { entry } = await this.#deps.store.get(this.keyOf(handle));
+    if (entry === undefined) return;
+    await this.resolve(handle, { authoritative: true, caller: OWN_WORK }).catch(exceptServiceError);
   }
 
   /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */

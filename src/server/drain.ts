@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { waitingConnections } from './accept-queue.js';
 import { currentResponse, prependToRequests, trackConnections } from './connections.js';
 
 /**
@@ -12,24 +13,16 @@ const IDLE_GRACE_MS = 1000;
 
 const CHECK_INTERVAL_MS = 50;
 
-/** After this time without a new connection the queue of the listener is empty. */
+/** Clients that connect again after each response are all held after this time without a new connection. */
 const QUIET_MS = 20;
 
-/** New connections that never cease do not keep the listener open for longer. */
+/** New connections that never cease do not keep a listener with an empty queue open for longer. */
 const MAX_HOLD_MS = 2000;
 
 /** Resolves when every connection is closed; after `timeoutMs` the rest is cut off. */
 type Drain = (timeoutMs: number) => Promise<void>;
 
-export interface DrainOptions {
-  /** Resolves when every process that shares the listener has closed it. */
-  closedByAll?: () => Promise<void>;
-}
-
-export function createDrain(
-  server: Server,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createDrain(server: Server): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const cutAt = performance.now() + timeoutMs;
@@ -44,16 +37,13 @@ export function createDrain(
     };
     // After the data of this turn has been read: a busy process would take an unread connection for an idle one.
     const closing = setInterval(() => setImmediate(close), CHECK_INTERVAL_MS);
-    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
+    await closeListener(server, timeoutMs);
     clearInterval(closing);
   };
 }
 
 /** For a listener with one exchange a connection: those that have sent nothing for the grace are closed. */
-export function createExchangeDrain(
-  server: NetServer,
-  { closedByAll = () => Promise.resolve() }: DrainOptions = {},
-): Drain {
+export function createExchangeDrain(server: NetServer): Drain {
   const open = trackConnections(server);
   return async function drain(timeoutMs) {
     const silent = new WeakSet<Socket>();
@@ -67,7 +57,7 @@ export function createExchangeDrain(
     const cut = setTimeout(() => {
       for (const socket of open) socket.destroy();
     }, timeoutMs);
-    await closeListener(server, { closedByAll, maxHoldMs: Math.min(timeoutMs, MAX_HOLD_MS) });
+    await closeListener(server, timeoutMs);
     clearInterval(closing);
     clearTimeout(cut);
   };
@@ -99,12 +89,9 @@ function createIdleCloser(open: ReadonlySet<Socket>): () => void {
  * empty. Clients that connect again after each response would keep it filled: connections that come from now on are
  * accepted, but not read before the listener is closed.
  */
-async function closeListener(
-  server: NetServer,
-  { closedByAll, maxHoldMs }: Required<DrainOptions> & { maxHoldMs: number },
-): Promise<void> {
+async function closeListener(server: NetServer, timeoutMs: number): Promise<void> {
   const hold = holdConnections(server);
-  await hold.quiet(maxHoldMs);
+  await hold.quiet(timeoutMs);
   const closed = new Promise<void>((resolve) => {
     // `close` of an HTTP server would close idle connections at once; that of `net` does not
     // (test/unit/node-internals).
@@ -112,7 +99,6 @@ async function closeListener(
       resolve();
     });
   });
-  await closedByAll();
   hold.release();
   await closed;
 }
@@ -121,8 +107,8 @@ const ignore = (): void => undefined;
 
 /** Keeps new connections from the server until they are released. */
 function holdConnections(server: NetServer): {
-  /** Resolves when no more connections come. */
-  quiet: (maxMs: number) => Promise<void>;
+  /** Resolves when no more connections come and none waits to be accepted: the listener can be closed at once. */
+  quiet: (timeoutMs: number) => Promise<void>;
   release: () => void;
 } {
   const listeners = server.rawListeners('connection') as ((socket: Socket) => void)[];
@@ -134,15 +120,21 @@ function holdConnections(server: NetServer): {
     held.push(socket);
   });
   return {
-    async quiet(maxMs) {
-      const endsAt = performance.now() + maxMs;
+    async quiet(timeoutMs) {
+      const startedAt = performance.now();
       let seen;
+      let heldForMs;
       do {
         seen = held.length;
         await pause(QUIET_MS);
         // A turn accepts the connections that the kernel has taken already.
         await nextTurn();
-      } while (held.length > seen && performance.now() < endsAt);
+        heldForMs = performance.now() - startedAt;
+        // The queue is looked at last: no other work comes between that and the close of the listener.
+      } while (
+        heldForMs < timeoutMs &&
+        ((held.length > seen && heldForMs < MAX_HOLD_MS) || waitingConnections(server) > 0)
+      );
     },
     release() {
       server.removeAllListeners('connection');

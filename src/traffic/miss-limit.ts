@@ -22,7 +22,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 export function createMissLimit(deps: MissLimitDeps): LimitMiss {
   const { settings, networks, isUnderPressure, onRefused, now } = deps;
   const window = new MissWindow();
-  // When its limit ends, a network begins anew, also where another worker has limited it.
+  // When its limit ends, a network begins anew, also where another instance has limited it.
   networks.subscribe((network) => {
     window.forget(network);
   });

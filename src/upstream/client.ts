@@ -43,9 +43,6 @@ export interface HandleRead {
   isUnreferred?: boolean | undefined;
 }
 
-/** A read that callers share: who waits is who came first. */
-export type LoadRead = Pick<HandleRead, 'handle' | 'caller'>;
-
 export interface UpstreamClient {
   /** @throws ServiceError UPSTREAM_* or OVERLOADED */
   resolve: (read: HandleRead) => Promise<Outcome>;

@@ -18,7 +18,7 @@ test('inspection shows the entries of a handle, their age and TTL', async () => 
   proxy.pass(10_000);
   await proxy.ask(PATH);
   await proxy.ask(PATH);
-  const copy = { tier: 'memory', pid: process.pid, kind: 'found', use: 'fresh', hits: 2 };
+  const copy = { tier: 'memory', kind: 'found', use: 'fresh', hits: 2 };
   expect(await look()).toMatchObject({
     cached: true,
     copies: [{ ...copy, ageSeconds: 10, lifeLeftSeconds: 3590, standInLeftSeconds: 89_990 }],
@@ -43,7 +43,7 @@ test('the statistics count requests, results and top handles', async () => {
     upstream: { failures: 1, running: 0, waiting: 0, servers: [{ breaker: 'closed' }] },
     redis: { state: 'unused' },
     logLevel: 'silent',
-    workers: [{ pid: process.pid }],
+    process: { pid: process.pid },
   });
   expect(body).toHaveProperty('topHandles.0', { name: HANDLE, count: 5 });
   expect(body).toHaveProperty('topMisses', [

@@ -33,7 +33,7 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
 }
 
 /** The admin listener alone, with statistics that count how often they were asked for. */
-async function listenAlone(stats = vi.fn(() => Promise.resolve({} as Statistics))) {
+async function listenAlone(stats = vi.fn(() => ({}) as Statistics)) {
   const onUnexpected = vi.fn();
   const app = createAdminApp({
     table: adminTable,
@@ -207,7 +207,9 @@ test('responds to HEAD without a stream', async () => {
 
 test('failing statistics end the stream and are logged', async () => {
   const failure = new Error('secret');
-  const stats = vi.fn(() => Promise.reject(failure));
+  const stats = vi.fn((): never => {
+    throw failure;
+  });
   const { url, onUnexpected } = await listenAlone(stats);
   expect(await (await watch(url)).next()).toBeUndefined();
   expect(onUnexpected).toHaveBeenCalledWith(failure);

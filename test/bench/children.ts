@@ -54,7 +54,7 @@ export function start(
   { place, env = {}, stdout = 'ignore' }: StartOptions,
 ): Child {
   const [file = '', ...args] = pinned(place, command);
-  // A group of its own, so that workers end together with what started them.
+  // A group of its own, so that children end together with what started them.
   const child = spawn(file, args, {
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', stdout, 'pipe'],

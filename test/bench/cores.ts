@@ -23,8 +23,6 @@ export const CORES = {
   server: first,
   driver: second,
   upstream: others[0] ?? second,
-  /** For two workers. With two cores the driver takes its part of one of them. */
-  pair: others[1] === undefined ? `${first},${second}` : `${first},${others[1]}`,
 };
 
 export type Place = keyof typeof CORES;

@@ -24,7 +24,7 @@ const VERSION_OF = {
 } as const;
 
 export function describeMachine(): Machine {
-  const { server, driver, upstream, pair } = CORES;
+  const { server, driver, upstream } = CORES;
   return {
     date: new Date().toISOString().slice(0, 10),
     cpu: cpus()[0]?.model ?? 'unknown',
@@ -40,7 +40,7 @@ export function describeMachine(): Machine {
     ),
     driver: DRIVER,
     pinning: CAN_PIN
-      ? `server on core ${server}, driver on ${driver}, upstream on ${upstream}, two workers on ${pair}`
+      ? `server on core ${server}, driver on ${driver}, upstream on ${upstream}`
       : 'none: one core, or no taskset',
   };
 }

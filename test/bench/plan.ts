@@ -13,8 +13,6 @@ export const WORKLOADS = [
   'write',
   'overload',
   'native',
-  'workers',
-  'connections',
   'memory',
 ] as const;
 

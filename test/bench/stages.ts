@@ -1,7 +1,6 @@
 // The workloads in the order in which they run; those of one stage share their servers.
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
-import { connections } from './workloads/connections.js';
 import { herd } from './workloads/herd.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
@@ -10,7 +9,6 @@ import { native } from './workloads/native.js';
 import { overload } from './workloads/overload.js';
 import { revalidate } from './workloads/revalidate.js';
 import { hot, redirect, startFilledPeers, zipf } from './workloads/throughput.js';
-import { workers } from './workloads/workers.js';
 import type { Bench, Workload } from './workloads/workload.js';
 import { write } from './workloads/write.js';
 
@@ -47,7 +45,5 @@ export const STAGES: readonly Stage[] = [
   alone('write', write),
   alone('overload', overload),
   alone('native', native),
-  alone('workers', workers),
-  alone('connections', connections),
   alone('memory', memory),
 ];

@@ -59,7 +59,6 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       traced.push('record');
       return memory.restore(key, entry, ticket);
     },
-    isWriter: () => true,
     clock: {
       now: () => NOW,
       monotonic: () => monotonic,

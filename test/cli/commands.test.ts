@@ -69,7 +69,7 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect(resolved.stderr).toContain('found, fresh');
   expect((await cli(['resolve', '21.T11998/nobody'], env)).code).toBe(1);
   const purged = await cli(['purge', '--prefix', '21.T11998/', '--soft'], env);
-  expect(purged.stdout).toBe('Marked as stale in every worker and instance: all handles under 21.T11998/\n');
+  expect(purged.stdout).toBe('Marked as stale in every instance: all handles under 21.T11998/\n');
   const stats = (await cli(['stats'], env)).stdout;
   expect(stats).toMatch(
     /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 request\n/,
@@ -95,11 +95,11 @@ test('purge says in words what it did, and prints JSON with --json', async () =>
   const one = await cli(['purge', 'hdl:21.T11998/page'], place);
   expect(one).toEqual({
     code: 0,
-    stdout: 'Purged in every worker and instance: 21.T11998/page\n',
+    stdout: 'Purged in every instance: 21.T11998/page\n',
     stderr: '',
   });
   const two = await cli(['purge', '21.T11998/page', '21.T11998/demo'], place);
-  expect(two.stdout).toBe('Purged in every worker and instance: 2 handles\n');
+  expect(two.stdout).toBe('Purged in every instance: 2 handles\n');
   const json = await cli(['purge', '--all', '--json'], place);
   expect(JSON.parse(json.stdout)).toEqual({ purged: { all: true }, soft: false, shared: true });
 });
@@ -145,7 +145,7 @@ test('stats prints each figure with its unit, under a heading', async () => {
 
 test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {
   expect((await cli(['serve'])).code).toBe(2);
-  const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1', SERVER_WORKERS: '1' };
+  const env = { UPSTREAM_URL: demo.url, PORT: '0', ADMIN_PORT: '0', HOST: '127.0.0.1' };
   const { child, exited, stdout } = startProgram(['dist/main.js', 'serve'], env);
   await expect.poll(stdout).toContain('listening');
   child.kill('SIGTERM');

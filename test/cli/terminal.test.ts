@@ -15,7 +15,7 @@ const onTerminal = async (args: string[], env: Record<string, string> = {}) => {
 
 describe('on a terminal', () => {
   itWithProgram('script', 'serve runs until Ctrl-C', async () => {
-    const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' };
+    const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
     const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
     const { screen, exited, press } = startOnTerminal(['serve'], env);
     await expect.poll(screen, START).toContain('"msg":"listening"');
@@ -47,7 +47,7 @@ describe('on a terminal', () => {
     const { place } = await startOperated(demo.url, { ADMIN_TOKEN: token });
     const purged = await onTerminal(['purge', '--prefix', '21.T1/'], { ...place, ADMIN_TOKEN: token });
     expect(purged.code).toBe(0);
-    expect(purged.screen).toContain('Purged in every worker and instance: all handles under 21.T1/');
+    expect(purged.screen).toContain('Purged in every instance: all handles under 21.T1/');
     const refused = await onTerminal(['purge', '--all'], place);
     expect(refused.code).toBe(2);
     expect(refused.screen).toContain('set ADMIN_TOKEN');

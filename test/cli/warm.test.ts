@@ -45,8 +45,7 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   const args = ['warm', list, '--state', `${list}.done`, '--rate', '50'];
   const env = { PROXY_URL: proxy.url };
   const { screen, exited, press } = startOnTerminal(args, env);
-  const bar = /[=-]{40} \d+ % \| [1-9]\d* of 900, \d+\/s, \d+ s left/;
-  await expect.poll(screen).toMatch(bar);
+  await expect.poll(screen, { timeout: 60_000 }).toMatch(/[1-9]\d* of 900 handles, \d+\/s, \d+ s left/);
   press(CTRL_C);
   expect(await exited).toMatchObject({ code: 1 });
   expect(screen()).toContain('interrupted; run the same command to resume');
@@ -66,13 +65,13 @@ itWithProgram('script', 'resumes after Ctrl-C and requests no handle twice', asy
   expect(await answeredBy(proxy)).toBe(900);
 });
 
-test('in a pipe it prints progress as lines with rate and time left', async () => {
+test('warm prints its progress as lines with rate and time left', async () => {
   const proxy = await start();
-  const { code, stderr } = await cli(['warm', listOf(500, 'plain'), '--rate', '200'], {
+  const { code, stderr } = await cli(['warm', listOf(600, 'plain'), '--rate', '200'], {
     PROXY_URL: proxy.url,
   });
   expect(code).toBe(0);
-  expect(stderr).toMatch(/^0 of 500, 0\/s\n(?:\d+ of 500, \d+\/s, \d+ s left\n)+$/);
+  expect(stderr).toMatch(/^(?:\d+ of 600 handles, \d+\/s, \d+ s left\n)+$/);
 });
 
 test('SIGTERM interrupts it in a pipe, and the state file keeps finished handles', async () => {
@@ -116,7 +115,7 @@ test('prints failures and retries them in the next run', async () => {
     stdout: expect.stringContaining('0 warmed, 0 not found, 12 failed, 0 not due; 12 left') as string,
   });
   expect(failed.stderr).toMatch(
-    /^(?:\d+ of 12, .*\n)+(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
+    /^(?:\d+ of 12 handles, .*\n)*(?:21\.T11998\/failing-\d+: connect ECONNREFUSED .*\n){10}12 handles failed\n$/,
   );
   const again = await cli(args, { PROXY_URL: (await start()).url });
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('12 warmed') as string });

@@ -20,7 +20,7 @@ function startQueue() {
     return queue.enter(key, entry) ? entry : undefined;
   };
   const leave = (entry: QueueEntry | undefined): void => {
-    queue.leave('KEY', (other) => other === entry);
+    if (entry) queue.leave('KEY', entry);
   };
   const releaseCurrent = (): void => {
     leave(current);
@@ -92,8 +92,8 @@ describe('the time since a key was last held', () => {
     leave(enter('a'));
     const released = performance.now();
     for (let count = 0; count < 5000; count++) {
-      enter('x', `KEY ${count}`);
-      queue.leave(`KEY ${count}`, () => true);
+      const entry = enter('x', `KEY ${count}`);
+      if (entry) queue.leave(`KEY ${count}`, entry);
     }
     enter('a');
     expect(freeMs.at(-1)).toBeLessThanOrEqual(performance.now() - released);

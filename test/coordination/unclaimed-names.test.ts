@@ -1,18 +1,10 @@
-// Minted names whose response was lost: kept for a while, given out once, shared by all workers.
+// Minted names whose response was lost: kept for a while, given out once.
 import { describe, expect, test } from 'vitest';
-import { createKeyLock } from '../../src/coordination/key-lock.js';
-import {
-  LocalUnclaimedNames,
-  type UnclaimedNames,
-  createUnclaimedNames,
-} from '../../src/coordination/unclaimed-names.js';
-
-const lock = createKeyLock({ waitMs: 1000 });
+import { type UnclaimedNames, createUnclaimedNames } from '../../src/coordination/unclaimed-names.js';
 
 describe('names in one process', () => {
   let time = 0;
-  const make = (): UnclaimedNames =>
-    createUnclaimedNames({ local: new LocalUnclaimedNames(() => time), lock });
+  const make = (): UnclaimedNames => createUnclaimedNames({ now: () => time });
 
   test('are given out once, in the order in which they were added', async () => {
     const unclaimed = make();
@@ -32,29 +24,8 @@ describe('names in one process', () => {
 
   test('are in memory while Redis is unavailable', async () => {
     const away = { keyPrefix: 't:', run: () => Promise.resolve(undefined) };
-    const local = new LocalUnclaimedNames(() => 0);
-    const unclaimed = createUnclaimedNames({ local, lock, shared: away });
+    const unclaimed = createUnclaimedNames({ now: () => 0, shared: away });
     await unclaimed.add('ask', 'P/1');
     expect(await unclaimed.take('ask')).toBe('P/1');
   });
-});
-
-test('a name that one worker added is taken by one of all', async () => {
-  const stores = [1, 2, 3].map(() => new LocalUnclaimedNames(() => 0));
-  const workers = stores.map((local) => {
-    const broadcast = (line: string): Promise<void> => {
-      for (const other of stores) if (other !== local) other.receive(line);
-      return Promise.resolve();
-    };
-    return createUnclaimedNames({ local, lock, broadcast });
-  });
-  await workers[0]!.add('ask', 'P/1');
-  const taken = await Promise.all(workers.map((worker) => worker.take('ask')));
-  expect(taken.filter((name) => name !== undefined)).toEqual(['P/1']);
-});
-
-test('ignores lines of another kind', () => {
-  const local = new LocalUnclaimedNames(() => 0);
-  local.receive('forget - 0 added a b');
-  expect(local.get('a')).toEqual([]);
 });

@@ -41,8 +41,8 @@ async function closed(socket: Socket): Promise<void> {
   if (!socket.closed) await once(socket.resume(), 'close');
 }
 
-async function valuesOf({ app }: Proxy, name: string): Promise<[reason: unknown, value: number][]> {
-  const metric = (await app.control.metrics()).find((one) => one.name === name);
+async function valuesOf(proxy: Proxy, name: string): Promise<[reason: unknown, value: number][]> {
+  const metric = (await proxy.metrics()).find((one) => one.name === name);
   return metric!.values.map(({ labels, value }) => [labels['reason'], value]);
 }
 const dropped = async (proxy: Proxy) =>

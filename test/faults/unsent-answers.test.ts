@@ -22,8 +22,8 @@ demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 /** Room for two answers. */
 const env = { UPSTREAM_URL: demo.url, HTTP_UNSENT_MAX_BYTES: '32MiB', UPSTREAM_MAX_RECORD_SIZE: '16MiB' };
 
-async function countUnread({ app }: Proxy): Promise<number> {
-  const metrics = await app.control.metrics();
+async function countUnread(proxy: Proxy): Promise<number> {
+  const metrics = await proxy.metrics();
   const { values } = metrics.find(({ name }) => name === 'handle_proxy_connections_dropped_total')!;
   return values.find(({ labels }) => labels['reason'] === 'unread')!.value;
 }

@@ -64,7 +64,6 @@ test(`${DATAGRAMS} mutated datagrams`, async () => {
     report,
     onLimited: (reason) => (limited[reason] = (limited[reason] ?? 0) + 1),
     now: () => 0,
-    passOn: () => false,
   });
   const listening = once(socket, 'listening');
   socket.bind(0, '127.0.0.1');

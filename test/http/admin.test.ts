@@ -93,7 +93,10 @@ describe('the admin listener', () => {
   it('logs the cause of a failure and hides it from the caller', async () => {
     const failure = new Error('secret');
     const onUnexpected = vi.fn();
-    const operations = { ...noOperations, stats: () => Promise.reject(failure) };
+    const stats = (): never => {
+      throw failure;
+    };
+    const operations = { ...noOperations, stats };
     const answer = await admin({ operations, onUnexpected }).get('/stats').expect(500);
     expect(answer.body).toMatchObject({ status: 500, code: 'INTERNAL' });
     expect(answer.text).not.toContain('secret');

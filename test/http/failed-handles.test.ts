@@ -53,7 +53,7 @@ describe('a handle that failed', () => {
       const proxy = await startProxy();
       const upstream = mockUpstream(FAILED);
       await proxy.ask(PATH);
-      await proxy.app.control.purge(
+      await proxy.app.operations.purge(
         'handle' in target ? { handles: [HANDLE], isSoft: false } : { ...target, isSoft: false },
       );
       upstream.answers(recordOf());

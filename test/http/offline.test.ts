@@ -10,7 +10,7 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
-const whenRead = (proxy: Proxy) => expect.poll(() => proxy.app.control.inspect(HANDLE)).toHaveLength(1);
+const whenRead = (proxy: Proxy) => expect.poll(() => proxy.app.operations.inspect(HANDLE)).toHaveLength(1);
 
 describe('without a server', () => {
   const OFFLINE = { UPSTREAM_URL: 'none' };

@@ -108,7 +108,7 @@ test('a limit that comes later counts from then on, and one that goes lets every
 test('a new longest life holds for what is loaded from then on; what is kept stays', async () => {
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const life = async (handle: string): Promise<unknown> => {
-    const [copy] = await proxy.app.control.inspect(handle);
+    const [copy] = await proxy.app.operations.inspect(handle);
     return copy?.lifeLeftSeconds;
   };
   await proxy.ask(PAGE);
@@ -125,6 +125,5 @@ test('what was counted and kept before is still there', async () => {
   reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
   for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
   expect(demo.asked).toBe(0);
-  const { activity } = await proxy.app.control.report();
-  expect(activity.results).toMatchObject({ hit: 5, miss: 1 });
+  expect(proxy.app.operations.stats().requests.byResult).toMatchObject({ hit: 5, miss: 1 });
 });

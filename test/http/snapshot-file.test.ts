@@ -47,7 +47,7 @@ describe('the file', () => {
     const upstream = mockUpstream();
     const proxy = await startLogged(file);
     await proxy.ask(PATH);
-    await proxy.app.control.purge({ handles: ['21.T11998/other'], isSoft: false });
+    await proxy.app.operations.purge({ handles: ['21.T11998/other'], isSoft: false });
     await proxy.close();
     expect(proxy.lines('snapshot written')).toMatchObject([{ records: 1 }]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -71,7 +71,7 @@ describe('the file', () => {
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       JSON.stringify({ handle: `21.T11998/${at}`, ...times, values: [urlValue('https://example.org/')] }),
     );
-    await proxy.app.control.importLines(lines.join('\n'));
+    proxy.app.operations.importLines(lines.join('\n'));
     await expect.poll(() => readdirSync(folder), { interval: 2 }).toContain('snapshot.tmp');
     await proxy.close();
     expect(readdirSync(folder)).toEqual(['snapshot']);
@@ -83,7 +83,7 @@ describe('the file', () => {
     // Not even root may create a file there.
     const proxy = await startLogged('/sys/snapshot', { CACHE_SNAPSHOT_EVERY: '1s' });
     await expect.poll(() => proxy.lines('snapshot not written')).toHaveLength(1);
-    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect((await proxy.ask(PATH)).status).toBe(200);
     await proxy.close();
     expect(proxy.lines('snapshot not written')).toHaveLength(1);
@@ -191,7 +191,7 @@ describe('the file', () => {
     await snapshotOf(file);
     spoil(file);
     const proxy = await startLogged(file, { CACHE_SNAPSHOT_EVERY: '1s' });
-    const purge = () => proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    const purge = () => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     await purge();
     await purge();
     expect((await proxy.ask(PATH)).status).toBe(200);

@@ -63,10 +63,10 @@ describe('after a restart with a snapshot', () => {
       (proxy: Proxy): Promise<unknown> =>
         proxy.ask(PATH, { method: 'PUT', headers: { Authorization: 'Basic eDp5' }, body: '{}' }),
     ],
-    ['a purge', (proxy: Proxy) => proxy.app.control.purge({ handles: [HANDLE], isSoft: false })],
+    ['a purge', (proxy: Proxy) => proxy.app.operations.purge({ handles: [HANDLE], isSoft: false })],
     [
       'a purge of its prefix',
-      (proxy: Proxy) => proxy.app.control.purge({ prefix: '21.T11998/', isSoft: false }),
+      (proxy: Proxy) => proxy.app.operations.purge({ prefix: '21.T11998/', isSoft: false }),
     ],
   ])('a record from before %s does not come back, though the process was killed', async (_, invalidate) => {
     const file = join(newFolder(), 'snapshot');
@@ -87,7 +87,7 @@ describe('after a restart with a snapshot', () => {
     const upstream = await snapshotOf(file);
     const killed = await startLogged(file);
     await killed.line('snapshot loaded');
-    await killed.app.control.purge({ prefix: '', isSoft: true });
+    await killed.app.operations.purge({ prefix: '', isSoft: true });
     upstream.answers(broken);
     const proxy = await startLogged(file);
     await proxy.line('snapshot loaded');

@@ -97,7 +97,7 @@ describe('an expired record', () => {
     const upstream = mockUpstream();
     const proxy = await startProxy({ CACHE_STALE_IF_ERROR: 'forever' });
     await proxy.ask(PATH);
-    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     upstream.answers(broken);
     expect((await proxy.ask(PATH)).status).toBe(502);
   });

@@ -185,7 +185,7 @@ test('a rule with log: true writes a line for each request that it matches', asy
 
 /** The requests by rule and result, those that are 0 left out. */
 async function countsOf(proxy: Proxy): Promise<Record<string, number>> {
-  const metrics = (await proxy.app.control.metrics()) as {
+  const metrics = (await proxy.metrics()) as {
     name: string;
     values: { labels: { rule?: string; result?: string }; value: number }[];
   }[];

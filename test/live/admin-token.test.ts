@@ -1,4 +1,4 @@
-// The built program keeps its admin listener to those who know the token, with one process and with several.
+// The built program keeps its admin listener to those who know the token.
 import { expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy, startMain } from '../support/built-proxy.js';
@@ -14,12 +14,11 @@ test('without a token the program refuses an admin address off loopback and exit
   expect(stdout(), 'nothing was said to listen').toBe('');
 });
 
-test.each(['1', '2'])('with %s processes only a caller with the token is answered', async (workers) => {
+test('only a caller with the token is answered', async () => {
   const proxy = await startBuiltProxy({
     UPSTREAM_URL: demo.url,
     ADMIN_HOST: '0.0.0.0',
     ADMIN_TOKEN,
-    SERVER_WORKERS: workers,
     LOG_LEVEL: 'trace',
   });
   for (const path of ['/metrics', '/stats', '/nothing']) {

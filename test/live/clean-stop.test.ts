@@ -8,29 +8,25 @@ import { PATIENCE, startRedis } from '../support/redis-server.js';
 const demo = await startDemoServer();
 
 test.each([
-  ['1', 'SIGTERM', false],
-  ['2', 'SIGTERM', false],
-  ['2', 'SIGINT', true],
-  ['1', 'SIGTERM', true],
-] as const)(
-  'with %s workers, on %s, with Redis: %s, no line is a warning',
-  async (workers, signal, hasRedis) => {
-    const redis = hasRedis ? { REDIS_URL: (await startRedis()).url, ...PATIENCE } : {};
-    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, ...redis });
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),
-    );
-    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
-    expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
-    const lines = proxy.logs();
-    const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
-    // Before the stop the machine may have stood still for longer than a lease on Redis.
-    const attention = lines.filter(
-      ({ level, msg }, at) =>
-        !['info', 'debug'].includes(String(level)) &&
-        !(at < stoppingAt && String(msg).startsWith('redis unavailable')),
-    );
-    expect(attention).toEqual([]);
-    expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
-  },
-);
+  ['SIGTERM', false],
+  ['SIGINT', true],
+  ['SIGTERM', true],
+] as const)('on %s, with Redis: %s, no line of a stop is a warning', async (signal, hasRedis) => {
+  const redis = hasRedis ? { REDIS_URL: (await startRedis()).url, ...PATIENCE } : {};
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+  expect(await proxy.stop(signal)).toEqual({ code: 0, signal: null });
+  const lines = proxy.logs();
+  const stoppingAt = lines.findIndex(({ msg }) => msg === 'stopping');
+  // Before the stop the machine may have stood still for longer than a lease on Redis.
+  const attention = lines.filter(
+    ({ level, msg }, at) =>
+      !['info', 'debug'].includes(String(level)) &&
+      !(at < stoppingAt && String(msg).startsWith('redis unavailable')),
+  );
+  expect(attention).toEqual([]);
+  expect(proxy.logs().at(-1)).toMatchObject({ msg: 'stopped' });
+});

@@ -39,7 +39,6 @@ async function stopStarted(program: string, args: string[]): Promise<Exit> {
         HOST: '127.0.0.1',
         PORT: '0',
         ADMIN_PORT: '0',
-        SERVER_WORKERS: '1',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     }),

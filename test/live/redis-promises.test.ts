@@ -29,26 +29,23 @@ const start = (redis: RedisServer, env: Record<string, string> = {}): Promise<Bu
   });
 
 describeWithRedis('the built program', () => {
-  test.each(['1', '2'])(
-    'refuses writes while Redis is away with redis.writesWithout: refuse, with %s workers',
-    async (SERVER_WORKERS) => {
-      const redis = await startOwnRedis();
-      const proxy = await start(redis, { SERVER_WORKERS, REDIS_WRITES_WITHOUT: 'refuse' });
-      demo.put(HANDLE, numbered(1));
-      const isWritten = (count: number) =>
-        expect.poll(async () => (await putNumbered(proxy.url, PATH, count)).status).toBe(200);
-      await isWritten(2);
-      redis.freeze();
-      const refused = await putNumbered(proxy.url, PATH, 3);
-      expect(refused.status).toBe(503);
-      expect(refused.text).toContain('cannot be confirmed');
-      expect(numberIn(await ask(demo.url, PATH))).toBe(2);
-      redis.thaw();
-      // The lease has to be back.
-      await isWritten(4);
-      expect(numberIn(await ask(proxy.url, PATH))).toBe(4);
-    },
-  );
+  test('refuses writes while Redis is away with redis.writesWithout: refuse', async () => {
+    const redis = await startOwnRedis();
+    const proxy = await start(redis, { REDIS_WRITES_WITHOUT: 'refuse' });
+    demo.put(HANDLE, numbered(1));
+    const isWritten = (count: number) =>
+      expect.poll(async () => (await putNumbered(proxy.url, PATH, count)).status).toBe(200);
+    await isWritten(2);
+    redis.freeze();
+    const refused = await putNumbered(proxy.url, PATH, 3);
+    expect(refused.status).toBe(503);
+    expect(refused.text).toContain('cannot be confirmed');
+    expect(numberIn(await ask(demo.url, PATH))).toBe(2);
+    redis.thaw();
+    // The lease has to be back.
+    await isWritten(4);
+    expect(numberIn(await ask(proxy.url, PATH))).toBe(4);
+  });
 
   test('leaves the list of members when it is stopped by SIGTERM', async () => {
     const redis = await startOwnRedis();
@@ -58,16 +55,16 @@ describeWithRedis('the built program', () => {
     });
     const members = async (): Promise<string[]> =>
       (await client.zrange('promise:members', 0, -1)).filter((member) => !member.startsWith('run:'));
-    const proxies = await Promise.all([start(redis), start(redis, { SERVER_WORKERS: '2' })]);
+    const proxies = await Promise.all([start(redis), start(redis)]);
     await expect.poll(members).toHaveLength(2);
     await proxies[1].stop();
     // On a machine that stood still the other may have to join again.
     expect((await members()).length).toBeLessThanOrEqual(1);
   });
 
-  test('warns once of a Redis that may evict any key, with 2 workers', async () => {
+  test('warns once of a Redis that may evict any key', async () => {
     const redis = await startOwnRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
-    const proxy = await start(redis, { SERVER_WORKERS: '2' });
+    const proxy = await start(redis);
     const warnings = () => proxy.logs().filter(({ policy }) => policy !== undefined);
     await expect.poll(warnings).toMatchObject([{ policy: 'allkeys-lru' }]);
   });

@@ -38,25 +38,22 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test.each(['1', '2'])(
-  'while requests in flight end, /readyz fails and /metrics goes on, with %s workers',
-  async (SERVER_WORKERS) => {
-    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
-    demo.hold.begin('GET');
-    const slow = ask(proxy.url, PATH);
-    await expect.poll(() => demo.hold.size).toBe(1);
-    const exited = proxy.stop();
-    await isStopping(proxy);
-    const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
-    await expect.poll(readyz).toBe(503);
-    expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
-    // The machine may have stood still.
-    await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
-    demo.hold.end('GET');
-    expect((await slow).status).toBe(200);
-    expect(await exited).toEqual({ code: 0, signal: null });
-  },
-);
+test('while requests in flight end, /readyz fails and /metrics goes on', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  demo.hold.begin('GET');
+  const slow = ask(proxy.url, PATH);
+  await expect.poll(() => demo.hold.size).toBe(1);
+  const exited = proxy.stop();
+  await isStopping(proxy);
+  const readyz = async () => (await ask(proxy.adminUrl, '/readyz')).status;
+  await expect.poll(readyz).toBe(503);
+  expect((await ask(proxy.adminUrl, '/metrics')).status).toBe(200);
+  // The machine may have stood still.
+  await expect.poll(async () => (await ask(proxy.adminUrl, '/healthz')).status).toBe(200);
+  demo.hold.end('GET');
+  expect((await slow).status).toBe(200);
+  expect(await exited).toEqual({ code: 0, signal: null });
+});
 
 test('a client that keeps its connection open does not hold up the end', async () => {
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER });
@@ -100,36 +97,30 @@ test('requests that overstay server.shutdownTimeout are cut off', async () => {
   await expect(hanging).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
 
-test.each(['1', '2'])(
-  'a signal that npm passes on after the process group has received it is not a second one, with %s workers',
-  async (SERVER_WORKERS) => {
-    const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, SERVER_WORKERS });
-    demo.hold.begin('GET');
-    const slow = ask(proxy.url, PATH);
-    await expect.poll(() => demo.hold.size).toBe(1);
-    void proxy.stop('SIGINT');
-    await isStopping(proxy);
-    const exited = proxy.stop('SIGINT');
-    // Answered after the signal has been handled.
-    expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
-    demo.hold.end('GET');
-    expect((await slow).status).toBe(200);
-    expect(await exited).toEqual({ code: 0, signal: null });
-  },
-);
+test('a signal that npm passes on after the process group has received it is not a second one', async () => {
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
+  demo.hold.begin('GET');
+  const slow = ask(proxy.url, PATH);
+  await expect.poll(() => demo.hold.size).toBe(1);
+  void proxy.stop('SIGINT');
+  await isStopping(proxy);
+  const exited = proxy.stop('SIGINT');
+  // Answered after the signal has been handled.
+  expect((await ask(proxy.adminUrl, '/readyz')).status).toBe(503);
+  demo.hold.end('GET');
+  expect((await slow).status).toBe(200);
+  expect(await exited).toEqual({ code: 0, signal: null });
+});
 
-test.each(['1', '2'])(
-  'a second signal after a second ends the program at once, with %s workers',
-  async (SERVER_WORKERS) => {
-    const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
-    const proxy = await startBuiltProxy({ ...env, SERVER_WORKERS });
-    demo.fail('hang');
-    ask(proxy.url, PATH).catch(() => undefined);
-    await expect.poll(() => demo.asked).toBe(1);
-    const repeated = setInterval(() => void proxy.stop(), 100);
-    onTestFinished(() => {
-      clearInterval(repeated);
-    });
-    expect((await proxy.exited).code).toBeGreaterThan(0);
-  },
-);
+test('a second signal after a second ends the program at once', async () => {
+  const env = { UPSTREAM_URL: demo.url, SERVER_SHUTDOWN_TIMEOUT: NEVER, UPSTREAM_TIMEOUT: NEVER };
+  const proxy = await startBuiltProxy(env);
+  demo.fail('hang');
+  ask(proxy.url, PATH).catch(() => undefined);
+  await expect.poll(() => demo.asked).toBe(1);
+  const repeated = setInterval(() => void proxy.stop(), 100);
+  onTestFinished(() => {
+    clearInterval(repeated);
+  });
+  expect((await proxy.exited).code).toBeGreaterThan(0);
+});

@@ -10,16 +10,13 @@ const WRONG = basic('300:21.T11998/USER01', 'wrong');
 
 const demo = await startDemoServer();
 
-test.each([
-  ['1', 400],
-  ['2', 100],
-])('only the owner writes, on %s worker(s) among %i clients', async (workers, clients) => {
+test('only the owner writes among 400 clients', async () => {
   // On a busy machine too, every read gets a place in the concurrency limit.
-  const env = { UPSTREAM_URL: demo.url, SERVER_WORKERS: workers, UPSTREAM_QUEUE_TIMEOUT: '20s' };
+  const env = { UPSTREAM_URL: demo.url, UPSTREAM_QUEUE_TIMEOUT: '20s' };
   const v2 = askV2((await startBuiltProxy(env)).url);
   expect([201, 204]).toContain((await v2(NAME, { method: 'PUT', body: [urlTo('first')] })).status);
   let refused = 0;
-  const others = Array.from({ length: clients }, async (_, at) => {
+  const others = Array.from({ length: 400 }, async (_, at) => {
     const { status } = await v2(NAME, { method: 'PUT', as: WRONG, body: [urlTo(`other-${at}`)] });
     refused++;
     return status;
@@ -27,9 +24,7 @@ test.each([
   await expect.poll(() => refused).toBeGreaterThan(0);
   const begun = performance.now();
   const { status } = await v2(NAME, { method: 'PUT', body: [urlTo('owner')] });
-  process.stdout.write(
-    `${workers} worker(s): the owner's PUT took ${Math.round(performance.now() - begun)} ms\n`,
-  );
+  process.stdout.write(`the owner's PUT took ${Math.round(performance.now() - begun)} ms\n`);
   expect(status).toBe(204);
   expect(new Set(await Promise.all(others))).toEqual(new Set([401]));
   expect((await v2(NAME)).text).toContain('https://example.org/owner');

@@ -9,7 +9,7 @@
  * last instance starts at any time. With -DNO_... a rule of the protocol is left out: Spin has to find an old answer.
  *
  * Not in the model: clocks that run at different rates, more than 128 members, bans, several masters of a cluster,
- * workers, the end of the life of a fence.
+ * the end of the life of a fence.
  */
 #ifndef N
 #define N 2

@@ -85,7 +85,7 @@ describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
     expect(codeOf(await send(proxy))).toBe(1);
     expect(isPrepared(proxy)).toBe(true);
     upstream.answers(notFound());
-    await proxy.app.control.purge({ handles: [HANDLE], isSoft: false });
+    await proxy.app.operations.purge({ handles: [HANDLE], isSoft: false });
     expect(codeOf(await send(proxy))).toBe(100);
   });
 
@@ -161,9 +161,9 @@ describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
     await askTwice(proxy);
     for (let times = 0; times < 3; times++) await send(proxy);
     const family = `native-${transport}`;
-    const { activity } = await proxy.app.control.report();
-    expect([activity.families[family], activity.results]).toEqual([5, { miss: 1, hit: 4 }]);
-    const counted = JSON.stringify(await proxy.app.control.metrics());
+    const { byInterface, byResult } = proxy.app.operations.stats().requests;
+    expect([byInterface[family], byResult]).toEqual([5, { miss: 1, hit: 4 }]);
+    const counted = JSON.stringify(await proxy.metrics());
     const status = transport === 'tunnel' ? '200' : '1';
     expect(counted).toContain(
       `{"value":4,"labels":{"family":"${family}","result":"hit","status":"${status}"}}`,

@@ -15,9 +15,8 @@ const ON = { NATIVE_TCP_PORT: '0' };
 const REQUEST = nativeRequest(HANDLE);
 const LARGEST = 262_144;
 
-async function metricsOf({ app }: Proxy): Promise<string> {
-  const metrics = await app.control.metrics();
-  return JSON.stringify(metrics);
+async function metricsOf(proxy: Proxy): Promise<string> {
+  return JSON.stringify(await proxy.metrics());
 }
 
 describe('a message', () => {
@@ -137,7 +136,6 @@ describe('a report', () => {
         `{"value":1,"labels":{"family":"native-tcp","result":"${result}","status":"1"}}`,
       );
     }
-    const { activity } = await proxy.app.control.report();
-    expect(activity.families).toEqual({ 'native-tcp': 2 });
+    expect(proxy.app.operations.stats().requests.byInterface).toEqual({ 'native-tcp': 2 });
   });
 });

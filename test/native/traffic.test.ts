@@ -26,8 +26,8 @@ async function start(rules: object[], env: Record<string, string> = {}): Promise
 const codeOver = async ({ tcpPort }: Proxy, handle = HANDLE): Promise<number> =>
   codeOf(await askTcp(tcpPort, handle));
 
-async function usesOf({ app }: Proxy): Promise<Record<string, number>> {
-  const used = (await app.control.metrics()).find(
+async function usesOf(proxy: Proxy): Promise<Record<string, number>> {
+  const used = (await proxy.metrics()).find(
     ({ name }) => name === 'handle_proxy_traffic_rule_requests_total',
   );
   return Object.fromEntries(used!.values.map(({ labels, value }) => [String(labels['result']), value]));
@@ -73,8 +73,8 @@ describe('a rule that refuses', () => {
     const proxy = await start([{ name: 'all', answer: 403 }]);
     await codeOver(proxy);
     await proxy.ask(`/api/handles/${HANDLE}`);
-    const { errors, results } = (await proxy.app.control.report()).activity;
-    expect([errors, results]).toEqual([[], { refused: 2 }]);
+    const { recentErrors, requests } = proxy.app.operations.stats();
+    expect([recentErrors, requests.byResult]).toEqual([[], { refused: 2 }]);
   });
 
   test('does not refuse messages over UDP, whose sender may be forged', async () => {

@@ -25,7 +25,6 @@ test.each([
     report: (_family, work) => work(),
     onLimited: vi.fn(),
     now: () => 0,
-    passOn: () => false,
   });
   const replies: Buffer[] = [];
   vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));

@@ -26,7 +26,6 @@ test('above 10,000 unanswered questions the next one is sent to TCP, and the Han
     report: (_family, work) => work(),
     onLimited,
     now: () => 0,
-    passOn: () => false,
   });
   const replies: Buffer[] = [];
   vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));

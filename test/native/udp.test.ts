@@ -20,8 +20,8 @@ const only = ([packet, ...rest]: Buffer[]) => {
   return readResponse(packet!);
 };
 
-async function limitedOf({ app }: Proxy): Promise<Record<string, number>> {
-  const metrics = await app.control.metrics();
+async function limitedOf(proxy: Proxy): Promise<Record<string, number>> {
+  const metrics = await proxy.metrics();
   const limited = metrics.find(({ name }) => name === 'handle_proxy_native_udp_limited_total');
   return Object.fromEntries(limited!.values.map(({ labels, value }) => [String(labels['reason']), value]));
 }
@@ -91,7 +91,7 @@ describe('a question', () => {
     const socket = await openUdp();
     const answer = nextMessage(socket);
     sendUdp(socket, udpPort, REQUEST);
-    await expect.poll(() => app.control.report().then(({ running }) => running)).toBe(1);
+    await expect.poll(() => app.operations.stats().upstream.running).toBe(1);
     const drained = drainNative(10_000);
     open();
     expect(codeOf(only(await answer))).toBe(1);

@@ -67,7 +67,7 @@ test('a prepared answer is that of the same request made anew', async () => {
     target.includes('gone') ? notFound(handleIn(target)) : recordOf(values, handleIn(target)),
   );
   const { app, pass } = await startProxy({ CACHE_FOUND_MIN_TTL: '1h', NATIVE_SITE_ADDRESS: '192.0.2.1' });
-  const { native, control } = app;
+  const { native, operations } = app;
   let compared = 0;
 
   async function anew(request: Buffer, transport: Transport): Promise<Buffer> {
@@ -84,7 +84,7 @@ test('a prepared answer is that of the same request made anew', async () => {
       fc.array(fc.tuple(questions, volatile, volatile), { minLength: 4, maxLength: 10 }),
       async (record, asked) => {
         values = record.map((value) => ({ ...value, ttl: 86_400 }));
-        await control.purge({ prefix: '', isSoft: false });
+        await operations.purge({ prefix: '', isSoft: false });
         for (const [question, first, second] of asked) {
           const { transport } = question;
           const [before, after] = [requestOf(question, first), requestOf(question, second)];

@@ -20,10 +20,11 @@ test.each([{}, { PAGE_ACCENT_COLOR: '#00695c' }])(
   },
 );
 
-test('the accent colour is in the style of the page', async () => {
+test('the accent colour is that of the main button, and of links on light pages', async () => {
   const proxy = await startProxy({ PAGE_ACCENT_COLOR: '#00695c' });
   const { text } = await proxy.ask('/');
-  expect(text.match(/--accent:#00695c;--on-accent:#ffffff;--link:#/g)).toHaveLength(2);
+  expect(text.match(/--accent:#00695c;--on-accent:#fff/g)).toHaveLength(2);
+  expect(text.match(/--link:#00695c/g)).toHaveLength(1);
 });
 
 test('footer links are on every page, as text', async () => {

@@ -67,7 +67,7 @@ const FORGOTTEN_BEFORE: Readonly<Record<string, 'kept' | 'removed'>> = {
 
 async function forgetPrefix(proxy: Proxy, demo: DemoServer, change: 'kept' | 'removed'): Promise<void> {
   if (change === 'removed') demo.put('0.NA/21.T11998', []);
-  await proxy.app.control.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
+  await proxy.app.operations.purge({ handles: ['0.NA/21.T11998'], isSoft: false });
 }
 
 /** Where chance decided at HDLProxy, the recorded choice comes sooner or later. */

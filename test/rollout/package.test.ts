@@ -113,7 +113,7 @@ test('it holds what runs and what an operator reads, and nothing else', () => {
 });
 
 test('from an empty folder npx serves, and resolves through it', async () => {
-  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' };
+  const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
   const env = { ...ports, UPSTREAM_URL: demo.url, LOG_LEVEL: 'info' };
   const npx = ['--offline', 'handle-resolver-proxy'];
   const serving = start('npx', [...npx, 'serve'], env);

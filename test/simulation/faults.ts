@@ -22,7 +22,7 @@ export class Faults {
 
   loseMessages(): void {
     const { losses } = this.#world;
-    const { name } = this.#random.pick(this.#instance().processes);
+    const { name } = this.#instance();
     losses.set(name, this.#random.pick([0.3, 1]));
     this.#later(() => {
       losses.delete(name);
@@ -39,23 +39,23 @@ export class Faults {
 
   cutFromRedis(): void {
     const { simulation, redis } = this.#world;
-    const lines = this.#instance().processes.map((process) => simulation.network.line(process, redis));
-    for (const line of lines) line.cut();
+    const line = simulation.network.line(this.#instance().process, redis);
+    line.cut();
     this.#later(() => {
-      for (const line of lines) line.mend();
+      line.mend();
     });
   }
 
   cutFromUpstream(): void {
-    const lines = this.#instance().processes.map((process) => this.#world.upstream.line(process));
-    for (const line of lines) line.cut();
+    const line = this.#world.upstream.line(this.#instance().process);
+    line.cut();
     this.#later(() => {
-      for (const line of lines) line.mend();
+      line.mend();
     });
   }
 
   slowLine(): void {
-    const process = this.#random.pick(this.#instance().processes);
+    const { process } = this.#instance();
     const line = this.#world.simulation.network.line(process, this.#world.redis);
     const extraMs = this.#random.pick([60, 300, 1200]);
     if (this.#random.chance(0.5)) line.extraToServerMs = extraMs;
@@ -75,7 +75,7 @@ export class Faults {
   }
 
   stopProcess(): void {
-    const process = this.#random.pick(this.#instance().processes);
+    const { process } = this.#instance();
     process.pause('stopped');
     this.#later(() => {
       process.resume();
@@ -90,14 +90,8 @@ export class Faults {
     });
   }
 
-  /** A worker that is killed is replaced; a primary takes its workers with it. */
   kill(): void {
     const instance = this.#instance();
-    const process = this.#random.pick(instance.processes);
-    if (process !== instance.process) {
-      process.kill();
-      return;
-    }
     instance.kill();
     this.#world.history.killed(instance.name);
     this.#later(() => {

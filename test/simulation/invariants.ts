@@ -30,28 +30,26 @@ export class Invariants {
     if (now - this.#lookedAt < LOOK_EVERY_MS) return;
     this.#lookedAt = now;
     requests.check();
-    if (instances.some(({ servers }) => servers.some((server) => server.hasLease))) this.#checkRedis();
+    if (instances.some(({ hasLease }) => hasLease)) this.#checkRedis();
   }
 
   /** @throws Violation when an instance is not linked */
   checkLinked(): void {
-    for (const { servers, name } of this.#world.instances)
-      if (servers.length === 0 || !servers.every((server) => server.hasLease))
-        throw new Violation('every instance is linked again', name);
+    for (const { hasLease, name } of this.#world.instances)
+      if (!hasLease) throw new Violation('every instance is linked again', name);
   }
 
   #checkMemory(): void {
     const { instances, handles, history, now } = this.#world;
     for (const instance of instances) {
+      const { server, process, name } = instance;
       if (now - instance.unnoticedUntil < NEXT_LEASE_MS) continue;
-      for (const server of instance.servers) {
-        if (server.process.isPaused || !server.hasLease) continue;
-        for (const handle of handles) {
-          const entry = server.fresh(handle);
-          if (entry === undefined || versionOf(entry) >= history.oldest(instance.name, handle)) continue;
-          const detail = `${server.process.name} has version ${versionOf(entry)} of ${handle}, ${history.oldest(instance.name, handle)} was acknowledged`;
-          throw new Violation('no older record is kept as fresh in memory', detail);
-        }
+      if (process.isPaused || server?.hasLease !== true) continue;
+      for (const handle of handles) {
+        const entry = server.fresh(handle);
+        if (entry === undefined || versionOf(entry) >= history.oldest(name, handle)) continue;
+        const detail = `${name} has version ${versionOf(entry)} of ${handle}, ${history.oldest(name, handle)} was acknowledged`;
+        throw new Violation('no older record is kept as fresh in memory', detail);
       }
     }
   }

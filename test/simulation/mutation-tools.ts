@@ -138,9 +138,9 @@ export const withLease = (isOver: (clock: number, endsAt: number) => boolean) =>
         Lease,
         'renew',
         (original) =>
-          function renew(this: Lease, askedAt: Moment, lifeMs = LEASE_MS) {
-            endsAt.set(this, askedAt.monotonic + lifeMs);
-            original.call(this, askedAt, lifeMs);
+          function renew(this: Lease, askedAt: Moment) {
+            endsAt.set(this, askedAt.monotonic + LEASE_MS);
+            original.call(this, askedAt);
           },
       ),
     () =>

@@ -6,7 +6,6 @@ import { Members } from '../../src/cache/link/members.js';
 import { Publisher } from '../../src/cache/link/publisher.js';
 import { Receiver } from '../../src/cache/link/receiver.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
-import { WorkerLeases } from '../../src/process/cluster/coherence-hub.js';
 import type { FaultName } from './fault-driver.js';
 import type { WorldOptions } from './world.js';
 import { keepSkew } from './kept-skew.js';
@@ -40,7 +39,7 @@ export interface Mutation {
 /** All instances lose Redis, and acknowledge writes before it is back. */
 const ALL_LOSE_REDIS = {
   faults: ['Redis frozen'],
-  world: { writesWithout: 'wait', lostMaxAgeMs: 0, workers: 0, instances: 4 },
+  world: { writesWithout: 'wait', lostMaxAgeMs: 0, instances: 4 },
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
@@ -75,7 +74,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 8,
     apply: keepSkew,
     faults: ['cut from Redis'],
-    world: { lostMaxAgeMs: 2000, workers: 0, instances: 3 },
+    world: { lostMaxAgeMs: 2000, instances: 3 },
   },
   'the clocks are not compared': {
     row: 9,
@@ -94,10 +93,6 @@ export const MUTATIONS: Record<string, Mutation> = {
             return Promise.resolve(true);
           },
       ),
-  },
-  'the primary does not wait for workers': {
-    row: 11,
-    apply: () => replace(WorkerLeases, 'renew', () => () => undefined),
   },
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier does not wait': {
@@ -137,7 +132,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'group numbers are read before joining': { isRare: true, apply: readNumbersFirst },
   'fences of lapsed members are left': {
     isRare: true,
-    apply: () => replace(Receiver, 'softenFencedKeys', () => () => Promise.resolve([])),
+    apply: () => replace(Receiver, 'softenFencedKeys', () => () => []),
   },
   'entries under a fence live on': {
     isRare: true,

@@ -25,9 +25,6 @@ export type Counted =
 
 /** The timeout of the upstream, of Redis, and of lines that are slow. */
 const READ_LIMIT_MS = 5000;
-/** More with workers: one of them loads for all, and the primary is waited for. */
-const WORKERS_READ_LIMIT_MS = 9000;
-const WORKERS_WRITE_LIMIT_MS = 100_000;
 /** Raise, upstream, change, twice the wait for acknowledgements, an expulsion, and the same again after a return. */
 const WRITE_LIMIT_MS = 45_000;
 /** Within this time a lease has begun again after a pause that no clock shows. */
@@ -61,7 +58,7 @@ export class Requests {
     const kind = authoritative ? 'reads the authority for' : 'reads';
     this.#run(
       target,
-      { label: `${kind} ${handle}`, limitMs: authoritative ? this.#writeLimitMs : this.#readLimitMs },
+      { label: `${kind} ${handle}`, limitMs: authoritative ? WRITE_LIMIT_MS : READ_LIMIT_MS },
       async () => {
         const answered = await server.read(handle, authoritative);
         this.counts.reads++;
@@ -72,17 +69,9 @@ export class Requests {
     );
   }
 
-  get #readLimitMs(): number {
-    return this.#world.options.workers > 0 ? WORKERS_READ_LIMIT_MS : READ_LIMIT_MS;
-  }
-
-  get #writeLimitMs(): number {
-    return this.#world.options.workers > 0 ? WORKERS_WRITE_LIMIT_MS : WRITE_LIMIT_MS;
-  }
-
   write(target: Target, onAcknowledged: () => void): void {
     const { server, handle } = target;
-    this.#run(target, { label: `writes ${handle}`, limitMs: this.#writeLimitMs }, async () => {
+    this.#run(target, { label: `writes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const version = await server.write(handle).catch((failure: unknown) => {
         this.counts.failedWrites++;
         throw failure;
@@ -102,7 +91,7 @@ export class Requests {
   refresh(target: Target): void {
     const { server, handle } = target;
     this.#world.upstream.change(handle);
-    this.#run(target, { label: `refreshes ${handle}`, limitMs: this.#writeLimitMs }, async () => {
+    this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
       if (isFresh) this.#acknowledged(target, version);
@@ -115,7 +104,7 @@ export class Requests {
     const { server, handle } = target;
     const version = this.#world.upstream.change(handle);
     const what = prefix === undefined ? { handle } : { prefix };
-    this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: this.#writeLimitMs }, async () => {
+    this.#run(target, { label: `purges ${prefix ?? handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       await server.purge(what, isSoft);
       this.counts.purges++;
       this.#acknowledged(target, version);
@@ -142,7 +131,7 @@ export class Requests {
     { label, limitMs }: { label: string; limitMs: number },
     work: () => Promise<string>,
   ): void {
-    if (!instance.servers.includes(server)) return;
+    if (instance.server !== server) return;
     const { process } = server;
     const { life, idleMs } = process;
     const open: Open = { label, server, life, startedAt: this.#world.now, idleMs, limitMs };

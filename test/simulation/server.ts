@@ -1,15 +1,12 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
-import type { LoadRead } from '../../src/upstream/client.js';
 import type { IncomingMessage } from 'node:http';
-import { type Cache, type WorkerCoherence, createCache } from '../../src/cache/cache.js';
+import { type Cache, createCache } from '../../src/cache/cache.js';
 import type { Entry } from '../../src/cache/entry.js';
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
-import type { Outcome } from '../../src/handle/outcome.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { forwardFenced } from '../../src/record/write.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
-import { SharedUpstream } from '../../src/resolver/shared-upstream.js';
 import type { Process } from './process.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
@@ -29,7 +26,6 @@ export interface ServerDeps {
   process: Process;
   upstream: Upstream;
   redis: RedisOptions | undefined;
-  worker?: WorkerCoherence & { loadAtOwner: (key: string, read: LoadRead) => Promise<Outcome | undefined> };
 }
 
 /** What a reader was answered. */
@@ -41,11 +37,10 @@ export interface Answered {
 export class Server {
   readonly process: Process;
   readonly cache: Cache;
-  readonly sharedUpstream: SharedUpstream;
   readonly #upstream: Upstream;
   readonly #resolver: Resolver<unknown>;
 
-  constructor({ process, upstream, redis, worker }: ServerDeps) {
+  constructor({ process, upstream, redis }: ServerDeps) {
     this.process = process;
     this.#upstream = upstream;
     const { clock } = process;
@@ -56,7 +51,6 @@ export class Server {
       fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,
       now: clock.now,
       clock,
-      ...(worker && { worker }),
       onInvalidated: (key) => {
         this.#resolver.detachLoads(key);
       },
@@ -68,21 +62,11 @@ export class Server {
         process.note(`redis is ${state}`);
       },
     });
-    this.sharedUpstream = new SharedUpstream({
-      upstream: {
-        resolve: ({ handle }) => upstream.read(process, handle),
-        detachLoads: nothing,
-        detachLoadsUnder: nothing,
-      },
-      mayJoin: () => this.cache.trustedSince() === 0,
-      keyOf: (handle) => recordKey(handle, false),
-      loadAtOwner: (key, read) => worker?.loadAtOwner(key, read) ?? Promise.resolve(undefined),
-    });
     this.#resolver = new Resolver({
       store: this.cache.store,
       memory: this.cache.memory,
       trustedSince: this.cache.trustedSince,
-      upstream: this.sharedUpstream,
+      upstream: { resolve: ({ handle }) => upstream.read(process, handle) },
       failures: new ExpiringMap({ ttlMs: SECOND_MS, maxEntries: 1000, now: clock.now }),
       ttlBoundsOf: () => LIFETIMES,
       refreshAheadMinHits: 3,

@@ -53,11 +53,13 @@ export class Workload {
 
   #write(target: Target): void {
     this.#world.requests.write(target, () => {
-      for (const instance of this.#world.instances)
-        for (const server of instance.servers)
-          this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a reader after a write', () => {
-            this.#world.requests.read({ ...target, instance, server });
-          });
+      for (const instance of this.#world.instances) {
+        const { server } = instance;
+        if (server === undefined) continue;
+        this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a reader after a write', () => {
+          this.#world.requests.read({ ...target, instance, server });
+        });
+      }
     });
   }
 
@@ -75,6 +77,7 @@ export class Workload {
   #at(run: (target: Target) => void): void {
     const instance = this.#random.pick(this.#world.instances);
     const handle = this.#random.pick(this.#world.handles);
-    if (instance.servers.length > 0) run({ instance, handle, server: this.#random.pick(instance.servers) });
+    const { server } = instance;
+    if (server !== undefined) run({ instance, handle, server });
   }
 }

@@ -14,8 +14,6 @@ import type { Violation } from './violation.js';
 
 export interface WorldOptions {
   instances: number;
-  /** Of each instance; 0: it is one process. */
-  workers: number;
   writesWithout: WritesWithout;
   lostMaxAgeMs: number;
   commandTimeoutMs: number;
@@ -82,7 +80,7 @@ export class World {
   }
 
   #newInstance(at: number): Instance {
-    const { writesWithout, lostMaxAgeMs, commandTimeoutMs, workers } = this.options;
+    const { writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.options;
     const clocks = {
       wallOffsetMs: this.random.between(-5000, 5000),
       clockRate: this.random.between(0.96, 1.04),
@@ -91,9 +89,6 @@ export class World {
     const name = `i${at + 1}`;
     return new Instance({
       process: this.simulation.process(name, clocks),
-      workers: Array.from({ length: workers }, (_, worker) =>
-        this.simulation.process(`${name}w${worker + 1}`, clocks),
-      ),
       network: this.simulation.network,
       upstream: this.upstream,
       findRedis: () => this.redis,

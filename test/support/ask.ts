@@ -14,14 +14,16 @@ export interface Question {
   method?: string;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
+  /** By default each request has a connection of its own. */
+  agent?: Agent;
 }
 
-const agent = new Agent({ keepAlive: false });
+const newConnection = new Agent({ keepAlive: false });
 
 export function ask(
   baseUrl: string,
   target: string,
-  { method = 'GET', headers = {}, body }: Question = {},
+  { method = 'GET', headers = {}, body, agent = newConnection }: Question = {},
 ): Promise<Asked> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {

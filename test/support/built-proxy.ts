@@ -48,7 +48,7 @@ export function follow<T extends ChildProcessWithOutput>(child: T): Program & { 
 /** Starts the program, on free ports unless variables set them; does not wait for it. */
 export function startMain(env: Record<string, string>): Program {
   const ports = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
-  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, SERVER_WORKERS: '1', ...env });
+  return startProgram(['--enable-source-maps', 'dist/main.js'], { ...ports, ...env });
 }
 
 export interface BuiltProxy {

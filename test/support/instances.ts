@@ -50,10 +50,9 @@ export function openInstance(options: InstanceOptions = {}): OpenInstance {
     now,
     onState,
     ...(url !== undefined && { redis: { ...redisOptions(url), ...redis } }),
-    deliver(message, from) {
+    deliver(message) {
       delivered.push(message);
-      if (message.kind !== 'replaced' || from === undefined) applied.apply(message);
-      return Promise.resolve();
+      applied.apply(message);
     },
   });
   const { commands, hub } = instance;

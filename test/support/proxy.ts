@@ -12,7 +12,7 @@ import type { Config } from '../../src/config/schema.js';
 import { openNative } from '../../src/process/native-listeners.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
-import { createMetrics } from '../../src/observe/metrics.js';
+import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { type Asked, type Question, ask } from './ask.js';
 import { createPools } from '../../src/upstream/connections.js';
 import { createNodeHttpDispatcher } from './node-http-dispatcher.js';
@@ -29,6 +29,8 @@ export interface Proxy {
   drainNative: (timeoutMs: number) => Promise<void>;
   /** Moves the proxy's clock. */
   pass: (ms: number) => void;
+  /** What `/metrics` says. */
+  metrics: () => ReturnType<Metrics['registry']['getMetricsAsJSON']>;
   /** How many clients are connected. */
   connections: () => Promise<number>;
   close: () => Promise<void>;
@@ -74,11 +76,12 @@ export async function startProxy(
   };
   const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });
   let time = STARTED_AT;
+  const metrics = createMetrics();
   const app = createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,
     logger: createLogger({ level: config.log.level }),
-    metrics: createMetrics(),
+    metrics,
     now: () => time,
     ...deps,
   });
@@ -89,7 +92,7 @@ export async function startProxy(
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const native = await openNative(onLoopback(config), app.nativeListeners, {});
+  const native = await openNative(onLoopback(config), app.nativeListeners);
   let drained: Promise<void> | undefined;
   const drainNative = (timeoutMs: number): Promise<void> => (drained ??= native.drain(timeoutMs));
   const close = async (): Promise<void> => {
@@ -109,6 +112,7 @@ export async function startProxy(
     pass: (ms) => {
       time += ms;
     },
+    metrics: () => metrics.registry.getMetricsAsJSON(),
     connections: () => promisify(server.getConnections.bind(server))(),
     close,
   };

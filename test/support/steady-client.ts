@@ -18,14 +18,9 @@ export interface SteadyOptions {
   pauseMs?: number;
   /** The next target. */
   next: () => string;
-  /** Whether it opens another connection after an announced end: a busy worker ends some. By default it does not. */
-  reconnects?: () => boolean;
 }
 
-export function startSteadyClient(
-  url: string,
-  { pauseMs = 0, next, reconnects = () => false }: SteadyOptions,
-): SteadyClient {
+export function startSteadyClient(url: string, { pauseMs = 0, next }: SteadyOptions): SteadyClient {
   const { hostname, port } = new URL(url);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const statuses: number[] = [];
@@ -44,10 +39,7 @@ export function startSteadyClient(
       try {
         const answer = await wholeAnswer(asked);
         statuses.push(answer.statusCode ?? 0);
-        if (answer.headers.connection === 'close') {
-          if (reconnects()) continue;
-          return;
-        }
+        if (answer.headers.connection === 'close') return;
       } catch {
         if (isOpen()) lost++;
         return;

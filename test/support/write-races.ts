@@ -1,8 +1,8 @@
 // Readers and writers of one handle in an order that fast-check chooses, on one instance without network.
 import fc from 'fast-check';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
-import { type Coherence, Hub } from '../../src/cache/coherence/hub.js';
-import type { Message } from '../../src/cache/coherence/message.js';
+import { Hub, type Membership } from '../../src/cache/coherence/hub.js';
+import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Fence, Store } from '../../src/cache/store.js';
 import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
@@ -51,7 +51,7 @@ export interface RaceTrack {
 /** Creates the store; `coherence` reports changes to memory. */
 export type MakeStore<Ticket> = (tiers: {
   memory: MemoryStore;
-  coherence: Coherence;
+  coherence: Pick<Hub, 'publish'>;
   now: () => number;
 }) => Store<Ticket>;
 
@@ -80,12 +80,22 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
       resolver.detachLoadsUnder(prefix);
     },
   });
-  // Other processes take their time to apply it.
-  const deliver = async (message: Message): Promise<void> => {
-    apply(message);
-    await upstream.step('a change travels');
+  let seq = 0;
+  // Redis publishes a change some time after it was sent, and the other instances acknowledge it later.
+  const member: Membership = {
+    id: 'me',
+    isJoining: () => false,
+    leaseLeftMs: () => 1000,
+    async publish() {
+      await upstream.step('a change is published');
+      const acknowledged = upstream.step('a change travels').then(() => true);
+      return { seq: ++seq, acknowledged };
+    },
+    waitForReturn: () => Promise.resolve(false),
   };
-  const coherence = new Hub({ now: () => now, deliver });
+  const pending = new PendingInvalidations();
+  const remote = { member, pending, writesWithout: 'wait', lostMaxAgeMs: 0 } as const;
+  const coherence = new Hub({ now: () => now, deliver: apply, remote });
   const resolver = new Resolver({
     store: makeStore({ memory, coherence, now: () => now }),
     memory,

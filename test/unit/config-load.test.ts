@@ -6,12 +6,7 @@ import { configFrom } from '../support/load-config.js';
 describe('loading the configuration', () => {
   it('gives the defaults when nothing is set', () => {
     const config = configFrom({});
-    expect(config.server).toMatchObject({
-      host: '0.0.0.0',
-      port: 8080,
-      workers: 0,
-      shutdownTimeoutMs: 10_000,
-    });
+    expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080, shutdownTimeoutMs: 10_000 });
     expect(config.upstream.url).toBeUndefined();
     expect(config.cache.maxBytes).toBe(268_435_456);
   });

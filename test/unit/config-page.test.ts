@@ -16,6 +16,9 @@ it.each([
   '#06c\n',
   'var(--x)',
   '#06c}body{display:none',
+  // Light, and too light: 4.4 to 1 on the background of error pages.
+  '#fc0',
+  '#6e6e6e',
 ])('refuses the accent colour %j', (colour) => {
   const [problem = ''] = problemsFrom({ env: { PAGE_ACCENT_COLOR: colour } });
   expect(problem).toContain('page.accentColor');

@@ -1,5 +1,4 @@
 // The exposition of each metric.
-import { AggregatorRegistry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { METRICS } from '../../src/observe/metric-list.js';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.js';
@@ -135,17 +134,5 @@ describe('the metrics', () => {
         name,
       ).toBe(true);
     }
-  });
-
-  it.each([
-    ['up', 1],
-    ['lost', 0],
-  ] as const)('of two workers, one of which has a Redis that is %s, say %d', async (state, shown) => {
-    const workers = [createMetrics(), createMetrics()];
-    workers[0]?.setRedisState('up');
-    workers[1]?.setRedisState(state);
-    const read = await Promise.all(workers.map(({ registry }) => registry.getMetricsAsJSON()));
-    const together = AggregatorRegistry.aggregate(read);
-    expect(await together.metrics()).toContain(`handle_proxy_redis_up ${shown}\n`);
   });
 });

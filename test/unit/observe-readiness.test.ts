@@ -19,16 +19,6 @@ it('lists failed checks and evaluates them on every report', () => {
   expect(readiness.report().ready).toBe(true);
 });
 
-it('includes the failed checks of other processes', () => {
-  const readiness = createReadiness();
-  let failed = ['redis'];
-  readiness.register('workers', () => true);
-  readiness.include(() => failed);
-  expect(readiness.report()).toEqual({ ready: false, notReady: ['redis'] });
-  failed = [];
-  expect(readiness.report()).toEqual({ ready: true, notReady: [] });
-});
-
 it('rejects two checks with one name', () => {
   const readiness = createReadiness();
   readiness.register('redis', () => true);

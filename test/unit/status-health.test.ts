@@ -18,7 +18,7 @@ const server = (asked: number, failed: number, ...breakers: string[]) =>
   });
 const healthy = server(10, 0, 'closed');
 const redis = (state: string) => redisHealth({ state });
-const busy = (...delays: number[]) => processHealth(delays.map((eventLoopDelayMs) => ({ eventLoopDelayMs })));
+const late = (eventLoopDelayMs: number) => processHealth({ eventLoopDelayMs });
 
 describe('the Handle server', () => {
   test.each([
@@ -35,13 +35,12 @@ describe('the Handle server', () => {
 
 describe('the overall health', () => {
   test.each([
-    ['Healthy', 'good', healthy, redis('up'), busy(1, 2)],
-    ['Healthy', 'good', healthy, redis('unused'), busy(1)],
-    ['Redis unavailable', 'warn', healthy, redis('away'), busy(1)],
-    ['Proxy overloaded', 'warn', healthy, redis('up'), busy(1, 800)],
-    ['No process responds', 'bad', server(0, 0), redis('unused'), busy()],
-    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('away'), busy(800)],
-    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('away'), busy(1)],
+    ['Healthy', 'good', healthy, redis('up'), late(2)],
+    ['Healthy', 'good', healthy, redis('unused'), late(1)],
+    ['Redis unavailable', 'warn', healthy, redis('away'), late(1)],
+    ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
+    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('away'), late(800)],
+    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('away'), late(1)],
   ])('%s (%s)', (words, level, ...judged) => {
     expect(overallHealth(...judged)).toEqual([level, words]);
   });

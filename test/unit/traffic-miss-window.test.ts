@@ -117,10 +117,10 @@ describe('the limit', () => {
     return { clock, read, networks, refused, asked: () => asked };
   }
 
-  test('lets a network begin anew when its limit is lifted, also where another worker had set it', async () => {
+  test('lets a network begin anew when its limit is lifted, also where another instance has set it', async () => {
     const { read, networks, refused } = start();
     for (let times = 0; times < 3; times++) await read('a');
-    networks.receive('limited 10000 unknown-names a');
+    networks.limit({ network: 'a', until: 10_000, reason: 'unknown-names' });
     expect(await networks.lift('a')).toBe(true);
     for (let times = 0; times < 3; times++) await read('a');
     expect([networks.list(), refused]).toEqual([[], []]);

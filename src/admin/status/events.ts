@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.js';
 import { sendProblem } from '../problem.js';
 
 interface EventStreamDeps {
-  stats: () => Promise<unknown>;
+  stats: () => object;
   /** Called when the statistics fail. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
@@ -22,22 +22,17 @@ export function createEventStream({ stats, onUnexpected }: EventStreamDeps): Req
   /** Messages skipped in a row, by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
-  let isCollecting = false;
   let latest: string | undefined;
 
-  async function publish(): Promise<void> {
-    if (isCollecting) return;
-    isCollecting = true;
+  function publish(): void {
     try {
-      const message = `data: ${JSON.stringify(await stats())}\n\n`;
+      const message = `data: ${JSON.stringify(stats())}\n\n`;
       latest = message;
       for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
     } catch (error) {
       onUnexpected?.(error);
       // The page reconnects and shows that the connection is lost.
       for (const viewer of viewers.keys()) viewer.destroy();
-    } finally {
-      isCollecting = false;
     }
   }
 
@@ -48,8 +43,8 @@ export function createEventStream({ stats, onUnexpected }: EventStreamDeps): Req
     });
     if (latest !== undefined) send(viewer, latest, 0);
     if (timer !== undefined) return;
-    void publish();
-    timer = setInterval(() => void publish(), INTERVAL_MS).unref();
+    publish();
+    timer = setInterval(publish, INTERVAL_MS).unref();
   }
 
   function remove(viewer: Response): void {

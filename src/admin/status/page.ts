@@ -87,7 +87,7 @@ const PAGE = renderDocument({
     </div>
     <div class="tiles figures">
       ${stateTile('server', 'Handle server')} ${stateTile('redis', 'Redis')} ${stateTile('memory', 'Memory')}
-      ${stateTile('workers', 'Processes')}
+      ${stateTile('process', 'Process')}
     </div>
     <div class="tiles lists">
       ${listTile('handles', 'Most requested handles', ['Count', 'Handle'])}

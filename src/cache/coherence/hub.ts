@@ -1,4 +1,4 @@
-// Publishes changes to the processes of this machine and, through Redis, to the other instances.
+// Publishes changes to the memory of this process and, through Redis, to the other instances.
 import { ServiceError } from '../../errors.js';
 import {
   INSTANCE_LEASE_RENEWAL_MS,
@@ -10,21 +10,6 @@ import {
 } from './lease.js';
 import { type Change, type Message, isInvalidation } from './message.js';
 import type { PendingInvalidations } from './pending-invalidations.js';
-
-/** What the cache of a process needs of coherence, whether its hub is in this process or in the primary. */
-export interface Coherence {
-  /**
-   * Publishes a change to every process that caches. Settles when no instance answers with invalidated entries any more.
-   * The name of a fence is unique in its process.
-   *
-   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
-   */
-  publish: (change: Change) => Promise<void>;
-  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
-  trustedSince: () => number;
-  /** Whether this process receives the changes of other instances. */
-  isLinked: () => boolean;
-}
 
 export interface Published {
   /** The message number; it identifies a ban. */
@@ -49,8 +34,8 @@ export interface Membership {
 /** Whether a write that cannot be published waits until it is safe (`wait`) or answers 503 (`refuse`). */
 export type WritesWithout = 'wait' | 'refuse';
 
-/** Applies a message in every process of this machine. `from`: the worker that published it; none for other instances. */
-export type Deliver = (message: Message, from?: number) => Promise<void>;
+/** Applies a message to the memory of this process. */
+export type Deliver = (message: Message) => void;
 
 interface HubDeps {
   /** The clock of entries (ms since the epoch). */
@@ -78,56 +63,62 @@ const UNKNOWN_TO_OTHERS_MS =
   LEASE_WAIT_MS +
   INSTANCE_LEASE_RENEWAL_MS;
 
-export class Hub implements Coherence {
+export class Hub {
   readonly #deps: HubDeps;
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
   }
 
+  /** Whether this process receives the changes of other instances. */
   isLinked(): boolean {
     const { remote } = this.#deps;
     return remote === undefined || remote.member.leaseLeftMs() > 0;
   }
 
+  /** Entries from before this moment (ms since the epoch) do not count as fresh. */
   trustedSince(): number {
     const { now, remote } = this.#deps;
     if (remote === undefined || this.isLinked()) return 0;
     return remote.member.isJoining() ? Infinity : now() - remote.lostMaxAgeMs;
   }
 
-  /** `from`: the worker that publishes. Redis comes first, so that no older Redis entry is copied into memory afterwards. */
-  async publish(change: Change, from = 0): Promise<void> {
+  /**
+   * Publishes a change. Settles when no instance answers with invalidated entries any more. The name of a fence is
+   * unique in its process. Redis comes first, so that no older Redis entry is copied into memory afterwards.
+   *
+   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
+   */
+  async publish(change: Change): Promise<void> {
     const { remote } = this.#deps;
-    const deliver = (message: Message): Promise<void> => this.#deps.deliver(message, from);
-    const named = withMember(change, `${remote?.member.id ?? 'local'}/${from}`);
+    const named = withMember(change, remote?.member.id ?? 'local');
     if (remote === undefined) {
-      await deliver(named);
+      this.#apply(named);
       return;
     }
-    // Memory needs the fence only in case the writer dies, so the write does not wait for it.
-    if (named.kind === 'raise') void deliver(named);
+    if (named.kind === 'raise') this.#apply(named);
     const published = await remote.member.publish(named);
-    if (published === undefined) await this.#publishWithoutRedis(named, { remote, deliver });
+    if (published === undefined) await this.#publishWithoutRedis(named, remote);
     else if (named.kind !== 'raise') {
-      const numbered = named.kind === 'ban' ? { ...named, number: published.seq } : named;
-      const [isConfirmed] = await Promise.all([published.acknowledged, deliver(numbered)]);
-      if (!isConfirmed) await this.#publishAgain(named, remote);
+      this.#apply(named.kind === 'ban' ? { ...named, number: published.seq } : named);
+      if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
     }
   }
 
-  async #publishWithoutRedis(
-    change: Change,
-    { remote, deliver }: { remote: Remote; deliver: Deliver },
-  ): Promise<void> {
+  #apply(message: Message): void {
+    // This process has just stored the new entry.
+    if (message.kind !== 'replaced') this.#deps.deliver(message);
+  }
+
+  async #publishWithoutRedis(change: Change, remote: Remote): Promise<void> {
     if (change.kind === 'raise') {
       if (remote.writesWithout !== 'refuse') return;
       // The write will not be sent, so nothing else lowers its fence.
       const { key, fence } = change;
-      await deliver({ kind: 'unchanged', key, fence });
+      this.#apply({ kind: 'unchanged', key, fence });
       throw notConfirmed();
     }
-    await deliver(change);
+    this.#apply(change);
     if (!isInvalidation(change)) return;
     if (change.kind === 'unknown') remote.pending.add(change);
     else await this.#publishAgain(change, remote);
@@ -146,7 +137,7 @@ export class Hub implements Coherence {
 }
 
 /** Puts the member that raises a fence into its name. */
-const withMember = (change: Change, prefix: string): Change =>
-  'fence' in change ? { ...change, fence: `${prefix}.${change.fence}` } : change;
+const withMember = (change: Change, member: string): Change =>
+  'fence' in change ? { ...change, fence: `${member}/${change.fence}` } : change;
 
 const notConfirmed = (): ServiceError => new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });

@@ -36,8 +36,8 @@ export class Lease {
   }
 
   /** `requestedAt`: everything published before it has been received. */
-  renew(requestedAt: Moment, lifeMs = LEASE_MS): void {
-    this.#endsAt = requestedAt.monotonic + lifeMs;
+  renew(requestedAt: Moment): void {
+    this.#endsAt = requestedAt.monotonic + LEASE_MS;
     this.#shift = requestedAt.now - requestedAt.monotonic;
   }
 

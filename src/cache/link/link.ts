@@ -2,8 +2,8 @@
 import { Acknowledgements, createAcknowledger } from './acknowledgements.js';
 import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { LEASE_MS, Lease, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from '../coherence/lease.js';
-import type { Membership, Published } from '../coherence/hub.js';
-import type { Change, Message } from '../coherence/message.js';
+import type { Deliver, Membership, Published } from '../coherence/hub.js';
+import type { Change } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { readBans, readNumbers } from '../redis/group-states.js';
 import { timeoutError } from '../redis/errors.js';
@@ -17,8 +17,7 @@ interface RedisLinkDeps {
   commands: LinkCommands;
   clock: Clock;
   pending: PendingInvalidations;
-  /** Applies a message in every process of this machine. */
-  deliver: (message: Message) => Promise<void>;
+  deliver: Deliver;
   /** Called after each renewal, which may have failed. */
   onRenewed: () => void;
 }
@@ -186,9 +185,9 @@ export class RedisLink implements Membership {
     const [numbers, bans] = await this.#withTimeout(reading);
     const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
-    if (groups.length > MAX_DISTRUSTED_GROUPS) await deliver({ kind: 'distrust' });
-    else await Promise.all(groups.map((group) => deliver({ kind: 'distrust', group })));
-    await deliver(bans);
+    if (groups.length > MAX_DISTRUSTED_GROUPS) deliver({ kind: 'distrust' });
+    else for (const group of groups) deliver({ kind: 'distrust', group });
+    deliver(bans);
     this.#isEstablished = true;
     this.#failedJoins = Infinity;
   }
@@ -201,44 +200,44 @@ export class RedisLink implements Membership {
     const renewing = [this.#subscriptions.ping(), this.#members.renew({ joins: false, removes })] as const;
     const [, renewed] = await this.#withTimeout(Promise.all(renewing));
     if (renewed.was === 'absent') {
-      await this.#leaveAndRejoin();
+      this.#leaveAndRejoin();
       return;
     }
     if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     this.#memberCount = renewed.count;
-    await this.#softenLapsed(renewed);
-    if (await this.#mayResume(renewed)) this.#lease.renew(requestedAt);
+    this.#softenLapsed(renewed);
+    if (this.#mayResume(renewed)) this.#lease.renew(requestedAt);
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
   /** This member was expelled because it missed a message, or the list was lost. The next renewal joins again. */
-  async #leaveAndRejoin(): Promise<void> {
+  #leaveAndRejoin(): void {
     this.#lease.end();
     this.#failedJoins = 0;
     this.#subscriptions.close();
-    await this.#deps.deliver({ kind: 'distrust' });
+    this.#deps.deliver({ kind: 'distrust' });
   }
 
   /** A lapsed member cannot lower its fences any more. */
-  async #softenLapsed({ lapsed }: Renewal): Promise<void> {
+  #softenLapsed({ lapsed }: Renewal): void {
     this.#receiver.dropExpiredFences();
     for (const member of lapsed) {
       if (this.#lapsed.has(member)) continue;
       this.#lapsed.add(member);
       // In Redis too. Every member does this, because it may be the only one that knows of the fence.
-      for (const key of await this.#receiver.softenFencedKeys(member))
+      for (const key of this.#receiver.softenFencedKeys(member))
         this.#deps.pending.add({ kind: 'soften', key });
     }
     for (const member of this.#lapsed) if (!lapsed.includes(member)) this.#lapsed.delete(member);
   }
 
   /** After the end of its lease this member waits, because lapsed members may still have pending invalidations to publish. */
-  async #mayResume({ lapsed, listAgeMs }: Renewal): Promise<boolean> {
+  #mayResume({ lapsed, listAgeMs }: Renewal): boolean {
     if (this.#lease.leftMs() > 0) return true;
     const now = this.#deps.clock.monotonic();
     if (this.#returningSince === undefined) {
       this.#returningSince = now;
-      await this.#receiver.softenFencedKeys();
+      this.#receiver.softenFencedKeys();
     }
     // A new list on one master of a cluster lacks its former members, while the other masters have kept their entries.
     const isIncomplete = this.#deps.commands.isCluster && listAgeMs < MEMBERSHIP_MS;

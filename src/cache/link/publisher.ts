@@ -1,8 +1,8 @@
 // Publishes the changes of this instance through Redis, and runs the barrier until every other instance has applied them.
 import type { Acknowledgements } from './acknowledgements.js';
 import { type Clock, untilDeadline } from '../clock.js';
-import type { Published } from '../coherence/hub.js';
-import { type Change, type Message, isInvalidation } from '../coherence/message.js';
+import type { Deliver, Published } from '../coherence/hub.js';
+import { type Change, isInvalidation } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
 import { awaitAcknowledgements, expel } from './barrier.js';
 import type { Channels } from '../redis/namespace.js';
@@ -18,8 +18,7 @@ interface PublisherDeps {
   id: string;
   members: Members;
   acknowledgements: Acknowledgements;
-  /** Applies a message in every process of this machine. */
-  deliver: (message: Message) => Promise<void>;
+  deliver: Deliver;
   channels: () => Channels;
 }
 
@@ -89,7 +88,7 @@ export class Publisher {
   /** Applied here too: memory may hold a copy of the older Redis entry. */
   async #report(change: Change): Promise<void> {
     const number = await this.#send(change, '');
-    await this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
+    this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
   #send(change: Change, call: string): Promise<number> {

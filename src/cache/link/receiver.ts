@@ -2,14 +2,14 @@
 import type { Clock } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { type Group, GroupNumbers, groupOf } from '../coherence/groups.js';
-import { type Change, type Message, type ReceivedMessage, parseMessage } from '../coherence/message.js';
+import type { Deliver } from '../coherence/hub.js';
+import { type Change, type ReceivedMessage, parseMessage } from '../coherence/message.js';
 
 interface ReceiverDeps {
   /** This member. */
   id: string;
   clock: Pick<Clock, 'now'>;
-  /** Applies a message in every process of this machine. */
-  deliver: (message: Message) => Promise<void>;
+  deliver: Deliver;
   acknowledge: (member: string, call: string) => void;
   /** Whether the membership of the member has ended. */
   isLapsed: (member: string) => boolean;
@@ -35,17 +35,17 @@ export class Receiver {
     if (!this.numbers.advance(group, seq)) this.#recover(group);
     this.#trackFence(change);
     // The hub applies the changes of this member.
-    if (received.member !== this.#deps.id) void this.#apply(received);
+    if (received.member !== this.#deps.id) this.#apply(received);
   }
 
   /** Makes the entries under the fences of a member stale, or of all members; returns their keys. */
-  async softenFencedKeys(member?: string): Promise<string[]> {
+  softenFencedKeys(member?: string): string[] {
     const keys = this.#fences.keysOf(member);
-    await Promise.all(keys.map((key) => this.#deps.deliver({ kind: 'soften', key })));
+    for (const key of keys) this.#deps.deliver({ kind: 'soften', key });
     return keys;
   }
 
-  /** Each process makes the entries under expired fences stale with its own copy of the fences. */
+  /** Memory makes the entries under expired fences stale with its own copy of the fences. */
   dropExpiredFences(): void {
     const now = this.#deps.clock.now();
     for (
@@ -56,17 +56,17 @@ export class Receiver {
       this.#fences.removeExpired(key, now);
   }
 
-  async #apply({ change, member, call }: ReceivedMessage): Promise<void> {
-    await this.#deps.deliver(change);
+  #apply({ change, member, call }: ReceivedMessage): void {
+    this.#deps.deliver(change);
     // The fence came too late: other members may have ended the fences of its writer already.
     if (change.kind === 'raise' && this.#deps.isLapsed(member))
-      await this.#deps.deliver({ kind: 'soften', key: change.key });
+      this.#deps.deliver({ kind: 'soften', key: change.key });
     if (call !== '') this.#deps.acknowledge(member, call);
   }
 
   #recover(group: Group): void {
     if (group === 'bans') this.#deps.onMissedBans();
-    else void this.#deps.deliver({ kind: 'distrust', group });
+    else this.#deps.deliver({ kind: 'distrust', group });
   }
 
   #trackFence(change: Change): void {

@@ -40,8 +40,6 @@ export interface SnapshotDeps extends SnapshotEvents {
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
   /** Keeps an unchecked entry; false when it is not usable, or was deleted since the ticket. */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
-  /** Whether this process writes: one of all workers does. */
-  isWriter: () => boolean;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
 }
 
@@ -106,8 +104,7 @@ export class Snapshot {
   }
 
   async #write({ pace, signal }: Pick<SnapshotSource, 'pace' | 'signal'>): Promise<void> {
-    const { file, identity, isWriter, clock, onWritten, onNotWritten } = this.#deps;
-    if (!isWriter()) return;
+    const { file, identity, clock, onWritten, onNotWritten } = this.#deps;
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.begin();

@@ -26,7 +26,6 @@ async function start(url: string, links: number): Promise<void> {
       now: Date.now,
       deliver: () => {
         received++;
-        return Promise.resolve();
       },
       onState: () => undefined,
     });

@@ -27,7 +27,6 @@ const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.ur
 /** Like its peers it writes no access log, and gets 1 GiB: this one in two halves. */
 const ENV = {
   HOST: '127.0.0.1',
-  SERVER_WORKERS: '1',
   LOG_LEVEL: 'warn',
   CACHE_MAX_BYTES: '512MiB',
   HTTP_HOT_PATH_MAX_BYTES: '512MiB',

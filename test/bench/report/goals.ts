@@ -3,12 +3,10 @@ import type { Wire } from '../drive/callers-by-socket.js';
 import type { WorkloadName } from '../plan.js';
 import { OURS } from '../peers/peer.js';
 import { type Column, type Result, rowOf } from '../results.js';
-import { nameOfCount } from '../workloads/connections.js';
-import { TWO_INSTANCES, WITH_TWO_WORKERS } from '../workloads/herd.js';
+import { TWO_INSTANCES } from '../workloads/herd.js';
 import { EMPTY, FULL, OVERFLOWING } from '../workloads/memory.js';
 import { NAME_OF } from '../workloads/native.js';
 import { QUIET, nameOfLimit } from '../workloads/overload.js';
-import { ONE_WORKER, TWO_WORKERS } from '../workloads/workers.js';
 
 interface Goal {
   workload: WorkloadName;
@@ -89,7 +87,6 @@ const GOALS: readonly Goal[] = [
   ...mixedGoals('mixed', 'Varnish', 4),
   ...mixedGoals('servers', 'nginx', 4),
   herdGoal(OURS, 1),
-  herdGoal(WITH_TWO_WORKERS, 1),
   herdGoal(TWO_INSTANCES, 2),
   {
     workload: 'miss',
@@ -97,7 +94,7 @@ const GOALS: readonly Goal[] = [
     figure: (of) => of(OURS, 'addedP50Ms'),
     most: 1,
   },
-  ...[OURS, WITH_TWO_WORKERS, TWO_INSTANCES].map((peer): Goal => {
+  ...[OURS, TWO_INSTANCES].map((peer): Goal => {
     return {
       workload: 'write',
       text: `old answers (${peer})`,
@@ -108,21 +105,6 @@ const GOALS: readonly Goal[] = [
   ...([1000, 100] as const).flatMap(overloadGoals),
   nativeGoal('native-udp', 'http'),
   nativeGoal('native-tcp', 'http-close'),
-  {
-    workload: 'workers',
-    text: 'times one worker, by the CPU an answer takes',
-    figure: (of) =>
-      divided(2 * (of(ONE_WORKER, 'cpuMicroseconds') ?? NaN), of(TWO_WORKERS, 'cpuMicroseconds')),
-    least: 1.9,
-  },
-  ...([64, 1000] as const).map((count): Goal => {
-    return {
-      workload: 'connections',
-      text: `of the connections at the busiest worker (${nameOfCount(count)})`,
-      figure: (of) => of(nameOfCount(count), 'connectionShare'),
-      most: 0.6,
-    };
-  }),
   { workload: 'memory', text: 'MiB of RSS, full', figure: (of) => of(FULL, 'rssMiB'), most: 1144 },
   { workload: 'memory', text: 'of its speed when empty', figure: timesOf(EMPTY, FULL), least: 0.95 },
   ...[FULL, OVERFLOWING].map((peer): Goal => {

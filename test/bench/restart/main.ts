@@ -58,7 +58,7 @@ const children = new Set<ChildProcess>();
 
 async function start(every: string): Promise<Running> {
   const env = {
-    ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', SERVER_WORKERS: '1' },
+    ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' },
     ...{ UPSTREAM_URL: 'none', CACHE_MAX_BYTES: '4GiB', CACHE_FOUND_MAX_ENTRIES: '2000000' },
     ...{ CACHE_SNAPSHOT_FILE: snapshot, CACHE_SNAPSHOT_EVERY: every },
   };

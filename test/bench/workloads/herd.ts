@@ -10,7 +10,6 @@ import { PREFIX, nameOf, targetOf } from '../records.js';
 import { type Figures, Ledger } from '../results.js';
 import type { Bench, Workload } from './workload.js';
 
-export const WITH_TWO_WORKERS = `${OURS}, two workers`;
 export const TWO_INSTANCES = `${OURS}, two instances on one Redis`;
 
 const DELAY_MS = 500;
@@ -39,13 +38,10 @@ export const herd: Workload = async (bench) => {
   return { about, rows: ledger.rows() };
 };
 
-const MOST_DOORS = 5;
+const MOST_DOORS = 4;
 
 async function openDoors({ crew }: Bench, { url: upstreamUrl }: Upstream): Promise<Door[]> {
   const one = await crew.start(startProxy({ upstreamUrl }));
-  const two = await crew.start(
-    startProxy({ upstreamUrl, name: WITH_TWO_WORKERS, place: 'pair', env: { SERVER_WORKERS: '2' } }),
-  );
   const redis = await crew.startIfInstalled(startRedis);
   const instances: Door[] = [];
   if (redis !== undefined) {
@@ -57,7 +53,7 @@ async function openDoors({ crew }: Bench, { url: upstreamUrl }: Upstream): Promi
   const varnish = await crew.startIfInstalled(() => startVarnish(upstreamUrl));
   const others = [nginx, varnish].filter((peer) => peer !== undefined);
   const alone = ({ name, url }: { name: string; url: string }): Door => ({ name, urls: [url] });
-  return [alone(one), alone(two), ...instances, ...others.map(alone)];
+  return [alone(one), ...instances, ...others.map(alone)];
 }
 
 interface Call {

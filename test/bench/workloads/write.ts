@@ -10,7 +10,7 @@ import { startVarnish } from '../peers/varnish.js';
 import { nameOf, targetOf, valuesOf, versionIn } from '../records.js';
 import { type Figures, Ledger } from '../results.js';
 import { writingTargets } from '../targets.js';
-import { TWO_INSTANCES, WITH_TWO_WORKERS } from './herd.js';
+import { TWO_INSTANCES } from './herd.js';
 import type { Bench, Workload } from './workload.js';
 
 interface Door {
@@ -50,11 +50,7 @@ export const write: Workload = async (bench) => {
 
 async function openDoors({ crew }: Bench, { url: upstreamUrl }: Upstream): Promise<Door[]> {
   const one = await crew.start(startProxy({ upstreamUrl }));
-  const two = await crew.start(startProxy({ upstreamUrl, place: 'pair', env: { SERVER_WORKERS: '2' } }));
-  const doors: Door[] = [
-    { name: OURS, urls: [one.url] },
-    { name: WITH_TWO_WORKERS, urls: [two.url] },
-  ];
+  const doors: Door[] = [{ name: OURS, urls: [one.url] }];
   const redis = await crew.startIfInstalled(startRedis);
   if (redis !== undefined) {
     const env = { REDIS_URL: redis.url };

@@ -41,12 +41,6 @@ test('it ends at once when it is ended', () => {
   expect(lease.leftMs()).toBe(0);
 });
 
-test('it may be shorter: what is left of that of the primary', () => {
-  const { lease } = open();
-  lease.renew(lease.now(), 300);
-  expect(lease.leftMs()).toBe(300);
-});
-
 test.each([
   [250, LEASE_MS],
   [-250, LEASE_MS],

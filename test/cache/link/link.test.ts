@@ -104,7 +104,6 @@ function open() {
     pending,
     deliver(message) {
       delivered.push(message);
-      return Promise.resolve();
     },
     onRenewed() {
       leases.push(link.leaseLeftMs() > 0);

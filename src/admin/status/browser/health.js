@@ -24,21 +24,18 @@ export function redisHealth({ state }) {
   return { level: 'warn', word: 'Unavailable', detail: 'serving from memory and the Handle server' };
 }
 
-export function processHealth(workers) {
-  const delay = Math.round(Math.max(0, ...workers.map(({ eventLoopDelayMs }) => eventLoopDelayMs)));
-  const detail = `event loop delay up to ${delay} ms`;
-  if (workers.length === 0) return { level: 'bad', word: 'None', detail: 'no worker responds' };
-  return delay >= MAX_DELAY_MS
-    ? { level: 'warn', word: `${workers.length} overloaded`, detail }
-    : { level: 'good', word: `${workers.length} up`, detail };
+export function processHealth({ eventLoopDelayMs }) {
+  const detail = `event loop delay up to ${Math.round(eventLoopDelayMs)} ms`;
+  return eventLoopDelayMs >= MAX_DELAY_MS
+    ? { level: 'warn', word: 'Overloaded', detail }
+    : { level: 'good', word: 'Up', detail };
 }
 
 /** The most severe problem, as a level and a text. */
-export function overallHealth(server, redis, processes) {
-  if (processes.level === 'bad') return ['bad', 'No process responds'];
+export function overallHealth(server, redis, process) {
   if (server.level === 'bad') return ['bad', 'Handle server failing: serving stale records'];
   if (server.level === 'warn') return ['warn', 'Handle server degraded'];
   if (redis.level === 'warn') return ['warn', 'Redis unavailable'];
-  if (processes.level === 'warn') return ['warn', 'Proxy overloaded'];
+  if (process.level === 'warn') return ['warn', 'Proxy overloaded'];
   return ['good', 'Healthy'];
 }

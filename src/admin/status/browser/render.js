@@ -50,19 +50,19 @@ function describeServer({ server, breaker, state, cause, remedy }) {
 
 function renderParts(stats) {
   const { servers } = stats.upstream;
-  const [server, redis, processes] = [
+  const [server, redis, process] = [
     serverHealth(stats),
     redisHealth(stats.redis),
-    processHealth(stats.workers),
+    processHealth(stats.process),
   ];
   putHealth('server', server, [...servers.map(describeServer), server.detail].join('\n'));
   putHealth('redis', redis);
   const stores = stats.memory.map(({ store, entries, bytes: size }) => {
     return `${plural(entries, store === 'found' ? 'record' : 'unknown handle')}, ${joined(bytes(size))}`;
   });
-  putFigure('memory', bytes(sum(stats.workers.map(({ rssBytes }) => rssBytes))), stores.join('\n'));
-  putHealth('workers', processes);
-  putState(...overallHealth(server, redis, processes));
+  putFigure('memory', bytes(stats.process.rssBytes), stores.join('\n'));
+  putHealth('process', process);
+  putState(...overallHealth(server, redis, process));
 }
 
 /** Repeated errors are one row. */

@@ -1,10 +1,12 @@
-// Controls this process for the admin API: purge, inspection, report, log level.
+// What the admin API does with this instance: purge, inspection, statistics, log level.
 import { VERSION } from '../config/package-files.js';
-import type { CacheCopy, ProcessControl, PurgeRequest } from '../admin/operations.js';
+import type { CacheCopy, Operations, PurgeRequest, Traffic } from '../admin/operations.js';
+import { statisticsOf } from '../admin/statistics.js';
 import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
+import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { EventLoop } from '../observe/health.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { sumUsages } from '../upstream/concurrency-limiter.js';
@@ -17,15 +19,15 @@ interface Controlled {
   cache: Cache;
   resolver: Resolver<unknown>;
   eventLoop: EventLoop;
-  restoring: Pick<Restoring, 'importLines' | 'exportPage'>;
+  restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
   upstreams: Pick<Upstreams, 'servers'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
-export function createProcessControl(shared: SharedDeps, controlled: Controlled): ProcessControl {
-  const { logger, metrics, activity } = shared;
+export function makeOperations(shared: SharedDeps, controlled: Controlled): Operations {
+  const { logger, activity } = shared;
   const { cache, resolver, eventLoop, upstreams, restoring, coordination } = controlled;
   return {
     async purge(request) {
@@ -33,27 +35,28 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
       return { isShared: cache.redisState() !== 'away' };
     },
     inspect: (handle) => inspect(resolver.keyOf(handle), cache, shared.now),
-    report() {
+    stats() {
+      const { pid } = process;
       const { rss, heapUsed } = process.memoryUsage();
       const { running, waiting } = sumUsages(
         upstreams.servers.flatMap(({ usage }) => Object.values(usage())),
       );
-      return Promise.resolve({
+      const report = {
         version: VERSION,
-        pid: process.pid,
         memory: cache.memory.usage(),
-        process: { rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
+        process: { pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
         redis: cache.redisState(),
         running,
         waiting,
         logLevel: logger.level,
         activity: activity.report(),
-      });
+      };
+      return statisticsOf(report, shared.now());
     },
     traffic() {
       const { rules } = shared.config.traffic;
-      const limited = coordination.limitedNetworks.list();
-      return Promise.resolve({ ...shared.trafficActivity.report(rules), limited });
+      const blocked = blockedOf(coordination.limitedNetworks.list());
+      return { ...shared.trafficActivity.report(rules), blocked };
     },
     async unblock(given) {
       const network = networkNamed(given);
@@ -61,13 +64,16 @@ export function createProcessControl(shared: SharedDeps, controlled: Controlled)
     },
     setLogLevel(level) {
       logger.level = level;
-      return Promise.resolve();
     },
-    importLines: (text) => Promise.resolve(restoring.importLines(text)),
-    exportPage: (page) => Promise.resolve(restoring.exportPage(page)),
-    metrics: () => metrics.registry.getMetricsAsJSON(),
+    importLines: restoring.importLines,
+    exportRecords: restoring.exportRecords,
   };
 }
+
+const blockedOf = (limited: readonly LimitedNetwork[]): Traffic['blocked'] =>
+  [...limited]
+    .sort((one, other) => other.until - one.until)
+    .map(({ network, until, reason }) => ({ network, until: new Date(until).toISOString(), reason }));
 
 async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promise<void> {
   const { isSoft } = request;
@@ -88,7 +94,7 @@ async function inspect(key: string, cache: Cache, now: () => number): Promise<Ca
   const copies: CacheCopy[] = [];
   if (memory) {
     const { entry, bytes, hits } = memory;
-    copies.push({ tier: 'memory', pid: process.pid, bytes, hits, ...stateOf(entry) });
+    copies.push({ tier: 'memory', bytes, hits, ...stateOf(entry) });
   }
   if (redis) copies.push({ tier: 'redis', bytes: encodeEntry(key, redis).length, ...stateOf(redis) });
   return copies;

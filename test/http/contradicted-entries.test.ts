@@ -1,0 +1,107 @@
+// A Handle server tells a caller another state than the cache has: the next reader does not get the older one.
+import { describe, expect, test } from 'vitest';
+import { useNock } from '../support/nock.js';
+import { type Proxy, startProxy } from '../support/proxy.js';
+import {
+  HANDLE,
+  type MockUpstream,
+  PATH,
+  mockUpstream,
+  notFound,
+  recordOf,
+  urlValue,
+} from '../support/upstream.js';
+import { USER01 } from '../support/v2.js';
+import { jsonAnswer, mockWrites } from '../support/writes.js';
+
+useNock();
+
+const V2_PATH = `/api/v2/handles/${HANDLE}`;
+const Authorization = USER01;
+const OLD = recordOf([urlValue('https://example.org/old')]);
+const NEW = recordOf([urlValue('https://example.org/new')]);
+const BODY = JSON.stringify([{ type: 'URL', parsed_data: 'https://example.org/mine' }]);
+
+/** The cache has the first answer; the server has the second by now. */
+async function startWith(
+  known: ReturnType<typeof recordOf>,
+  now: ReturnType<typeof recordOf>,
+): Promise<Proxy & { upstream: MockUpstream }> {
+  const upstream = mockUpstream(known);
+  const proxy = await startProxy({ DELETION_HANDLES: 'true' });
+  for (let times = 0; times < 3; times++) await proxy.ask(PATH);
+  expect(upstream.asked).toBe(1);
+  upstream.answers(now);
+  return { ...proxy, upstream };
+}
+
+describe('a handle that the server no longer has', () => {
+  test.each([
+    ['DELETE over ePIC v2', V2_PATH, { method: 'DELETE' }, 404],
+    ['conditional DELETE over ePIC v2', V2_PATH, { method: 'DELETE', headers: { 'If-Match': '*' } }, 412],
+    [
+      'conditional PUT over ePIC v2',
+      V2_PATH,
+      { method: 'PUT', body: BODY, headers: { 'If-Match': '*' } },
+      412,
+    ],
+    ['conditional PUT', PATH, { method: 'PUT', body: '{"values":[]}', headers: { 'If-Match': '*' } }, 412],
+    ['GET with a login', PATH, {}, 404],
+    ['GET with a login over ePIC v2', V2_PATH, {}, 404],
+    ['GET with auth=true', `${PATH}?auth=true`, { headers: { Authorization: undefined } }, 404],
+  ])('is 404 for every reader after a %s', async (_what, path, question, status) => {
+    const proxy = await startWith(OLD, notFound());
+    mockWrites(jsonAnswer(404, { responseCode: 100 }));
+    const type = 'body' in question ? { 'Content-Type': 'application/json' } : {};
+    const headers = { Authorization, ...type, ...('headers' in question ? question.headers : {}) };
+    const given = Object.entries(headers).filter(([, text]) => text !== undefined);
+    const asked = { ...question, headers: Object.fromEntries(given) as Record<string, string> };
+    expect((await proxy.ask(path, asked)).status).toBe(status);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+  });
+
+  test('stays a hit when a refused login is all that was told', async () => {
+    const proxy = await startWith(OLD, { status: 401, body: { responseCode: 403 } });
+    for (const path of [PATH, V2_PATH]) {
+      expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(401);
+      expect((await proxy.ask(PATH)).text).toContain('/old');
+    }
+    expect(proxy.upstream.asked).toBe(3);
+  });
+});
+
+describe('a record that the server has replaced', () => {
+  test.each([
+    ['PUT over ePIC v2', V2_PATH, BODY],
+    ['PUT', PATH, '{"values":[]}'],
+  ])('is the new one for every reader after a failed If-Match of a %s', async (_what, path, body) => {
+    const proxy = await startWith(OLD, NEW);
+    const headers = { Authorization, 'Content-Type': 'application/json', 'If-Match': '"old"' };
+    expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(412);
+    expect((await proxy.ask(PATH)).text).toContain('/new');
+  });
+
+  test('a failed If-Match evicts no record that is as it was', async () => {
+    const proxy = await startWith(OLD, OLD);
+    const headers = { Authorization, 'If-Match': '"other"' };
+    expect((await proxy.ask(PATH, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(412);
+    const { asked } = proxy.upstream;
+    expect((await proxy.ask(PATH)).text).toContain('/old');
+    expect(proxy.upstream.asked).toBe(asked);
+  });
+});
+
+describe('a handle that was not there', () => {
+  test.each([
+    ['PUT with If-None-Match: * over ePIC v2', V2_PATH, BODY, 412],
+    ['PUT with If-None-Match: *', PATH, '{"values":[]}', 412],
+    ['PUT with overwrite=false', `${PATH}?overwrite=false`, '{"values":[]}', 409],
+  ])('is found by every reader after a refused %s', async (_what, path, body, status) => {
+    const proxy = await startWith(notFound(), NEW);
+    mockWrites(jsonAnswer(409, { responseCode: 101 }));
+    const condition: Record<string, string> = status === 412 ? { 'If-None-Match': '*' } : {};
+    const headers = { Authorization, 'Content-Type': 'application/json', ...condition };
+    expect((await proxy.ask(path, { method: 'PUT', body, headers })).status).toBe(status);
+    expect((await proxy.ask(PATH)).text).toContain('/new');
+  });
+});

@@ -1,0 +1,85 @@
+// Twelve clients of three instances, while instances and Redis stop for a moment: the whole history is checked.
+// HISTORY_SECONDS=300 is a long run, HISTORY_SEED another one.
+import '../support/real-sockets.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createRandom } from '../chaos/random.js';
+import { startConnectedProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { numbered } from '../support/demo-writes.js';
+import {
+  HistoryRecorder,
+  INITIAL,
+  type Load,
+  keepStopping,
+  stoppableInstance,
+  stoppableRedis,
+} from '../support/history-load.js';
+import { type Verdict, checkHistory } from '../support/linearizability.js';
+import { describeWithRedis, startRedis } from '../support/redis-server.js';
+
+const { HISTORY_SECONDS: seconds = '8', HISTORY_SEED: seed = '32' } = process.env;
+const CLIENTS = Array.from({ length: 12 }, (_, at) => `client ${at}`);
+const HANDLES = Array.from({ length: 6 }, (_, at) => `21.T11998/history-${at}`);
+/** Loads and writes are in flight when something stops. */
+const UPSTREAM_MS = 5;
+const MIN_ACKNOWLEDGED = 10;
+
+const demo = await startDemoServer();
+
+function report({ counts }: HistoryRecorder, stops: number[], { faults, newThenOld }: Verdict): void {
+  const { reads, unconditional, conditional, refused, unknown, markedStale, failed } = counts;
+  const [ofInstances, ofRedis] = stops;
+  const faultsOf = (wanted: string): number => faults.filter(({ kind }) => kind === wanted).length;
+  const lines = [
+    `history: ${seconds} s, seed ${seed}, ${ofInstances} stops of instances, ${ofRedis} of Redis`,
+    `  ${reads} reads; ${markedStale} more marked as stale, ${failed} failed`,
+    `  ${unconditional + conditional} writes acknowledged (${conditional} conditional), ${refused} refused, ${unknown} of unknown outcome`,
+    `  ${faultsOf('stale read')} stale reads, ${faultsOf('lost update')} lost updates`,
+    `  ${newThenOld.count} times an old version after a new one (${newThenOld.ofOneClient} times to one client), ${newThenOld.longestMs.toFixed(1)} ms at most`,
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+describeWithRedis('three instances on one Redis', () => {
+  test(
+    'answer with no older record after an acknowledgement, and lose no conditional write, while all of them stop again and again',
+    { timeout: (Number(seconds) + 600) * 1000 },
+    async () => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      for (const handle of HANDLES) demo.put(handle, numbered(Number(INITIAL)));
+      const env = {
+        REDIS_URL: redis.url,
+        UPSTREAM_URL: demo.url,
+        REDIS_COMMAND_TIMEOUT: '50ms',
+        // Without the exceptions, which hold where the machine itself stands still.
+        REDIS_LOST_MAX_AGE: '0s',
+        REDIS_WRITES_WITHOUT: 'refuse',
+      };
+      const instances = await Promise.all([0, 1, 2].map(() => startConnectedProxy(env)));
+      demo.delay(UPSTREAM_MS);
+      let isOver = false;
+      const random = createRandom(Number(seed));
+      const load: Load = { handles: HANDLES, instances, random, isOver: () => isOver };
+      const recorder = new HistoryRecorder(load);
+      const clients = CLIENTS.map((name) => recorder.client(name));
+      const stopping = [
+        keepStopping(load, () => stoppableInstance(random.pick(instances))),
+        keepStopping(load, () => stoppableRedis(redis)),
+      ];
+      await pause(Number(seconds) * 1000);
+      const { counts } = recorder;
+      await expect.poll(() => counts.conditional).toBeGreaterThan(MIN_ACKNOWLEDGED);
+      await expect.poll(() => counts.unconditional).toBeGreaterThan(MIN_ACKNOWLEDGED);
+      isOver = true;
+      const stops = await Promise.all(stopping);
+      await Promise.all(clients);
+      for (const handle of HANDLES)
+        for (const at of instances.keys()) await recorder.read('last client', handle, undefined, at);
+      const verdict = checkHistory(recorder.operations, INITIAL);
+      report(recorder, stops, verdict);
+      expect(verdict.faults).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,163 @@
+// Clients that read and write a few handles at several instances, and note what they see; and what makes them wait.
+import { Agent } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Random } from '../chaos/random.js';
+import { type Asked, type Question, ask } from './ask.js';
+import { WRITE_HEADERS, numberIn, numberedBody } from './demo-writes.js';
+import type { Operation } from './linearizability.js';
+import type { RedisServer } from './redis-server.js';
+
+/** What a handle holds at first. */
+export const INITIAL = '0';
+const WRITES = 0.08;
+const MAX_PAUSE_MS = 10;
+const STOP_MS = [20, 500] as const;
+const BETWEEN_STOPS_MS = [50, 600] as const;
+
+interface Instance {
+  url: string;
+  pid: number;
+}
+
+export interface Load {
+  /** Half of them are written with conditions only, and the others without: an unconditional write waits for no lock. */
+  handles: readonly string[];
+  instances: readonly Instance[];
+  random: Random;
+  isOver: () => boolean;
+}
+
+export class HistoryRecorder {
+  readonly operations: Operation[] = [];
+  readonly counts = {
+    reads: 0,
+    unconditional: 0,
+    conditional: 0,
+    /** 412: nothing was written. */
+    refused: 0,
+    /** Writes with another answer, or none. */
+    unknown: 0,
+    /** Reads that were marked as stale, which is no promise, and that failed. */
+    markedStale: 0,
+    failed: 0,
+  };
+  readonly #load: Load;
+  #versions = 0;
+
+  constructor(load: Load) {
+    this.#load = load;
+  }
+
+  /** Sends requests, one after the other. */
+  async client(name: string): Promise<void> {
+    const { random, handles, isOver } = this.#load;
+    const agent = new Agent({ keepAlive: true });
+    while (!isOver()) {
+      const handle = random.pick(handles);
+      const isWrite = random.next() < WRITES;
+      const isConditional = handles.indexOf(handle) % 2 === 0;
+      const seen = isWrite && !isConditional ? undefined : await this.read(name, handle, agent);
+      if (isWrite && (seen !== undefined || !isConditional))
+        await this.#write(name, { handle, agent, ...(seen && { seen }) });
+      await pause(random.between(0, MAX_PAUSE_MS));
+    }
+    agent.destroy();
+  }
+
+  /** A read at some instance. Undefined: it says nothing. */
+  async read(
+    client: string,
+    handle: string,
+    agent?: Agent,
+    at = this.#someInstance(),
+  ): Promise<Seen | undefined> {
+    const begun = this.#begin({ kind: 'read', client, handle, at });
+    const answer = await send(begun, { ...(agent && { agent }) });
+    if (answer?.status !== 200) {
+      this.counts.failed++;
+      return undefined;
+    }
+    if (/detail=(error|late|resting)/.test(String(answer.headers['cache-status']))) {
+      this.counts.markedStale++;
+      return undefined;
+    }
+    this.counts.reads++;
+    const version = String(numberIn(answer));
+    this.operations.push({ ...begun.operation, respondedAt: performance.now(), version });
+    return { version, tag: answer.headers.etag ?? '' };
+  }
+
+  /** `seen`: the write replaces that version alone. */
+  async #write(
+    client: string,
+    { handle, agent, seen }: { handle: string; agent: Agent; seen?: Seen },
+  ): Promise<void> {
+    const number = ++this.#versions;
+    const begun = this.#begin({ kind: 'write', client, handle, at: this.#someInstance() });
+    const headers = { ...WRITE_HEADERS, ...(seen && { 'If-Match': seen.tag }) };
+    const answer = await send(begun, { method: 'PUT', headers, body: numberedBody(number), agent });
+    if (answer?.status === 412) {
+      this.counts.refused++;
+      return;
+    }
+    const isAcknowledged = answer?.status === 200;
+    this.counts[isAcknowledged ? (seen ? 'conditional' : 'unconditional') : 'unknown']++;
+    this.operations.push({
+      ...begun.operation,
+      respondedAt: isAcknowledged ? performance.now() : Infinity,
+      version: String(number),
+      ...(seen && { replaces: seen.version }),
+    });
+  }
+
+  #someInstance(): number {
+    return Math.floor(this.#load.random.next() * this.#load.instances.length);
+  }
+
+  #begin({ at, ...named }: Pick<Operation, 'kind' | 'client' | 'handle'> & { at: number }): Begun {
+    const instance = `instance ${at}`;
+    const url = this.#load.instances[at]?.url ?? '';
+    return { url, operation: { ...named, instance, invokedAt: performance.now() } };
+  }
+}
+
+/** A version, and the tag of the answer that showed it. */
+interface Seen {
+  version: string;
+  tag: string;
+}
+
+interface Begun {
+  url: string;
+  operation: Omit<Operation, 'respondedAt' | 'version'>;
+}
+
+/** Undefined: the connection broke. */
+const send = ({ url, operation }: Begun, question: Question): Promise<Asked | undefined> =>
+  ask(url, `/api/handles/${operation.handle}`, question).catch(() => undefined);
+
+/** Stops what it is given for a moment, again and again; gives back how often. */
+export async function keepStopping({ random, isOver }: Load, choose: () => Stoppable): Promise<number> {
+  let stops = 0;
+  while (!isOver()) {
+    await pause(random.between(...BETWEEN_STOPS_MS));
+    const { stop, resume } = choose();
+    stop();
+    await pause(random.between(...STOP_MS));
+    resume();
+    stops++;
+  }
+  return stops;
+}
+
+export interface Stoppable {
+  stop: () => void;
+  resume: () => void;
+}
+
+export const stoppableInstance = ({ pid }: Instance): Stoppable => ({
+  stop: () => process.kill(pid, 'SIGSTOP'),
+  resume: () => process.kill(pid, 'SIGCONT'),
+});
+
+export const stoppableRedis = ({ freeze, thaw }: RedisServer): Stoppable => ({ stop: freeze, resume: thaw });

@@ -1,0 +1,46 @@
+// How many connections wait to be accepted by a listener: read from Linux' proc file system.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { type AddressInfo, type Server, connect, createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { waitingConnections } from '../../src/server/accept-queue.js';
+
+async function listen(host: string): Promise<{ server: Server; port: number }> {
+  const server = createServer().listen(0, host);
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** The kernel completes a connection to itself at once; Node accepts none within this turn. */
+async function connectTo(port: number, host: string, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const client = connect(port, host);
+    onTestFinished(() => void client.destroy());
+  }
+  await new Promise<void>((resolve) => {
+    process.nextTick(resolve);
+  });
+}
+
+test.each([
+  ['127.0.0.1', '127.0.0.1'],
+  ['0.0.0.0', '127.0.0.1'],
+  ['::1', '::1'],
+  ['::', '127.0.0.1'],
+])('a listener at %s counts the connections that wait, and none once they are accepted', async (host, to) => {
+  const { server, port } = await listen(host);
+  expect(waitingConnections(server)).toBe(0);
+  let accepted = 0;
+  server.on('connection', () => accepted++);
+  await connectTo(port, to, 3);
+  expect(waitingConnections(server)).toBe(3);
+  await expect.poll(() => accepted).toBe(3);
+  expect(waitingConnections(server)).toBe(0);
+});
+
+test('a listener counts its waiting connections beside a hundred other listeners, and those of no other', async () => {
+  const others = await Promise.all(Array.from({ length: 100 }, () => listen('127.0.0.1')));
+  await Promise.all(others.map(({ port }) => connectTo(port, '127.0.0.1', 1)));
+  expect(others.map(({ server }) => waitingConnections(server))).toEqual(others.map(() => 1));
+});
