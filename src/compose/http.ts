@@ -218,7 +218,9 @@ function makePipeline(
 ): RequestListener {
   const { config } = shared;
   const fence = makeFence(kept);
-  const epic = config.v2.enabled ? makeV2(shared, { ...kept, fence }) : undefined;
+  const epic = config.v2.enabled
+    ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
+    : undefined;
   const pages = config.redirect.enabled
     ? makeRedirect(shared, { ...kept, ...steps, onHit: (hit) => steps.responses.prepare(hit) })
     : undefined;

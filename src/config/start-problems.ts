@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import type { Config } from './schema.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
-export interface StartProblem {
+interface StartProblem {
   key: string;
   text: string;
 }

@@ -11,7 +11,7 @@ export function bucketOf(ms: number): number {
 }
 
 /** Upper bound (ms) of the bucket of a percentile (0 to 1); null without measurements. */
-export function percentile(counts: readonly number[], rank: number): number | null {
+function percentile(counts: readonly number[], rank: number): number | null {
   const total = counts.reduce((all, count) => all + count, 0);
   if (total === 0) return null;
   let sum = 0;

@@ -1,6 +1,6 @@
 // Serves until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
-import { lastSnapshotMs } from '../compose/snapshot.js';
+import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
 import { type ConfigSources, loadStartConfig } from '../config/load.js';
 import { processSources } from '../config/process-sources.js';
 import type { Config } from '../config/schema.js';
@@ -66,6 +66,6 @@ export function stopOnSignal(
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
   skip: ShutdownOptions['skip'] = [],
 ): void {
-  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
+  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config.cache.snapshot) + SHUTDOWN_SPARE_MS;
   closeOnSignal({ skip, delayMs, onUncaught, stop });
 }

@@ -60,7 +60,7 @@ const NOT_FOUND = 'There is no such handle (responseCode 100)';
 const conditions = z.object({
   'If-Match': optionalText(
     'Write only when the record still has this `ETag`, as a GET of the same caller shows it; `*`: only when it exists.' +
-      ' With `index`: the ETag of a GET with the same `index`.',
+      ' With `index`: also the ETag of a GET with the same `index`.',
   ),
   'If-None-Match': optionalText(
     '`*`: write only when nothing is there; an ETag: only when the record has another one.',
