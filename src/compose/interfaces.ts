@@ -21,7 +21,7 @@ import type { ResolveOptions, Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
-import { openCountries } from './countries.js';
+import { openCountries } from '../redirect/countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
