@@ -8,6 +8,7 @@ import { createLogger } from '../observe/logger.js';
 import { stopWithNpmShell } from './npm-shell.js';
 import { type Service, serve } from './serve.js';
 import { toStartError } from './start-error.js';
+import { createSystemdNotifier } from './systemd.js';
 import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal } from './shutdown.js';
 
 /**
@@ -49,7 +50,14 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
-  stopOnSignal(config, await starting, isReload ? ['SIGHUP'] : []);
+  const systemd = createSystemdNotifier({ logger, env: process.env });
+  const { onUncaught, stop } = await starting;
+  systemd.listening();
+  const stopAndNotify: Service['stop'] = (timeoutMs) => {
+    systemd.stopping();
+    return stop(timeoutMs);
+  };
+  stopOnSignal(config, { onUncaught, stop: stopAndNotify }, isReload ? ['SIGHUP'] : []);
   stopWithNpmShell();
 }
 
