@@ -2,8 +2,11 @@
 import type { RequestListener } from 'node:http';
 import type { Operations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
+import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
+import { systemClock } from './cache/clock.js';
 import type { Config } from './config/schema.js';
-import { isUpstreamGiven } from './config/upstream-servers.js';
+import { describeServers, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
+import type { Context } from './context.js';
 import { createActivity } from './observe/activity.js';
 import { createTrafficActivity } from './observe/traffic-activity.js';
 import type { Logger } from './observe/logger.js';
@@ -24,8 +27,7 @@ import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
-import { makePreparing, makeResolver } from './compose/resolver.js';
-import { type Restoring, makeRestoring } from './compose/restoring.js';
+import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
 import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
@@ -69,7 +71,13 @@ export function createApp(deps: AppDeps): App {
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
   const observed = { activity, trafficActivity: createTrafficActivity(now), ...traced };
-  const shared: SharedDeps = { ...deps, now, pseudonym, ...makeBounds(deps.config), ...observed };
+  const context: Context = {
+    log: deps.logger,
+    metrics: deps.metrics,
+    clock: { ...systemClock, now },
+    tracer: tracing?.tracer,
+  };
+  const shared: SharedDeps = { ...deps, context, now, pseudonym, ...makeBounds(deps.config), ...observed };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),
@@ -126,6 +134,25 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
       parts().restoring.recordDeletion(deleted);
     },
   };
+}
+
+function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
+  const { config, context } = shared;
+  const { caseSensitive } = config.upstream;
+  const servers = upstreamServers(config);
+  return createRestoring(
+    {
+      snapshot: config.cache.snapshot,
+      seed: config.seed,
+      identity: JSON.stringify({ upstream: describeServers(servers), caseSensitive }),
+      hasServer: servers.length > 0,
+      caseSensitive,
+      // A reload may change it.
+      staleIfErrorMs: (key) => staleMsOf(shared.config.cache.staleIfError, key),
+      memory,
+    },
+    context,
+  );
 }
 
 /** Adds what all interfaces answer hits with. */

@@ -1,4 +1,5 @@
 // What the admin API does with this instance.
+import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { ClientCounts, RuleCounts } from '../observe/traffic-activity.js';
 import type { Statistics } from './statistics.js';
 
@@ -25,16 +26,6 @@ export interface CacheCopy {
   hits?: number;
 }
 
-/** What became of the lines of an import. */
-export interface ImportCounts {
-  /** In memory now. */
-  restored: number;
-  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
-  kept: number;
-  /** No records. */
-  refused: number;
-}
-
 export interface Traffic {
   rules: RuleCounts[];
   networks: ClientCounts[];
@@ -52,7 +43,7 @@ export interface Operations {
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
   /** Into memory. */
-  importLines: (text: string) => ImportCounts;
+  importLines: Restoring['importLines'];
   /** The records in memory, some at a time. */
   exportRecords: (prefix: string) => AsyncGenerator<string>;
 }

@@ -12,7 +12,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import { sumUsages } from '../upstream/concurrency-limiter.js';
 import { networkNamed } from './traffic.js';
 import type { Upstreams } from './upstreams.js';
-import type { Restoring } from './restoring.js';
+import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { SharedDeps } from './shared-deps.js';
 
 interface Controlled {

@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
 import { VARY } from './cache-headers.js';
 
-type Encoding = 'identity' | 'gzip';
+export type Encoding = 'identity' | 'gzip';
 
 /** A response body in one encoding, and its headers as names and values. */
 export interface Representation {

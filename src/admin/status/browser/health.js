@@ -4,7 +4,7 @@ import { counted, plural } from './format.js';
 /** Clients notice an event loop delay from here on. */
 const MAX_DELAY_MS = 250;
 
-export const sum = (list) => list.reduce((total, one) => total + one, 0);
+const sum = (list) => list.reduce((total, one) => total + one, 0);
 
 export function serverHealth({ upstream, history }) {
   const { servers } = upstream;

@@ -2,7 +2,7 @@
 import { draw } from './chart.js';
 import { putFigure, putHealth, putRows, putState, putText } from './dom.js';
 import { bytes, counted, joined, percent, plural, rate, span, time } from './format.js';
-import { overallHealth, processHealth, redisHealth, serverHealth, sum } from './health.js';
+import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
 function drawAll(history) {
