@@ -4,8 +4,7 @@ import type { Operations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
 import type { Config } from './config/schema.js';
 import { isUpstreamGiven } from './config/upstream-servers.js';
-import { createActivity } from './observe/activity.js';
-import { createTrafficActivity } from './observe/traffic-activity.js';
+import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
@@ -16,7 +15,6 @@ import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeCoordination } from './compose/coordination.js';
-import { makeHits } from './compose/hits.js';
 import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
@@ -65,11 +63,9 @@ export function createApp(deps: AppDeps): App {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const pseudonym = pseudonymOf(newInstance());
   const now = deps.now ?? Date.now;
-  const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const observed = { activity, trafficActivity: createTrafficActivity(now), ...traced };
-  const shared: SharedDeps = { ...deps, now, pseudonym, ...makeBounds(deps.config), ...observed };
+  const shared: SharedDeps = { ...deps, now, pseudonym, ...makeBounds(deps.config), ...traced };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),
@@ -82,8 +78,7 @@ export function createApp(deps: AppDeps): App {
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
-  const controlled = { cache, resolver, eventLoop, upstreams, restoring, coordination };
-  const operations = makeOperations(shared, controlled);
+  const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
   const native = makeNative(shared, made);
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
@@ -104,7 +99,6 @@ export function createApp(deps: AppDeps): App {
     },
     async close() {
       eventLoop.close();
-      activity.close();
       coordination.close();
       await Promise.all([close(), upstreams.close(), restoring.close()]);
       await cache.close();
@@ -130,7 +124,11 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
 
 /** Adds what all interfaces answer hits with. */
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
-  return { ...made, preparing: makePreparing(shared, made), hits: makeHits(shared) };
+  return {
+    ...made,
+    preparing: makePreparing(shared, made),
+    hits: createHits({ ...shared, monotonic: () => performance.now() }),
+  };
 }
 
 function registerUsage(

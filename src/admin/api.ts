@@ -65,8 +65,8 @@ function addTransfer(api: Router, operations: Operations, withBody: WithBody): v
 
 /** Networks and agents by their traffic; ends the limit of a network. */
 function addTraffic(api: Router, operations: Operations): void {
-  api.get('/traffic', (_req, res) => {
-    res.json(operations.traffic());
+  api.get('/traffic', async (_req, res) => {
+    res.json(await operations.traffic());
   });
   api.all('/traffic', refuseOtherMethods('GET', 'HEAD'));
   // With its slash percent-encoded or not.
@@ -99,8 +99,8 @@ export function createApi(operations: Operations): Router {
       throw new ServiceError('ADMIN_BAD_BODY', { detail: parsed.error.issues[0]?.message ?? 'invalid' });
     });
 
-  api.get('/stats', (_req, res) => {
-    res.json(operations.stats());
+  api.get('/stats', async (_req, res) => {
+    res.json(await operations.stats());
   });
   api.get('/cache', async (req, res) => {
     const { handle } = req.query;

@@ -13,6 +13,7 @@ import { createApi } from './api.js';
 import type { Operations } from './operations.js';
 import { refuseOtherMethods, sendProblem } from './problem.js';
 import { createEventStream } from './status/events.js';
+import { createHistory } from './status/history.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
 interface AdminCall {
@@ -64,7 +65,7 @@ export function createAdminApp(deps: AdminDeps): Express {
   });
   app.get('/', statusPage);
   app.get('/status/:file', createStatusFiles());
-  app.get('/events', createEventStream({ stats: () => statusOf(operations), onUnexpected }));
+  app.get('/events', createEventStream({ status: createStatusReader(operations), onUnexpected }));
   app.get(['/openapi', '/openapi.json'], openApi);
   app.use(createApi(operations));
 
@@ -86,17 +87,24 @@ export function createAdminApp(deps: AdminDeps): Express {
   return app;
 }
 
-/** What the status page shows: the statistics and the traffic. */
-function statusOf(operations: Operations): object {
-  const { rules, networks, agents, blocked } = operations.traffic();
+/** What the status page shows: the statistics, those of the last minute, and the traffic. */
+function createStatusReader(operations: Operations): () => Promise<object> {
+  const addToHistory = createHistory(() => performance.now());
   const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
-  const lists = {
-    rules: shown(rules),
-    networks: shown(networks),
-    agents: shown(agents),
-    blocked: shown(blocked),
+  return async function readStatus() {
+    const [stats, { rules, networks, agents, blocked }] = await Promise.all([
+      operations.stats(),
+      operations.traffic(),
+    ]);
+    const traffic = {
+      rules: shown(rules),
+      networks: shown(networks),
+      agents: shown(agents),
+      blocked: shown(blocked),
+      blockedCount: blocked.length,
+    };
+    return { ...stats, ...addToHistory(stats), traffic };
   };
-  return { ...operations.stats(), traffic: { ...lists, blockedCount: blocked.length } };
 }
 
 /** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */

@@ -1,6 +1,5 @@
 // What the admin API does with this instance.
-import type { ClientCounts, RuleCounts } from '../observe/traffic-activity.js';
-import type { Statistics } from './statistics.js';
+import type { RuleCounts, Statistics } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -35,10 +34,17 @@ export interface ImportCounts {
   refused: number;
 }
 
+interface ClientCount {
+  name: string;
+  /** With refused requests. */
+  misses: number;
+}
+
 export interface Traffic {
   rules: RuleCounts[];
-  networks: ClientCounts[];
-  agents: ClientCounts[];
+  /** Of the last five to ten minutes, without responses from the response cache. */
+  networks: ClientCount[];
+  agents: ClientCount[];
   /** The one that ends last comes first. */
   blocked: { network: string; until: string; reason: string }[];
 }
@@ -46,8 +52,8 @@ export interface Traffic {
 export interface Operations {
   purge: (request: PurgeRequest) => Promise<PurgeResult>;
   inspect: (handle: string) => Promise<CacheCopy[]>;
-  stats: () => Statistics;
-  traffic: () => Traffic;
+  stats: () => Promise<Statistics>;
+  traffic: () => Promise<Traffic>;
   /** Ends the limit of a network here and in Redis. @returns whether there was one */
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;

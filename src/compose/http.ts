@@ -17,6 +17,7 @@ import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { createScanHeaders } from '../http/fast-headers.js';
+import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { TUNNEL_PATH, createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -24,7 +25,6 @@ import type { TrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import {
   type AdmitMessageFrom,
@@ -149,6 +149,7 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
+    startTimer: kept.hits.startTimer,
     onAnsweredHit: kept.hits.count,
     now,
   });
@@ -174,15 +175,13 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
 }
 
 function makeRequestLog(shared: SharedDeps): RequestLog {
-  const { metrics, activity, logger, tracer } = shared;
+  const { metrics, logger, tracer } = shared;
   const countClient = makeClientCounter(shared);
   return createRequestLog({
     currentTrace: tracer?.current,
     onAnswered(request, req) {
       countClient(request, req);
       metrics.countRequest(request);
-      activity.countRequest(request);
-      if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);
       logger.info(request, 'request');
     },
   });

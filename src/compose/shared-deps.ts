@@ -4,8 +4,6 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
-import type { Activity } from '../observe/activity.js';
-import type { TrafficActivity } from '../observe/traffic-activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
@@ -18,8 +16,6 @@ export interface SharedDeps {
   config: Config;
   logger: Logger;
   metrics: Metrics;
-  activity: Activity;
-  trafficActivity: TrafficActivity;
   /** Our name in `Via`. */
   pseudonym: string;
   now: () => number;

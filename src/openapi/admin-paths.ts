@@ -112,12 +112,10 @@ const importRecords: Operation = {
   security,
 };
 
-const counts = { requests: integer, misses: integer, notFound: integer, limited: integer };
-
 const traffic = object({
   rules: list(object({ name: text, matched: integer, limited: integer, shadowed: integer })),
-  networks: list(object({ name: text, ...counts })),
-  agents: list(object({ name: text, ...counts })),
+  networks: list(object({ name: text, misses: integer })),
+  agents: list(object({ name: text, misses: integer })),
   blocked: list(
     object({
       network: text,
