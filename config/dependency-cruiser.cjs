@@ -1,6 +1,7 @@
 // Which module may import which. `npm run lint` holds the code to it.
-const FILES = ['errors', 'time-slicer', 'app', 'main'];
-const KERNEL = ['errors', 'handle', 'time-slicer'];
+const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
+// Context: types only.
+const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
   'record',
@@ -17,6 +18,7 @@ const COMPOSE = [
 ];
 const modules = {
   errors: [],
+  context: ['cache', 'observe'],
   'time-slicer': [],
   handle: ['time-slicer'],
   config: KERNEL,
@@ -52,19 +54,20 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
 }));
 
 // The cache's public files, and the inner ones that a module needs beside them.
-const CACHE = ['cache', 'store', 'entry', 'policy', 'clock', 'instance', 'prepared-cache'];
+const CACHE = [
+  'cache',
+  'snapshot/restoring',
+  'store',
+  'entry',
+  'policy',
+  'clock',
+  'instance',
+  'prepared-cache',
+];
 const INSIDE_CACHE = {
   process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands', 'coherence/lease'],
-  compose: [
-    'snapshot/snapshot',
-    'snapshot/record-line',
-    'memory/memory-store',
-    'redis/connections',
-    'redis/namespace',
-    'redis/probe',
-    'redis/errors',
-  ],
+  compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',
@@ -113,7 +116,7 @@ module.exports = {
     onlyIn('undici', ['upstream', 'cli']),
     onlyIn('ipaddr.js', ['upstream']),
     onlyIn('proxy-addr', ['server']),
-    onlyIn('maxmind', ['compose']),
+    onlyIn('maxmind', ['redirect']),
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),

@@ -2,8 +2,11 @@
 import type { RequestListener } from 'node:http';
 import type { Operations } from './admin/operations.js';
 import type { Cache } from './cache/cache.js';
+import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
+import { systemClock } from './cache/clock.js';
 import type { Config } from './config/schema.js';
-import { isUpstreamGiven } from './config/upstream-servers.js';
+import { describeServers, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
+import type { Context } from './context.js';
 import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
@@ -22,8 +25,7 @@ import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
-import { makePreparing, makeResolver } from './compose/resolver.js';
-import { type Restoring, makeRestoring } from './compose/restoring.js';
+import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
 import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
@@ -65,7 +67,13 @@ export function createApp(deps: AppDeps): App {
   const now = deps.now ?? Date.now;
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const shared: SharedDeps = { ...deps, now, pseudonym, ...makeBounds(deps.config), ...traced };
+  const context: Context = {
+    log: deps.logger,
+    metrics: deps.metrics,
+    clock: { ...systemClock, now },
+    tracer: tracing?.tracer,
+  };
+  const shared: SharedDeps = { ...deps, context, now, pseudonym, ...makeBounds(deps.config), ...traced };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),
@@ -122,12 +130,31 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
   };
 }
 
+function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
+  const { config, context } = shared;
+  const { caseSensitive } = config.upstream;
+  const servers = upstreamServers(config);
+  return createRestoring(
+    {
+      snapshot: config.cache.snapshot,
+      seed: config.seed,
+      identity: JSON.stringify({ upstream: describeServers(servers), caseSensitive }),
+      hasServer: servers.length > 0,
+      caseSensitive,
+      // A reload may change it.
+      staleIfErrorMs: (key) => staleMsOf(shared.config.cache.staleIfError, key),
+      memory,
+    },
+    context,
+  );
+}
+
 /** Adds what all interfaces answer hits with. */
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
   return {
     ...made,
     preparing: makePreparing(shared, made),
-    hits: createHits({ ...shared, monotonic: () => performance.now() }),
+    hits: createHits(shared.context),
   };
 }
 

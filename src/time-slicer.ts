@@ -1,6 +1,6 @@
 // Runs long work in slices, so that no request holds the event loop: the clients take turns.
 
-export interface Job {
+interface Job {
   /** Who causes the work: address or network. The clients take turns, whatever the number of their jobs. */
   client: string;
   /** Aborted when nobody waits for the result any more. */

@@ -1,4 +1,5 @@
 // What the admin API does with this instance.
+import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { RuleCounts, Statistics } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
@@ -22,16 +23,6 @@ export interface CacheCopy {
   bytes: number;
   /** Hits in this instance since it was stored. */
   hits?: number;
-}
-
-/** What became of the lines of an import. */
-export interface ImportCounts {
-  /** In memory now. */
-  restored: number;
-  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
-  kept: number;
-  /** No records. */
-  refused: number;
 }
 
 interface ClientCount {
@@ -58,7 +49,7 @@ export interface Operations {
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;
   /** Into memory. */
-  importLines: (text: string) => ImportCounts;
+  importLines: Restoring['importLines'];
   /** The records in memory, some at a time. */
   exportRecords: (prefix: string) => AsyncGenerator<string>;
 }

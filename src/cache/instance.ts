@@ -11,7 +11,7 @@ export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'on
   writesWithout: WritesWithout;
 }
 
-export interface InstanceDeps {
+interface InstanceDeps {
   redis?: RedisOptions | undefined;
   deliver: Deliver;
   /** Called when the state of Redis or of the lease may have changed. */

@@ -30,7 +30,7 @@ export const nameTable = (rows: Rows): string => {
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 };
 
-export interface Counter {
+interface Counter {
   add: (more: number) => void;
   stop: () => void;
 }

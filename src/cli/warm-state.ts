@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync }
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { EXIT, Failure } from './failure.js';
 
-export interface WarmState {
+interface WarmState {
   isDue: (handle: string) => boolean;
   /** `dueAt`: milliseconds since the epoch. */
   markDone: (handle: string, dueAt: number) => void;

@@ -223,7 +223,7 @@ function makePipeline(
       batch: makeBatch(shared, { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf }),
     }),
     ...(reverse && { reverseLookup: reverse.passThrough }),
-    ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence }) }),
+    ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence, runStepsOf }) }),
     ...(config.redirect.enabled && {
       redirect: makeRedirect(shared, {
         ...kept,

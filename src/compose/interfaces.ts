@@ -19,9 +19,9 @@ import { MAX_FORM_BYTES, type RedirectInterface, createRedirect } from '../redir
 import { clientAddress, createProxyTrust } from '../server/client-address.js';
 import type { ResolveOptions, Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
-import type { V2Deps, V2Settings } from '../v2/deps.js';
+import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
 import { type V2Routes, createV2Routes } from '../v2/routes.js';
-import { openCountries } from './countries.js';
+import { openCountries } from '../redirect/countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
@@ -119,7 +119,7 @@ export function makeBatch(
   });
 }
 
-interface V2Backends extends Pick<V2Deps, 'records' | 'withBody' | 'lock'> {
+interface V2Backends extends Pick<V2SharedDeps, 'records' | 'withBody' | 'lock' | 'runStepsOf'> {
   resolver: Pick<Resolver<unknown>, 'resolve'>;
   fence: Resolver<unknown>['fence'];
   coordination: Pick<Coordination, 'unclaimed'>;
@@ -128,11 +128,12 @@ interface V2Backends extends Pick<V2Deps, 'records' | 'withBody' | 'lock'> {
 
 export function makeV2(shared: SharedDeps, backends: V2Backends): V2Routes {
   const { config, metrics, now } = shared;
-  const { resolver, fence, coordination, records, withBody, lock, reverse } = backends;
+  const { resolver, fence, coordination, records, withBody, lock, runStepsOf, reverse } = backends;
   return createV2Routes({
     settings: settingsOf(config),
     withBody,
     records,
+    runStepsOf,
     resolver: { resolve: (handle, options) => resolver.resolve(handle, options), fence },
     lock,
     unclaimed: coordination.unclaimed,

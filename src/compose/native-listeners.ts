@@ -50,6 +50,7 @@ function makeUdp(
   return createUdpListener({
     ...native,
     host,
+    reusePort: config.server.reusePort,
     bytesPerSecond: udp.bytesPerSecond,
     onLimited: metrics.countUdpLimited,
     now,

@@ -10,7 +10,7 @@ import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/top-list.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from './traffic.js';
-import type { Restoring } from './restoring.js';
+import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { SharedDeps } from './shared-deps.js';
 
 interface Controlled {

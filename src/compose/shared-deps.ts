@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Logger } from '../observe/logger.js';
@@ -12,6 +13,7 @@ import { TimeSlicer } from '../time-slicer.js';
 import type { createPools } from '../upstream/connections.js';
 
 export interface SharedDeps {
+  context: Context;
   /** Replaced by a reload: a part that copies a value keeps that of the start. */
   config: Config;
   logger: Logger;

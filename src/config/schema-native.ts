@@ -12,7 +12,7 @@ import {
   wholeNumber,
 } from './fields.js';
 
-export const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
+const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
 
 export interface SiteInterface {
   protocol: (typeof SITE_PROTOCOLS)[number];

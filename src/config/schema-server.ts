@@ -25,6 +25,9 @@ export const server = section({
   port: wholeNumber({ min: 0, max: 65_535, byDefault: 8080 }).describe(
     'TCP port of the public listener; `0` selects a free port.',
   ),
+  reusePort: flag(false).describe(
+    'Whether other instances on this machine may listen on the same `server.port` and native ports (SO_REUSEPORT), so that the kernel spreads connections and datagrams over them. Needs Node.js 22.12 or later, and Linux, FreeBSD, Solaris or AIX.',
+  ),
   shutdownTimeout: duration({ min: '0s', max: '10m', byDefault: '10s' }).describe(
     'Timeout for requests in flight after a stop signal; then their connections are closed.',
   ),

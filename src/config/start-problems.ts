@@ -1,15 +1,18 @@
 // What a valid configuration still lacks for a start: the upstream, readable certificates and databases.
 import { X509Certificate } from 'node:crypto';
+import { canReusePort } from './reuse-port.js';
 import type { Config } from './schema.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
-export interface StartProblem {
+interface StartProblem {
   key: string;
   text: string;
 }
 
 const NO_UPSTREAM =
   'set UPSTREAM_URL to the address of your Handle server, such as https://handle.example.org:8000';
+
+const NO_REUSE_PORT = `needs Node.js 22.12 or later on Linux, FreeBSD, Solaris or AIX, and this is ${process.version} on ${process.platform}; give each instance another port and put HAProxy or nginx in front`;
 
 export function startProblems(config: Config, readFile: (path: string) => string): StartProblem[] {
   const pemFile = (key: string, path: string | undefined): StartProblem[] => {
@@ -18,6 +21,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
   };
   return [
     ...(isUpstreamGiven(config) ? [] : [{ key: 'upstream.url', text: NO_UPSTREAM }]),
+    ...(config.server.reusePort && !canReusePort() ? [{ key: 'server.reusePort', text: NO_REUSE_PORT }] : []),
     ...pemFile('upstream.caFile', config.upstream.caFile),
     ...config.upstreams.flatMap(({ caFile }, at) => pemFile(`upstreams.${at}.caFile`, caFile)),
     ...pemFile('redis.caFile', config.redis.caFile),

@@ -10,7 +10,7 @@ export interface Found {
 }
 
 /** The handle exists without public values (HTTP 200, code 200). */
-export interface Empty {
+interface Empty {
   kind: 'empty';
 }
 

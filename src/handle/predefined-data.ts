@@ -53,15 +53,12 @@ export function adminToJson({ handle, index, permissions, legacy }: AdminData): 
 /** @throws RangeError when the bytes are not HS_VLIST data */
 export function decodeVlist(bytes: Buffer): ValueReference[] {
   const reader = new ByteReader(bytes);
-  const entries = readReferences(reader);
+  const entries = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
   if (reader.remaining !== 0) throw new RangeError('not an HS_VLIST value');
   return entries;
 }
 
 /** HS_VLIST data and the references of a value have the same layout. */
-export const readReferences = (reader: ByteReader): ValueReference[] =>
-  reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
-
 export function encodeVlist(entries: readonly ValueReference[]): Buffer {
   const parts = entries.map(({ handle, index }) => Buffer.concat([sized(handle), int32(index)]));
   return Buffer.concat([int32(entries.length), ...parts]);
@@ -70,37 +67,21 @@ export function encodeVlist(entries: readonly ValueReference[]): Buffer {
 interface KeyLayout {
   name: string;
   binaryOrder: readonly string[];
-  jsonOrder: readonly string[];
   /** hdllib writes four idle bytes after the numbers of an RSA key. */
   tail: Buffer;
 }
 
 const LAYOUTS: Record<string, KeyLayout> = {
-  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], jsonOrder: ['n', 'e'], tail: int32(0) },
+  RSA: { name: 'RSA_PUB_KEY', binaryOrder: ['e', 'n'], tail: int32(0) },
   DSA: {
     name: 'DSA_PUB_KEY',
     binaryOrder: ['q', 'p', 'g', 'y'],
-    jsonOrder: ['y', 'p', 'q', 'g'],
     tail: Buffer.alloc(0),
   },
 };
 
 /** A JSON Web Key with its numbers in base64url. */
 type Jwk = Record<string, string>;
-
-export function decodePublicKey(bytes: Buffer): Jwk {
-  const reader = new ByteReader(bytes);
-  const name = reader.text();
-  const entry = Object.entries(LAYOUTS).find(([, layout]) => layout.name === name);
-  if (entry === undefined) throw new RangeError('not a public key');
-  reader.int16();
-  const [kty, { binaryOrder, jsonOrder }] = entry;
-  const numbers = Object.fromEntries(binaryOrder.map((member) => [member, unsigned(reader.sized())]));
-  return Object.fromEntries([
-    ['kty', kty],
-    ...jsonOrder.map((member): [string, string] => [member, numbers[member] ?? '']),
-  ]);
-}
 
 export function encodePublicKey(json: unknown): Buffer {
   const jwk = json as Jwk;
@@ -110,9 +91,6 @@ export function encodePublicKey(json: unknown): Buffer {
   const numbers = layout.binaryOrder.map((member) => sized(signed(jwk[member] ?? '')));
   return Buffer.concat([sized(layout.name), int16(0), ...numbers, layout.tail]);
 }
-
-const unsigned = (bytes: Buffer): string =>
-  (bytes[0] === 0 ? bytes.subarray(1) : bytes).toString('base64url');
 
 /** Java writes positive numbers with a zero byte in front when the highest bit is set. */
 function signed(base64url: unknown): Buffer {

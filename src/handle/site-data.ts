@@ -1,7 +1,7 @@
-// HS_SITE data: the servers of a site, as bytes and as JSON.
+// HS_SITE data: the servers of a site, from JSON to bytes.
 import { isIPv4 } from 'node:net';
-import { ByteReader, tryDecode, int16, int32, sized } from './bytes.js';
-import { decodePublicKey, encodePublicKey } from './predefined-data.js';
+import { int16, int32, sized } from './bytes.js';
+import { encodePublicKey } from './predefined-data.js';
 
 interface SiteInterface {
   query: boolean;
@@ -74,50 +74,6 @@ function serverToBytes({ serverId, address, publicKey, interfaces }: SiteServer)
   ]);
 }
 
-/** @throws RangeError when the bytes are not a site */
-export function decodeSite(bytes: Buffer): SiteJson {
-  const reader = new ByteReader(bytes);
-  const version = reader.int16();
-  const protocolVersion = `${reader.byte()}.${reader.byte()}`;
-  const serialNumber = reader.int16();
-  const mask = reader.byte();
-  const hashOption = reader.byte();
-  const hashFilter = reader.text();
-  const attributes = reader.list(() => ({ name: reader.text(), value: reader.text() }));
-  return {
-    version,
-    protocolVersion,
-    serialNumber,
-    primarySite: (mask & PRIMARY) !== 0,
-    multiPrimary: (mask & MULTI_PRIMARY) !== 0,
-    ...(hashOption !== HASH_BY_ALL && { hashOption }),
-    ...(hashFilter !== '' && { hashFilter }),
-    attributes,
-    servers: reader.list(() => readServer(reader)),
-  };
-}
-
-function readServer(reader: ByteReader): SiteServer {
-  const serverId = reader.int32();
-  const address = bytesToAddress(reader.take(16));
-  const publicKey = keyToJson(reader.sized());
-  const interfaces = reader.list(() => readInterface(reader));
-  return { serverId, address, publicKey, interfaces };
-}
-
-function readInterface(reader: ByteReader): SiteInterface {
-  const kind = reader.byte();
-  const protocol = PROTOCOLS[reader.byte()];
-  if (protocol === undefined) throw new RangeError('an interface without a known protocol');
-  return { query: (kind & 2) !== 0, admin: (kind & 1) !== 0, protocol, port: reader.int32() };
-}
-
-function keyToJson(bytes: Buffer): { format: string; value: unknown } {
-  const key = tryDecode(decodePublicKey, bytes);
-  if (key === undefined) return { format: 'base64', value: bytes.toString('base64') };
-  return { format: 'key', value: key };
-}
-
 function keyToBytes({ format, value }: { format: string; value: unknown }): Buffer {
   return format === 'key' ? encodePublicKey(value) : Buffer.from(String(value), 'base64');
 }
@@ -135,9 +91,4 @@ function addressToBytes(address: string): Buffer {
   bytes.set(groups(head), 0);
   bytes.set(groups(tail), 16 - groups(tail).length);
   return bytes;
-}
-
-function bytesToAddress(bytes: Buffer): string {
-  if (bytes.subarray(0, 12).every((byte) => byte === 0)) return bytes.subarray(12).join('.');
-  return Array.from({ length: 8 }, (_, group) => bytes.readUInt16BE(group * 2).toString(16)).join(':');
 }

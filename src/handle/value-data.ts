@@ -1,17 +1,6 @@
-// The data of a value: its bytes, and `{format, value}` in the JSON of the record interface.
-import { isUtf8 } from 'node:buffer';
-import { tryDecode } from './bytes.js';
-import {
-  type AdminJson,
-  adminToJson,
-  decodeAdmin,
-  decodePublicKey,
-  decodeVlist,
-  encodeAdmin,
-  encodePublicKey,
-  encodeVlist,
-} from './predefined-data.js';
-import { decodeSite, encodeSite } from './site-data.js';
+// The data of a value: from `{format, value}` in the JSON of the record interface to its bytes.
+import { type AdminJson, encodeAdmin, encodePublicKey, encodeVlist } from './predefined-data.js';
+import { encodeSite } from './site-data.js';
 import type { ValueReference } from './value.js';
 
 export interface ValueData {
@@ -56,33 +45,4 @@ function encodeAdminJson(json: unknown): Buffer {
     permissions: parseInt(permissions, 2),
     legacy: legacyByteLength === true,
   });
-}
-
-interface OwnFormat {
-  types: RegExp;
-  format: string;
-  decode: (bytes: Buffer) => unknown;
-}
-
-/** Types whose bytes a Handle server shows decoded, as far as they can be. */
-const OWN_FORMATS: OwnFormat[] = [
-  { types: /^HS_ADMIN(\..*)?$/, format: 'admin', decode: (bytes) => adminToJson(decodeAdmin(bytes)) },
-  { types: /^HS_VLIST$/, format: 'vlist', decode: decodeVlist },
-  { types: /^(HS_SITE|HS_SITE\.6|HS_SITE\.PREFIX|HS_NA_DELEGATE)$/, format: 'site', decode: decodeSite },
-  { types: /^HS_PUBKEY$/, format: 'key', decode: decodePublicKey },
-];
-
-/** The data as a Handle server shows it: in the format of its type, else as text, else in base64. */
-export function decodeData(type: string, bytes: Buffer): ValueData {
-  const own = OWN_FORMATS.find(({ types }) => types.test(type));
-  const decoded = own && tryDecode(own.decode, bytes);
-  if (own && decoded !== undefined) return { format: own.format, value: decoded };
-  if (isText(bytes)) return { format: 'string', value: bytes.toString('utf8') };
-  return { format: 'base64', value: bytes.toString('base64') };
-}
-
-/** Bytes 9 to 19 pass as text, the other control bytes do not (hdllib Util.looksLikeBinary). */
-function isText(bytes: Buffer): boolean {
-  const isControl = (byte: number): boolean => byte < 9 || (byte > 19 && byte < 32) || byte === 0x7f;
-  return isUtf8(bytes) && !bytes.some(isControl);
 }

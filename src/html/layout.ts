@@ -17,7 +17,7 @@ export interface PageBranding {
   examplePrefix?: string | undefined;
 }
 
-export interface FooterLink {
+interface FooterLink {
   text: string;
   url: string;
 }

@@ -64,8 +64,9 @@ function* indent(json: string): Steps<string> {
   if (values === undefined || !json.endsWith(`${values}}`)) return prettyJson(json);
   const indented: string[] = [];
   for (const value of stepElements(values)) {
-    indented.push(prettyJson(value).replaceAll('\n', '\n    '));
+    // One value may be the whole record.
     yield;
+    indented.push(prettyJson(value).replaceAll('\n', '\n    '));
   }
   const others = prettyJson(`${json.slice(0, -values.length - 1)}[]}`);
   return `${others.slice(0, -'[]\n}'.length)}[\n    ${indented.join(',\n    ')}\n  ]\n}`;

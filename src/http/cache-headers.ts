@@ -13,7 +13,7 @@ export const VARY = 'Accept-Encoding, Authorization, Origin';
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 
 /** Bounds on the reuse of a response, beside the remaining TTL; 0 allows none. */
-export interface ReuseLimits {
+interface ReuseLimits {
   clientMaxAgeMs: number;
   sharedMaxAgeMs: number;
 }

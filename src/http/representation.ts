@@ -20,7 +20,7 @@ export interface Representation {
   ofBody: string[];
 }
 
-export interface Content {
+interface Content {
   text: string;
   contentType: string;
   /** Whether the response can be revalidated. */

@@ -20,7 +20,7 @@ export type WithBody = <T>(req: IncomingMessage, work: (body: Buffer) => Promise
 const RETRY_AFTER_MS = 1000;
 
 /** One that holds memory and may have to give it up. */
-export interface MemoryHolder {
+interface MemoryHolder {
   /** Whether it has come on since it was asked last: then the others give way first. */
   hasMoved?: () => boolean;
   giveWay: () => void;

@@ -42,7 +42,7 @@ export interface TunnelRequest {
   requestId: string | undefined;
 }
 
-export interface PreparedOptions {
+interface PreparedOptions {
   maxBytes?: number;
   post?: TunnelRequest;
 }

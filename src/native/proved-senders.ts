@@ -5,7 +5,7 @@ import { plainAddress } from '../server/client-address.js';
 const MAX_ADDRESSES = 100_000;
 const LIFE_MS = 60 * 60 * 1000;
 
-export interface ProvedSenders {
+interface ProvedSenders {
   add: (address: string) => void;
   has: (address: string) => boolean;
 }

@@ -3,7 +3,7 @@ import { type Envelope, ENVELOPE_BYTES } from './codec/envelope.js';
 import { PACKET_BYTES, packetsOf } from './codec/packets.js';
 
 /** A Handle server forgets an incomplete request this long after its first packet. */
-export const LIFE_MS = 5000;
+const LIFE_MS = 5000;
 
 /** Of all incomplete requests. Beyond it the oldest is forgotten. */
 const MAX_TOTAL_BYTES = 4 * 1024 * 1024;
@@ -19,7 +19,7 @@ interface Incomplete {
 }
 
 /** A whole message, nothing as long as packets are missing, or a packet that fits no message. */
-export type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
+type Reassembled = { message: Buffer } | 'incomplete' | 'invalid';
 
 export class Reassembly {
   readonly #incomplete = new Map<string, Incomplete>();

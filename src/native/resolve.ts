@@ -16,7 +16,7 @@ import type { Resolution as Question } from './codec/request.js';
 import { type Outcome, refusal } from './outcome.js';
 import { selectValues } from './select-values.js';
 
-export interface ResolveDeps {
+interface ResolveDeps {
   /** A fresh entry in memory. */
   fromMemory: (handle: string) => FromEntry | undefined;
   resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;

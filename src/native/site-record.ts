@@ -1,7 +1,7 @@
 // The site record of this instance: a query-only site that is no primary (RFC 3651 §3.2.2).
 import type { SiteJson } from '../handle/site-data.js';
 
-export interface SiteSettings {
+interface SiteSettings {
   address?: string | undefined;
   domain?: string | undefined;
   interfaces: readonly { protocol: string; port: number }[];

@@ -10,7 +10,7 @@ import { frame } from './codec/message.js';
 import type { AdmitMessage } from './resolve.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
-export interface TcpLimits extends ConnectionBounds, UnsentBounds {
+interface TcpLimits extends ConnectionBounds, UnsentBounds {
   /** Without traffic (ms). */
   idleTimeoutMs: number;
   /** For the whole message, and again for the client to take the answer (ms). */

@@ -81,7 +81,7 @@ interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {
 }
 
 /** False when Express must handle the request, which is untouched then; as must one that it did not answer. */
-export type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<boolean>;
+type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<boolean>;
 
 /** Answers as prepared, without Express, what has come whole with its headers. */
 export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {

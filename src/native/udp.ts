@@ -1,5 +1,5 @@
 // The UDP listener: a request in one packet or several, its answer in one, or in several to a sender that is known from TCP.
-import { type RemoteInfo, type Socket, createSocket } from 'node:dgram';
+import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,6 +13,8 @@ import { INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './u
 
 export interface UdpDeps extends NativeAnswer {
   host: string;
+  /** Whether other processes may have the port too. */
+  reusePort: boolean;
   bytesPerSecond: number;
   /** Whether the address has asked over TCP, and so is no forged one. */
   isProved: (address: string) => boolean;
@@ -41,8 +43,8 @@ const TOO_MANY = 'Too many requests over UDP: use TCP';
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
 export function createUdpListener(deps: UdpDeps): UdpListener {
-  const { host, now, deny, refuse, onLimited } = deps;
-  const socket = openSocket(host);
+  const { now, deny, refuse, onLimited } = deps;
+  const socket = openSocket(deps);
   const limit = new AnswerLimit(deps.bytesPerSecond);
   const reassembly = new Reassembly();
   const send: Send = (packet, { port, address }) => {
@@ -108,15 +110,18 @@ async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: n
   cut.abort();
 }
 
-const openSocket = (host: string): Socket =>
-  createSocket({
+function openSocket({ host, reusePort }: Pick<UdpDeps, 'host' | 'reusePort'>): Socket {
+  const options: SocketOptions & { reusePort?: boolean } = {
     type: isIPv6(host) ? 'udp6' : 'udp4',
+    ...(reusePort && { reusePort }),
     // Without it each answer, which goes to an address, would wait for a turn of the event loop.
     lookup: (name, options, found) => {
       if (isIP(name) === 0) lookup(name, options, found);
       else found(null, name, isIP(name));
     },
-  });
+  };
+  return createSocket(options);
+}
 
 type Respond = (peer: Peer, work: () => Answered | Promise<Answered>) => void;
 

@@ -18,7 +18,7 @@ interface PinoInternals {
   [pino.symbols.chindingsSym]: string;
 }
 
-export interface HitLog {
+interface HitLog {
   /** `requestId`: only one that came with the request; it is not escaped. `ms`: where it was measured. */
   log: (line: HitLine, requestId: string | undefined, ms: number | undefined) => void;
   /** Writes the buffered lines. */

@@ -18,9 +18,8 @@ export interface Hits {
 
 interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
-  logger: Logger;
-  now: () => number;
-  monotonic: () => number;
+  log: Logger;
+  clock: { now: () => number; monotonic: () => number };
 }
 
 /** Hits are measured exactly for the first 1,000 per second, then 1 in 16, weighted 16. */
@@ -29,7 +28,7 @@ const SAMPLE = 16;
 const SECOND_MS = 1000;
 
 /** A reading of the clock costs 165 ns, a hundredth of a hit. */
-export function createHits({ metrics, logger, now, monotonic }: HitsDeps): Hits {
+export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps): Hits {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();

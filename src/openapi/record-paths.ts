@@ -76,7 +76,7 @@ const conditions = [
   requestHeader(
     'If-Match',
     'Write only when the record still has this `ETag`, as a GET of the same caller shows it; `*`: only when it exists.' +
-      ' With `index`: the ETag of a GET with the same `index`.',
+      ' With `index`: also the ETag of a GET with the same `index`.',
   ),
   requestHeader(
     'If-None-Match',

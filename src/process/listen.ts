@@ -7,6 +7,8 @@ import { EXIT_CONFIG, StartError } from './start-error.js';
 export interface ListenAddress {
   host: string;
   port: number;
+  /** Of a TCP listener: whether other processes may listen on the port too. A UDP socket is created with that. */
+  reusePort?: boolean;
 }
 
 const LISTENERS = {
@@ -33,11 +35,18 @@ export async function listen(
       reject(new StartError(describeListenFailure(name, at, error), { exitCode: EXIT_CONFIG, cause: error }));
     });
     if (server instanceof Socket) server.bind(at.port, at.host, resolve);
-    else server.listen(at.port, at.host, resolve);
+    else server.listen(listenOptions(at), resolve);
   });
   const { address, port } = server.address() as AddressInfo;
   return `${LISTENERS[name].scheme}://${inUrl(address)}:${port}`;
 }
+
+/** The types of Node.js 20 do not know `reusePort`; false is what every version does by default. */
+const listenOptions = ({ host, port, reusePort = false }: ListenAddress): ListenAddress => ({
+  host,
+  port,
+  ...(reusePort && { reusePort }),
+});
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 

@@ -25,7 +25,11 @@ export async function openNative(
   const drains: OpenNative['drain'][] = [];
   if (tcp !== undefined) {
     drains.push(createExchangeDrain(tcp));
-    addresses.nativeTcp = await listen(tcp, 'nativeTcp', { host, port: native.tcp.port ?? 0 });
+    addresses.nativeTcp = await listen(tcp, 'nativeTcp', {
+      host,
+      port: native.tcp.port ?? 0,
+      reusePort: server.reusePort,
+    });
   }
   if (udp !== undefined) {
     drains.push(udp.drain);

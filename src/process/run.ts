@@ -1,6 +1,6 @@
 // Serves until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
-import { lastSnapshotMs } from '../compose/snapshot.js';
+import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
 import { type ConfigSources, loadStartConfig } from '../config/load.js';
 import { processSources } from '../config/process-sources.js';
 import type { Config } from '../config/schema.js';
@@ -8,6 +8,7 @@ import { createLogger } from '../observe/logger.js';
 import { stopWithNpmShell } from './npm-shell.js';
 import { type Service, serve } from './serve.js';
 import { toStartError } from './start-error.js';
+import { createSystemdNotifier } from './systemd.js';
 import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal } from './shutdown.js';
 
 /**
@@ -49,7 +50,14 @@ async function serveUntilSignal(sources: ConfigSources): Promise<void> {
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);
-  stopOnSignal(config, await starting, isReload ? ['SIGHUP'] : []);
+  const systemd = createSystemdNotifier({ logger, env: process.env });
+  const { onUncaught, stop } = await starting;
+  systemd.listening();
+  const stopAndNotify: Service['stop'] = (timeoutMs) => {
+    systemd.stopping();
+    return stop(timeoutMs);
+  };
+  stopOnSignal(config, { onUncaught, stop: stopAndNotify }, isReload ? ['SIGHUP'] : []);
   stopWithNpmShell();
 }
 
@@ -66,6 +74,6 @@ export function stopOnSignal(
   { onUncaught, stop }: Pick<Service, 'onUncaught' | 'stop'>,
   skip: ShutdownOptions['skip'] = [],
 ): void {
-  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config) + SHUTDOWN_SPARE_MS;
+  const delayMs = config.server.shutdownTimeoutMs + lastSnapshotMs(config.cache.snapshot) + SHUTDOWN_SPARE_MS;
   closeOnSignal({ skip, delayMs, onUncaught, stop });
 }

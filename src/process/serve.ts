@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import { type App, createApp } from '../app.js';
 import { createProbes } from '../compose/probes.js';
 import type { StartChecks } from '../compose/start-checks.js';
-import { startProbes } from '../compose/start-probes.js';
+import { startProbes } from './start-probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { VERSION } from '../config/package-files.js';

@@ -49,8 +49,8 @@ export function runIfConditionHolds<T>(
   const selection = selectionOf(query);
   const read = async (): Promise<void> => {
     const response = await readVisible(records, handle, { authorization, authoritative: true });
-    const state = stateOf(response, { handle, selection });
-    assertCondition(req, await runSteps(state, response.body.length));
+    const states = statesOf(response, { handle, selection });
+    assertCondition(req, await runSteps(states, response.body.length));
   };
   return lock(handle, { req, read, work: (_read, assertHeld) => write(assertHeld), isRefused });
 }
@@ -70,16 +70,32 @@ interface RecordState {
   etags: string[];
 }
 
-function* stateOf(
+interface RecordStates {
+  /** Of the values of the write, as a GET with the same indexes shows them. */
+  selected: RecordState;
+  whole: RecordState;
+}
+
+function* statesOf(
   response: RecordRead,
-  selected: { handle: string; selection: Selection },
-): Steps<RecordState> {
-  if (response.responseCode === RESPONSE_CODE.handleNotFound) return { exists: false, etags: [] };
+  { handle, selection }: { handle: string; selection: Selection },
+): Steps<RecordStates> {
+  const none = { exists: false, etags: [] };
+  if (response.responseCode === RESPONSE_CODE.handleNotFound) return { selected: none, whole: none };
   const record = response.status === 200 ? yield* parseRecord(response.body) : undefined;
   if (record === undefined) throw refusedRead(response);
-  const plain = yield* recordEtag(record, { ...selected, format: { pretty: false } });
-  const pretty = yield* recordEtag(record, { ...selected, format: { pretty: true } });
-  return { exists: hasSelected(record, selected.selection), etags: [plain, pretty] };
+  const whole = { exists: true, etags: yield* etagsOf(record, { handle, selection: WHOLE }) };
+  if (selection.indexes.length === 0) return { selected: whole, whole };
+  const etags = yield* etagsOf(record, { handle, selection });
+  return { selected: { exists: hasSelected(record, selection), etags }, whole };
+}
+
+const WHOLE: Selection = { indexes: [], types: [] };
+
+function* etagsOf(record: RecordContent, form: { handle: string; selection: Selection }): Steps<string[]> {
+  const plain = yield* recordEtag(record, { ...form, format: { pretty: false }, encoding: 'identity' });
+  const pretty = yield* recordEtag(record, { ...form, format: { pretty: true }, encoding: 'identity' });
+  return [plain, pretty];
 }
 
 /** A wrong login is refused without Handle JSON (recording "create: wrong password"). */
@@ -97,19 +113,22 @@ function refusedRead({ status, responseCode, members, retryAfter, challenge }: R
   });
 }
 
-/** Values selected by index exist when one of them does; a record exists without values, too. */
+/** Values selected by index exist when one of them does. */
 const hasSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
-  selection.indexes.length === 0 ||
-  (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
+  kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection));
 
 /** @throws ServiceError CONDITION_FAILED; BAD_REQUEST for a header that is not a list of tags */
-function assertCondition({ method, headers }: Request, state: RecordState): void {
+function assertCondition({ method, headers }: Request, { selected, whole }: RecordStates): void {
   const conditions = {
     'if-match': withoutCoding(headers['if-match']),
     'if-none-match': withoutCoding(headers['if-none-match']),
   };
-  if (evaluatePreconditions(conditions, { method, ...state }) !== 'failed') return;
-  const detail = state.exists ? 'the record has changed' : 'there is no such record';
+  const holdsFor = (state: RecordState): boolean =>
+    evaluatePreconditions(conditions, { method, ...state }) !== 'failed';
+  // A tag may be that of the whole record, for a value that is not there yet, too; `*` means the values.
+  const namesTags = conditions['if-match'] !== undefined && conditions['if-match'].trim() !== '*';
+  if (holdsFor(selected) || (namesTags && holdsFor(whole))) return;
+  const detail = selected.exists ? 'the record has changed' : 'there is no such record';
   throw new ServiceError('CONDITION_FAILED', { detail });
 }
 

@@ -1,12 +1,14 @@
 // Relays requests whose responses are never cached and never shared: with credentials, lists, other endpoints.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
+import type { Encoding } from '../http/representation.js';
 import type { Steps } from '../time-slicer.js';
+import { decodeBody } from '../upstream/content-encoding.js';
 import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
@@ -48,7 +50,9 @@ export function createPassThrough({
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    const etag = await runStepsOf(res)(etagFor(body, context), body.length);
+    const decoded = await decode(response, body, maxRecordBytes);
+    const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
+    const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
     await relayResponse(response, res, { body, etag });
   };
 }
@@ -72,10 +76,28 @@ const isRecord = (
   { statusCode, headers }: IncomingMessage,
   { handle }: RequestContext,
 ): boolean =>
-  method === 'GET' && handle !== undefined && statusCode === 200 && headers['content-encoding'] === undefined;
+  method === 'GET' &&
+  handle !== undefined &&
+  statusCode === 200 &&
+  (headers['content-encoding'] === undefined || isGzip(headers));
 
-function* etagFor(body: Buffer, { handle = '', target, format }: RequestContext): Steps<string | undefined> {
+const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
+
+/** Undefined where it cannot be decoded, or comes to more bytes: then it is relayed without an ETag. */
+function decode(
+  { statusCode: status = 0, headers }: IncomingMessage,
+  body: Buffer,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
+}
+
+function* etagFor(
+  body: Buffer,
+  { handle = '', target, format }: RequestContext,
+  encoding: Encoding,
+): Steps<string | undefined> {
   const record = yield* parseRecord(body.toString());
   const selection = readRecordQuery(readParameters(target.query));
-  return record && (yield* recordEtag(record, { handle, selection, format }));
+  return record && (yield* recordEtag(record, { handle, selection, format, encoding }));
 }

@@ -5,7 +5,7 @@ import { publicValues, type Selection } from '../handle/value.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RecordContent, bodyOfEntry, render } from '../http/body.js';
 import type { Format } from '../http/query.js';
-import { etagOf } from '../http/representation.js';
+import { type Encoding, etagOf } from '../http/representation.js';
 import type { Steps } from '../time-slicer.js';
 
 /** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
@@ -29,11 +29,15 @@ interface RecordForm {
   handle: string;
   selection: Selection;
   format: Format;
+  encoding: Encoding;
 }
 
-/** The tag of the record in this form, before it is compressed. */
-export function* recordEtag(record: RecordContent, { handle, selection, format }: RecordForm): Steps<string> {
+/** The tag of the record in this form. */
+export function* recordEtag(
+  record: RecordContent,
+  { handle, selection, format, encoding }: RecordForm,
+): Steps<string> {
   const { json } = yield* bodyOfEntry(record, handle, selection);
   const { text } = yield* render(json, format);
-  return etagOf(text, 'identity');
+  return etagOf(text, encoding);
 }

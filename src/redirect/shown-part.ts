@@ -2,11 +2,11 @@
 import type { HandleValue } from '../handle/value.js';
 
 /** Records of the wild have at most some dozens of values. */
-export const MAX_SHOWN_VALUES = 200;
+const MAX_SHOWN_VALUES = 200;
 /** Of all data of a page. */
-export const MAX_SHOWN_CHARS = 64 * 1024;
+const MAX_SHOWN_CHARS = 64 * 1024;
 /** Of one value, so that a long one does not hide those behind it. */
-export const MAX_VALUE_CHARS = 16 * 1024;
+const MAX_VALUE_CHARS = 16 * 1024;
 /** Of a type, a lifetime, a time, permissions. */
 const MAX_FIELD_CHARS = 1000;
 

@@ -21,7 +21,7 @@ export interface TargetRules {
   allowedHeaders: readonly string[];
 }
 
-export interface TargetRequest {
+interface TargetRequest {
   handle: string;
   values: readonly HandleValue[];
   query: RedirectQuery;

@@ -1,7 +1,7 @@
 // What Node's parser lets pass in the head of a request, and another server in front of this one may read in another way.
 import type { IncomingMessage } from 'node:http';
 
-export interface Framing {
+interface Framing {
   /** Why the request is refused and its connection closed; undefined for one that every server reads alike. */
   problem: string | undefined;
   /** No other protocol is offered, so `Upgrade` is ignored (RFC 9110 §7.8). */

@@ -7,6 +7,7 @@ import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { identityOf } from '../http/identity.js';
 import { clientOf, networkOf } from '../server/client-address.js';
 import { type Caller, proxiesIn } from '../upstream/caller.js';
+import { ConfirmedLogins } from './confirmed-logins.js';
 import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
 import { type Matches, compileMatch } from './match-rule.js';
 import type { ReadFacts } from './request-facts.js';
@@ -71,13 +72,17 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
   const { rules, readFacts, addressOf } = deps;
   const callerOf = createCallerOf(deps);
   const report = createReport(deps);
-  const { apply, judge, judgeHandle } = createJudge(deps, { callerOf, report });
+  const logins = new ConfirmedLogins();
+  const { apply, judge, judgeHandle } = createJudge(deps, { callerOf, report, logins });
+  const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();
 
   function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
     const known = judged.get(req);
     if (known !== undefined) return known;
-    const judging = judge(readFacts(req), req.headers);
+    const facts = readFacts(req);
+    if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
+    const judging = judge(facts, req.headers);
     const keep = (judgement: Judgement): Judgement => {
       judged.set(req, judgement);
       if (judgement.applied) setLimitHeaders(res, judgement.applied);
@@ -121,16 +126,31 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
 interface JudgeParts {
   callerOf: ReturnType<typeof createCallerOf>;
   report: ReturnType<typeof createReport>;
+  logins: ConfirmedLogins;
 }
 
 /** Applies the rules to what is known of a request. */
-function createJudge({ rules, takeTokens }: PolicyDeps, { callerOf, report }: JudgeParts) {
+function createJudge({ rules, takeTokens }: PolicyDeps, { callerOf, report, logins }: JudgeParts) {
   const compiled = rules.map(compileRule);
+
+  /** A login that is not confirmed takes from the bucket of all such logins of its network too. */
+  function take(
+    window: LimitWindow,
+    buckets: readonly string[],
+    tokens: number,
+  ): BucketState | Promise<BucketState> {
+    const [bucket = '', ...others] = buckets;
+    const taken = takeTokens(bucket, window, tokens);
+    if (others.length === 0) return taken;
+    const takeOthers = (state: BucketState): BucketState | Promise<BucketState> =>
+      state.isTaken ? take(window, others, tokens) : state;
+    return taken instanceof Promise ? taken.then(takeOthers) : takeOthers(taken);
+  }
 
   function apply(rule: CompiledRule, facts: RequestFacts, tokens: number): Applied | Promise<Applied> {
     const { window, limit } = rule;
     if (window === undefined || limit === undefined) return appliedWithout(rule);
-    const taken = takeTokens(bucketOf(rule.name, limit.by, facts), window, tokens);
+    const taken = take(window, bucketsOf(rule.name, { by: limit.by, facts, logins }), tokens);
     return taken instanceof Promise
       ? taken.then((state) => appliedLimit(rule, state, tokens))
       : appliedLimit(rule, taken, tokens);
@@ -214,21 +234,28 @@ function createCallerOf({ judgedNetworkOf }: Pick<PolicyDeps, 'judgedNetworkOf'>
 const isBackground = (priority: string | string[] | undefined): boolean =>
   priority !== undefined && /^\s*u=7(?:\s*,|\s*$)/.test(priority.toString());
 
-function bucketOf(
-  name: string,
-  by: NonNullable<TrafficRule['limit']>['by'],
-  { address, credentials }: RequestFacts,
-): string {
+interface Counted {
+  by: NonNullable<TrafficRule['limit']>['by'];
+  facts: RequestFacts;
+  logins: ConfirmedLogins;
+}
+
+function bucketsOf(name: string, { by, facts, logins }: Counted): string[] {
+  const { address, credentials } = facts;
   switch (by) {
     case 'rule':
-      return name;
+      return [name];
     case 'network':
-      return `${name} ${networkOf(address)}`;
-    case 'identity':
+      return [`${name} ${networkOf(address)}`];
+    case 'identity': {
       // Without the password, so that guesses of one count together.
-      return `${name} ${identityOf(credentials) ?? clientOf(address)}`;
+      const identity = identityOf(credentials);
+      if (identity === undefined) return [`${name} ${clientOf(address)}`];
+      const unconfirmed = logins.has(facts) ? [] : [`${name} unconfirmed ${networkOf(address)}`];
+      return [...unconfirmed, `${name} ${identity}`];
+    }
     case 'address':
-      return `${name} ${clientOf(address)}`;
+      return [`${name} ${clientOf(address)}`];
   }
 }
 

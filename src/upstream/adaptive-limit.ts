@@ -1,6 +1,6 @@
 // How many requests a Handle server gets at a time: additive increase, multiplicative decrease, by latency.
 
-export interface LimitBounds {
+interface LimitBounds {
   min: number;
   max: number;
 }
@@ -12,7 +12,7 @@ export interface AdaptiveLimit {
 }
 
 /** What was observed since the last change. */
-export interface LimitSample {
+interface LimitSample {
   /** Infinity for a request that timed out, or that the server refused because it is busy. */
   latenciesMs: readonly number[];
   /** Maximum requests in flight. */

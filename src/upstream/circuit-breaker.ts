@@ -12,7 +12,7 @@ export interface BreakerOptions {
 }
 
 /** A request that the breaker has let through. */
-export interface Attempt {
+interface Attempt {
   key: string;
   isTrial: boolean;
   successesBefore: number;

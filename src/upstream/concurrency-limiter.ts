@@ -40,7 +40,7 @@ export type Preempt = (stalledMs: number) => boolean;
 export const callerKey = (key: string, authorization = ''): string => `${key} ${authorization}`;
 
 /** What a request is for, and who waits for it. */
-export interface PlaceRequest {
+interface PlaceRequest {
   /** The record, and the login where there is one. */
   key?: string | undefined;
   caller?: Caller | undefined;

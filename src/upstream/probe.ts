@@ -25,7 +25,7 @@ export interface ProbeReport {
 }
 
 /** A request that every server of a kind answers cheaply, and the version that its answer gives. */
-export interface ProbeQuestion {
+interface ProbeQuestion {
   path: string;
   /** @throws ServiceError for a good status with a body that this kind of server would not send */
   versionOf: (response: UpstreamResponse) => string | undefined;

@@ -8,7 +8,7 @@ export type ServerHealth = { state: 'unknown' | 'working' } | { state: 'failing'
 /** `failures`: how many requests failed since the last report. */
 export type ReportHealth = (health: ServerHealth, failures: number) => void;
 
-export interface HealthWatch {
+interface HealthWatch {
   succeeded: () => void;
   failed: (failure: ServiceError) => void;
 }

@@ -13,6 +13,8 @@ import { toV2 } from './translation/translate.js';
 import type { V2Value } from './translation/value.js';
 
 const DEFAULT_LIMIT = 1000;
+/** Of one search. The forms of ePIC clients have at most a handful. */
+const MAX_CONDITIONS = 32;
 
 export async function listPrefixes(
   deps: V2Deps,
@@ -50,7 +52,9 @@ export async function listCollection(deps: V2Deps, call: V2Call, { prefix }: Col
 function readListQuery(parameters: URLSearchParams): Paging & { conditions: Condition[] } {
   const limit = readNumber(parameters, 'limit', { min: 0, byDefault: DEFAULT_LIMIT });
   const page = readNumber(parameters, 'page', { min: 1, byDefault: 1 });
-  return { limit, page, conditions: [...parameters].filter(([name]) => name !== 'limit' && name !== 'page') };
+  const conditions = [...parameters].filter(([name]) => name !== 'limit' && name !== 'page');
+  if (conditions.length <= MAX_CONDITIONS) return { limit, page, conditions };
+  throw new ServiceError('BAD_PARAMETER', { detail: `give at most ${MAX_CONDITIONS} conditions` });
 }
 
 function readNumber(
@@ -94,11 +98,14 @@ async function sendRecords(deps: V2Deps, { res }: V2Call, handles: readonly stri
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
-  const records = await mapLimited(handles, concurrency, (handle) => readPublic(deps, handle));
+  const records = await mapLimited(handles, concurrency, async (handle) => {
+    const values = await readPublic(deps, handle);
+    return values && deps.run(toV2(values), Infinity);
+  });
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
     const values = records[at];
     const prefix = handle.slice(0, handle.indexOf('/'));
-    return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, toV2(values)]];
+    return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, values]];
   });
   const body = writeJson(Object.fromEntries(entries));
   send(res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });

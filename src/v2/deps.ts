@@ -5,6 +5,7 @@ import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import type { Freshness } from '../http/cache-headers.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import type { WithBody } from '../http/request-body.js';
+import type { RunSteps, RunStepsOf } from '../http/request-work.js';
 import type { StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { RecordClient } from '../upstream/record-client.js';
@@ -27,6 +28,8 @@ export interface V2Settings {
 
 export interface V2Deps {
   settings: V2Settings;
+  /** Of the request: its work on records in slices. */
+  run: RunSteps;
   withBody: WithBody;
   records: RecordClient;
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fence'>;
@@ -39,6 +42,11 @@ export interface V2Deps {
   onStale: (reason: StaleReason) => void;
   onUnexpected: ReportUnexpected;
   now: () => number;
+}
+
+/** What all requests share. */
+export interface V2SharedDeps extends Omit<V2Deps, 'run'> {
+  runStepsOf: RunStepsOf;
 }
 
 export interface V2Call {

@@ -12,7 +12,7 @@ import { readAsCaller } from './read.js';
 import { refusalError } from './refusal.js';
 import type { WritePlan } from './translation/write-plan.js';
 
-type FencedWriteDeps = Pick<V2Deps, 'records' | 'resolver'>;
+type FencedWriteDeps = Pick<V2Deps, 'records' | 'resolver' | 'run'>;
 
 interface WriteTarget {
   login: Login;
@@ -53,11 +53,12 @@ export async function createRecord(deps: FencedWriteDeps, write: RecordWrite): P
 
 /** Whether the handle holds exactly these values, as far as the caller can read them. */
 export async function holdsValues(
-  { records }: Pick<V2Deps, 'records'>,
+  { records, run }: Pick<V2Deps, 'records' | 'run'>,
   { login, handle, values }: RecordWrite,
 ): Promise<boolean> {
   const record = await readAsCaller(records, login, { handle, authoritative: true });
-  return record !== undefined && recordEtag(record.values) === recordEtag(values);
+  if (record === undefined) return false;
+  return (await run(recordEtag(record.values), Infinity)) === (await run(recordEtag(values), Infinity));
 }
 
 /** Replaces a record; `created` when it had been deleted since it was read. */
@@ -71,7 +72,7 @@ export async function replaceRecord(
 }
 
 function stepsOf(
-  { records }: FencedWriteDeps,
+  { records }: Pick<FencedWriteDeps, 'records'>,
   { login, handle, plan, assertHeld: beforeSend }: LockedTarget & { plan: WritePlan },
 ): Step[] {
   const given = { authorization: login.authorization, beforeSend };

@@ -6,7 +6,7 @@ import type { HandleValue, ValueReference } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
 import { assertJson, withJson } from './body.js';
-import { assertPreconditions } from './conditions.js';
+import { assertPreconditions, validatorsOf } from './conditions.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { type RecordWrite, createRecord, holdsValues } from './fenced-write.js';
 import { buildRecord } from './ownership.js';
@@ -33,7 +33,7 @@ export async function mint(deps: V2Deps, call: V2Call, { prefix }: Collection): 
   await withJson(deps, req, async (json) => {
     const inputs = readInputs(json);
     // The preconditions apply to the collection, which exists and has no ETag.
-    assertPreconditions(req, []);
+    assertPreconditions(req, await deps.run(validatorsOf([]), Infinity));
     const values = await buildRecord(deps, { inputs, handle: `${prefix}/`, login, current: [] });
     const { identity } = login;
     const key = req.headers['idempotency-key'];

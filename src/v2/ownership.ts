@@ -21,14 +21,14 @@ interface NewRecord {
 
 /** @throws ServiceError V2_NOT_OWNED when the write would lock the caller out */
 export async function buildRecord(
-  { settings, resolver }: Pick<V2Deps, 'settings' | 'resolver'>,
+  { settings, ...readers }: Pick<V2Deps, 'settings' | 'resolver' | 'run'>,
   { inputs, handle, login: { identity }, current }: NewRecord,
 ): Promise<HandleValue[]> {
   const { index, permissions } = settings.admin;
   const automatic = automaticAdmin(settings.admin, prefixOf(handle), identity);
   const values = toRecord(inputs, { automaticAdmin: { index, admin: automatic, permissions }, current });
   await assertOwnership({ handle, values, current, identity, automatic }, (group) =>
-    readGroup({ resolver }, group),
+    readGroup(readers, group),
   );
   return values;
 }
@@ -47,7 +47,7 @@ function automaticAdmin(
 
 /** Prefix handles mostly live on another server: one that is missing here is unknown, not nonexistent. */
 async function readGroup(
-  deps: Pick<V2Deps, 'resolver'>,
+  deps: Pick<V2Deps, 'resolver' | 'run'>,
   handle: string,
 ): Promise<readonly HandleValue[] | undefined> {
   const values = await readPublic(deps, handle).catch(() => undefined);

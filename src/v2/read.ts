@@ -1,16 +1,17 @@
 // GET and HEAD of a handle, and the two ways to read a record: as the caller, or the public values from the cache.
 import type { Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { toText } from '../handle/bytes.js';
-import { parseJson, writeJson } from '../handle/json.js';
+import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
+import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
+import type { Steps } from '../time-slicer.js';
 import { readVisible } from '../upstream/record-client.js';
-import { assertPreconditions, validatorHeaders } from './conditions.js';
+import { assertPreconditions, validatorHeaders, validatorsOf } from './conditions.js';
 import type { V2Call, V2Deps } from './deps.js';
 import type { Login } from './login.js';
 import { refusalError } from './refusal.js';
@@ -20,13 +21,13 @@ import { toV2 } from './translation/translate.js';
 
 /** With the login of the caller, past the cache. */
 export async function getHandle(
-  { records }: V2Deps,
+  deps: V2Deps,
   { req, res, login }: V2Call,
   { handle }: HandleResource,
 ): Promise<void> {
   contextOf(res).result = 'bypass';
-  const record = await readAsCaller(records, login, { handle, authoritative: false });
-  sendValues(req, res, { values: record?.values, headers: PRIVATE });
+  const record = await readAsCaller(deps.records, login, { handle, authoritative: false });
+  await sendValues(deps, { req, res }, { values: record?.values, headers: PRIVATE });
 }
 
 /** Without a login, from the shared cache. */
@@ -41,19 +42,20 @@ export async function getPublicHandle(
   if (resolution.stale) deps.onStale(resolution.stale);
   const { freshness, now } = deps;
   const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
-  sendValues(req, res, { values: valuesOf(resolution), headers });
+  await sendValues(deps, { req, res }, { values: await deps.run(valuesOf(resolution), Infinity), headers });
 }
 
 /** A handle without visible values is 404 for a read, although it exists for preconditions. */
-function sendValues(
-  req: Request,
-  res: Response,
+async function sendValues(
+  { run }: Pick<V2Deps, 'run'>,
+  { req, res }: Pick<V2Call, 'req' | 'res'>,
   { values, headers }: { values: readonly HandleValue[] | undefined; headers: Record<string, string> },
-): void {
-  const verdict = assertPreconditions(req, values);
-  const shown = toV2(values ?? []);
-  if (values === undefined || shown.length === 0) throw new ServiceError('V2_NOT_FOUND');
-  const all = { ...headers, ...validatorHeaders(values) };
+): Promise<void> {
+  const validators = values && (await run(validatorsOf(values), Infinity));
+  const verdict = assertPreconditions(req, validators);
+  const shown = await run(toV2(values ?? []), Infinity);
+  if (validators === undefined || shown.length === 0) throw new ServiceError('V2_NOT_FOUND');
+  const all = { ...headers, ...validatorHeaders(validators) };
   if (verdict === 'not-modified') send(res, { status: 304, headers: all });
   else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
 }
@@ -88,10 +90,10 @@ export async function readAsCaller(
  * @throws ServiceError when the Handle server refuses or fails
  */
 export async function readPublic(
-  deps: Pick<V2Deps, 'resolver'>,
+  deps: Pick<V2Deps, 'resolver' | 'run'>,
   handle: string,
-): Promise<HandleValue[] | undefined> {
-  return valuesOf(await resolvePublic(deps, handle));
+): Promise<ParsedValues | undefined> {
+  return deps.run(valuesOf(await resolvePublic(deps, handle)), Infinity);
 }
 
 async function resolvePublic({ resolver }: Pick<V2Deps, 'resolver'>, handle: string): Promise<FromEntry> {
@@ -102,7 +104,6 @@ async function resolvePublic({ resolver }: Pick<V2Deps, 'resolver'>, handle: str
   throw refusalError({ status, members, responseCode, retryAfter }, 'read');
 }
 
-function valuesOf({ entry }: FromEntry): HandleValue[] | undefined {
-  if (entry.kind === 'not-found') return undefined;
-  return entry.kind === 'empty' ? [] : (parseJson(toText(entry.values)) as HandleValue[]);
+function* valuesOf({ entry }: FromEntry): Steps<ParsedValues | undefined> {
+  return entry.kind === 'not-found' ? undefined : yield* readValues(entry);
 }

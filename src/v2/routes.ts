@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Respon
 import { ServiceError } from '../errors.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
 import { listCollection, listPrefixes } from './collection.js';
-import type { V2Call, V2Deps } from './deps.js';
+import type { V2Call, V2Deps, V2SharedDeps } from './deps.js';
 import { readLogin } from './login.js';
 import { mint } from './mint.js';
 import { sendProblem } from './response.js';
@@ -18,7 +18,7 @@ export interface V2Routes {
   errorReply: ErrorRequestHandler;
 }
 
-export function createV2Routes(deps: V2Deps): V2Routes {
+export function createV2Routes(deps: V2SharedDeps): V2Routes {
   return {
     async route(req, res) {
       try {
@@ -38,11 +38,12 @@ export function createV2Routes(deps: V2Deps): V2Routes {
 }
 
 /** Reads of public records wait by the class and the client of the request. A login is not judged by its misses. */
-function forCaller(deps: V2Deps, { headers }: Request, res: Response): V2Deps {
+function forCaller({ runStepsOf, ...deps }: V2SharedDeps, { headers }: Request, res: Response): V2Deps {
   const { resolver } = deps;
   const caller = headers.authorization === undefined ? contextOf(res).caller : unjudgedCaller(res);
   return {
     ...deps,
+    run: runStepsOf(res),
     resolver: {
       fence: (handle) => resolver.fence(handle).catch(rejectAsServer),
       resolve: (handle, options) => resolver.resolve(handle, { ...options, caller }),

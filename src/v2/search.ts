@@ -2,11 +2,13 @@
 import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
+import type { Steps } from '../time-slicer.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { readPublic } from './read.js';
 import { refusalError } from './refusal.js';
-import { toV2 } from './translation/translate.js';
+import { parsedDataOf } from './translation/translate.js';
+import { isHidden } from './translation/value.js';
 
 export interface Paging {
   /** 0: no limit. */
@@ -91,9 +93,10 @@ async function scanPrefix(
   assertScannable(await countHandles(deps, call, prefix), maxHandles);
   const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
   assertScannable(handles.length, maxHandles);
+  const criteria = readCriteria(conditions);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
     const values = await readPublic(deps, handle);
-    return values !== undefined && conditions.every((condition) => isMatch(condition, handle, values));
+    return values !== undefined && deps.run(meetsAll(criteria, handle, values), Infinity);
   });
   return handles.filter((_handle, at) => matching[at]);
 }
@@ -106,30 +109,56 @@ function assertScannable(count: number, maxHandles: number): void {
   throw new ServiceError('V2_NOT_SUPPORTED', { detail });
 }
 
-function isMatch([type, pattern]: Condition, handle: string, values: readonly HandleValue[]): boolean {
-  if (type === 'handle') {
-    const suffix = handle.slice(handle.indexOf('/') + 1);
-    return matchesPattern(upperAscii(pattern), upperAscii(suffix));
+/** The literal texts between the stars of a pattern. */
+type Pattern = readonly string[];
+
+interface Criteria {
+  suffixes: readonly Pattern[];
+  byType: ReadonlyMap<string, readonly Pattern[]>;
+}
+
+function readCriteria(conditions: readonly Condition[]): Criteria {
+  const suffixes: Pattern[] = [];
+  const byType = new Map<string, Pattern[]>();
+  for (const [type, pattern] of conditions) {
+    if (type === 'handle') suffixes.push(splitPattern(upperAscii(pattern)));
+    else byType.set(type, [...(byType.get(type) ?? []), splitPattern(pattern)]);
   }
-  return toV2(values).some(
-    (value) =>
-      value.type === type &&
-      typeof value.parsed_data === 'string' &&
-      matchesPattern(pattern, value.parsed_data),
-  );
+  return { suffixes, byType };
+}
+
+/** Each value is translated once, whatever the number of conditions. */
+function* meetsAll(
+  { suffixes, byType }: Criteria,
+  handle: string,
+  values: readonly HandleValue[],
+): Steps<boolean> {
+  const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
+  if (!suffixes.every((pattern) => matchesPattern(pattern, suffix))) return false;
+  const unmet = new Map(byType);
+  for (const value of values) {
+    const patterns = unmet.get(value.type);
+    if (patterns === undefined || isHidden(value)) continue;
+    yield;
+    const text = parsedDataOf(value);
+    if (typeof text !== 'string') continue;
+    const left = patterns.filter((pattern) => !matchesPattern(pattern, text));
+    if (left.length === 0) unmet.delete(value.type);
+    else unmet.set(value.type, left);
+  }
+  return unmet.size === 0;
 }
 
 /** `*` matches any text, `~` escapes the next character. Linear time, without backtracking. */
-function matchesPattern(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = splitPattern(pattern);
-  const last = rest.pop();
+function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
+  const last = rest.at(-1);
   if (last === undefined) return text === first;
   if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) {
     return false;
   }
   const end = text.length - last.length;
   let at = first.length;
-  for (const part of rest) {
+  for (const part of rest.slice(0, -1)) {
     const found = text.indexOf(part, at);
     if (found === -1 || found + part.length > end) return false;
     at = found + part.length;
@@ -137,8 +166,7 @@ function matchesPattern(pattern: string, text: string): boolean {
   return true;
 }
 
-/** The literal texts between the stars. */
-function splitPattern(pattern: string): string[] {
+function splitPattern(pattern: string): Pattern {
   const parts: string[] = [];
   let part = '';
   for (const token of pattern.match(/~[^]|[^]/gu) ?? []) {

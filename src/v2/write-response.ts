@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import type { HandleValue } from '../handle/value.js';
-import { recordEtag, validatorHeaders } from './conditions.js';
+import { recordEtag, validatorHeaders, validatorsOf } from './conditions.js';
 import type { V2Call, V2Deps, V2Settings } from './deps.js';
 import { readAsCaller } from './read.js';
 import { JSON_TYPE, PRIVATE, send } from './response.js';
@@ -20,7 +20,7 @@ export interface WrittenRecord {
 }
 
 export async function sendWritten(
-  { records, settings }: Pick<V2Deps, 'records' | 'settings'>,
+  { records, settings, run }: Pick<V2Deps, 'records' | 'settings' | 'run'>,
   { req, res, login }: V2Call,
   written: WrittenRecord,
 ): Promise<void> {
@@ -28,8 +28,10 @@ export async function sendWritten(
   // The server adds timestamps and may rewrite values: the ETag is that of the stored record.
   const read = await readAsCaller(records, login, { handle, authoritative: true }).catch(() => undefined);
   // Never the ETag of another client's write (RFC 9110 §9.3.4).
-  const isOwn = read !== undefined && (isLocked || recordEtag(read.values) === recordEtag(values));
-  const headers = { ...PRIVATE, ...validatorHeaders(isOwn ? read.values : values) };
+  const stored = read && (await run(validatorsOf(read.values), Infinity));
+  const isOwn = isLocked || stored?.etag === (await run(recordEtag(values), Infinity));
+  const validators = isOwn && stored !== undefined ? stored : await run(validatorsOf(values), Infinity);
+  const headers = { ...PRIVATE, ...validatorHeaders(validators) };
   if (!isNew) {
     send(res, { status: 204, headers });
     return;

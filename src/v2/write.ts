@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { assertJson, withJson } from './body.js';
-import { assertPreconditions } from './conditions.js';
+import { assertPreconditions, validatorsOf } from './conditions.js';
 import type { V2Call, V2Deps } from './deps.js';
 import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
 import { buildRecord } from './ownership.js';
@@ -86,12 +86,12 @@ async function createOrReplace(
 
 /** The record as the caller can read it, when the preconditions hold for it. */
 async function readCurrent(
-  { records }: V2Deps,
+  { records, run }: V2Deps,
   { req, login }: V2Call,
   handle: string,
 ): Promise<CallerRecord | undefined> {
   const current = await readAsCaller(records, login, { handle, authoritative: true });
-  assertPreconditions(req, current?.values);
+  assertPreconditions(req, current && (await run(validatorsOf(current.values), Infinity)));
   return current;
 }
 

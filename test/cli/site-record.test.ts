@@ -4,10 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type SiteJson, decodeSite } from '../../src/handle/site-data.js';
+import type { SiteJson } from '../../src/handle/site-data.js';
 import { ROOT } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
 import { cli } from '../support/cli.js';
+import { decodeSite } from '../support/value-data.js';
 
 const ENV = {
   UPSTREAM_URL: 'https://handle.example.org:8000',

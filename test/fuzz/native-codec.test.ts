@@ -4,9 +4,9 @@ import { expect, test, vi } from 'vitest';
 import { decoded } from '../../src/native/codec/decoded.js';
 import { OP_FLAG, readMessage } from '../../src/native/codec/message.js';
 import { decodeRequest } from '../../src/native/codec/request.js';
-import { decodeResponse } from '../../src/native/codec/response.js';
 import { pick, randomFrom } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
+import { decodeResponse } from '../support/native-codec.js';
 
 const COUNT = Number(process.env['FUZZ_DATAGRAMS'] ?? 30_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 1);

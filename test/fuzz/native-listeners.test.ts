@@ -59,6 +59,7 @@ test(`${DATAGRAMS} mutated datagrams`, async () => {
   const { socket, drain } = createUdpListener({
     ...native,
     host: '127.0.0.1',
+    reusePort: false,
     bytesPerSecond: 0,
     isProved: () => false,
     report,

@@ -2,10 +2,10 @@
 import { createHash, createPublicKey, getHashes, timingSafeEqual, verify } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { tryDecode } from '../../src/handle/bytes.js';
-import { decodePublicKey } from '../../src/handle/predefined-data.js';
 import type { ValueReference } from '../../src/handle/value.js';
 import type { Session, SessionStore } from './sessions.js';
 import type { RecordStore } from './store.js';
+import { decodePublicKey } from '../support/value-data.js';
 
 /** The identity of a request. `failed` requests are always answered 401. */
 export interface Login {

@@ -1,7 +1,7 @@
 // A stored value and its conversion from and to JSON, with all data formats.
 import { encodeAdmin, encodePublicKey, encodeVlist } from '../../src/handle/predefined-data.js';
 import { encodeSite } from '../../src/handle/site-data.js';
-import { type ValueData, decodeData } from '../../src/handle/value-data.js';
+import type { ValueData } from '../../src/handle/value-data.js';
 import {
   DEFAULT_PERMISSIONS,
   type HandleValue,
@@ -9,6 +9,7 @@ import {
   type ValueReference,
 } from '../../src/handle/value.js';
 import { BadInput, badValue, numberFormat, parseJavaInt, primitiveText } from './reply.js';
+import { decodeData } from '../support/value-data.js';
 
 /** A value in the store: its data are bytes, its permissions always four digits. */
 export interface StoredValue {

@@ -33,6 +33,21 @@ describe('a GET', () => {
     expect(upstream.targets).toEqual([PATH, target, target]);
   });
 
+  test.each([
+    ['gzip', 'of a body that is not compressed'],
+    ['br', 'of another coding'],
+  ])('with Content-Encoding %s %s is relayed as it came, without an ETag', async (coding) => {
+    mockUpstream({ ...secret, headers: { 'Content-Encoding': coding } });
+    const proxy = await startProxy();
+    const answer = await proxy.ask(PATH, { headers: { Authorization } });
+    expect([answer.status, answer.headers['content-encoding'], answer.headers.etag]).toEqual([
+      200,
+      coding,
+      undefined,
+    ]);
+    expect(answer.text).toBe(JSON.stringify(secret.body));
+  });
+
   test('with credentials at the same time as one without does not share its load', async () => {
     let release: (value: unknown) => void = () => undefined;
     const after = new Promise((resolve) => (release = resolve));

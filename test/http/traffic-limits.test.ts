@@ -2,8 +2,10 @@
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
-import { startDemoServer } from '../support/demo.js';
+import { basic, startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
+
+import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
@@ -82,18 +84,44 @@ test('by rule, everybody counts together', async () => {
 
 test('by identity, each login counts for itself, whatever its address', async () => {
   const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
-  const as = async (user: string, address: string): Promise<boolean> => {
-    const Authorization = `Basic ${Buffer.from(`${user}:x`).toString('base64')}`;
-    const headers = { Authorization, 'X-Forwarded-For': address };
-    return (await proxy.ask(PATH, { headers })).status === 429;
-  };
-  const isLimited = [
-    await as('300%3A21.T1/1', '192.0.2.1'),
-    await as('300%3A21.T1/1', '192.0.2.2'),
-    await as('300%3A21.T1/1', '192.0.2.3'),
-    await as('300%3A21.T1/2', '192.0.2.1'),
+  const as = async (Authorization: string, address: string): Promise<number> =>
+    (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
+  const statuses = [
+    await as(USER01, '192.0.2.1'),
+    await as(USER01, '198.51.100.2'),
+    await as(USER01, '203.0.113.3'),
+    await as(USER02, '192.0.2.1'),
   ];
-  expect(isLimited).toEqual([false, false, true, false]);
+  expect(statuses).toEqual([200, 200, 429, 200]);
+});
+
+test('by identity, made-up names of one network count together', async () => {
+  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity' });
+  const as = async (name: string, address: string): Promise<number> => {
+    const Authorization = basic(name, 'x');
+    return (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
+  };
+  const statuses = [
+    await as('300:21.T1/1', '192.0.2.1'),
+    await as('300:21.T1/2', '192.0.2.2'),
+    await as('300:21.T1/3', '192.0.2.3'),
+    await as('300:21.T1/4', '198.51.100.1'),
+  ];
+  expect(statuses).toEqual([401, 401, 429, 401]);
+});
+
+test('by identity, a login that the Handle server has accepted is not held up by made-up names of its network', async () => {
+  const proxy = await start({}, { by: 'identity', perMinute: 3 });
+  const as = async (Authorization: string): Promise<number> =>
+    (await proxy.ask(PATH, { headers: { Authorization } })).status;
+  const statuses = [
+    await as(USER01),
+    await as(basic('300:21.T1/1', 'x')),
+    await as(basic('300:21.T1/2', 'x')),
+    await as(basic('300:21.T1/3', 'x')),
+    await as(USER01),
+  ];
+  expect(statuses).toEqual([200, 401, 401, 429, 200]);
 });
 
 test('by identity, guesses of a password count together, however the name is spelled', async () => {

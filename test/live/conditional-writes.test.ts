@@ -115,9 +115,42 @@ describe('If-Match', () => {
   });
 });
 
+describe('a GET with a login that accepts gzip', () => {
+  const GZIP = { ...WRITE_HEADERS, 'Accept-Encoding': 'gzip, deflate' };
+
+  test('has the tag of the compressed answer, which a conditional write accepts', async () => {
+    const seen = await proxy.ask(PATH, { headers: GZIP });
+    expect(seen.headers['content-encoding']).toBe('gzip');
+    expect(seen.headers.etag).toBe((await tagOf(PATH, WRITE_HEADERS)).replace(/"$/, '-gz"'));
+    expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(200);
+    expect((await write({ 'If-Match': seen.headers.etag ?? '' })).status).toBe(412);
+  });
+
+  test('has no tag when the record is longer than upstream.maxRecordSize', async () => {
+    demo.put(HANDLE, [...numbered(1), textValue(5, 'NOTE', 'x'.repeat(4000))]);
+    proxy = await startProxy({ UPSTREAM_URL: demo.url, UPSTREAM_MAX_RECORD_SIZE: '2KiB' });
+    const seen = await proxy.ask(PATH, { headers: GZIP });
+    expect([seen.status, seen.headers['content-encoding'], seen.headers.etag]).toEqual([
+      200,
+      'gzip',
+      undefined,
+    ]);
+    expect((await proxy.ask(PATH, { headers: WRITE_HEADERS })).status).toBe(502);
+  });
+
+  test('has the tag also with ?index= and ?pretty', async () => {
+    for (const query of ['index=100', 'pretty', 'index=100&pretty']) {
+      const path = `${PATH}?${query}`;
+      const tag = await tagOf(path, GZIP);
+      expect(tag).toBe((await tagOf(path, WRITE_HEADERS)).replace(/"$/, '-gz"'));
+    }
+  });
+});
+
 describe('If-Match with ?index=', () => {
   const VALUE = `${PATH}?index=1`;
   const body = JSON.stringify([textValue(1, 'URL', 'https://example.org/2')]);
+  const first = JSON.stringify([textValue(1, 'URL', 'https://example.org/1')]);
 
   test('names the tag of the GET with the same index', async () => {
     const tag = await tagOf(VALUE);
@@ -128,6 +161,28 @@ describe('If-Match with ?index=', () => {
     expect((await write({ 'If-Match': tag }, { path: VALUE, body })).status).toBe(412);
     const next = await tagOf(VALUE);
     expect((await write({ 'If-Match': next }, { path: VALUE, method: 'DELETE' })).status).toBe(200);
+  });
+
+  test('names the tag of the whole record as the caller sees it, until any value changes', async () => {
+    demo.put(HANDLE, [...numbered(1), SECRET]);
+    for (const path of [PATH, `${PATH}?pretty`]) {
+      const tag = await tagOf(path, WRITE_HEADERS);
+      expect((await write({ 'If-Match': tag }, { path: VALUE, body: first })).status).toBe(200);
+    }
+    const whole = await tagOf(PATH, WRITE_HEADERS);
+    const anonymous = await tagOf();
+    expect((await write({ 'If-Match': anonymous }, { path: VALUE, body })).status).toBe(412);
+    const other = JSON.stringify([textValue(5, 'NOTE', 'another value matters')]);
+    await ask(demo.url, `${PATH}?index=5`, { method: 'PUT', headers: WRITE_HEADERS, body: other });
+    expect((await write({ 'If-Match': whole }, { path: VALUE, body })).status).toBe(412);
+  });
+
+  test('names the tag of the whole record for a value that is not there yet', async () => {
+    const added = { path: `${PATH}?index=50`, body: JSON.stringify([textValue(50, 'NOTE', 'new')]) };
+    expect((await write({ 'If-Match': '"other"' }, added)).status).toBe(412);
+    const tag = await tagOf(PATH, WRITE_HEADERS);
+    expect((await write({ 'If-Match': tag }, added)).status).toBe(201);
+    expect((await write({ 'If-Match': tag }, added)).status).toBe(412);
   });
 
   test('fails for * when none of the values is there', async () => {

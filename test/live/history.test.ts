@@ -17,12 +17,14 @@ import {
 } from '../support/history-load.js';
 import { type Verdict, checkHistory } from '../support/linearizability.js';
 import { describeWithRedis, startRedis } from '../support/redis-server.js';
+import { startSlowLine } from '../support/slow-line.js';
 
 const { HISTORY_SECONDS: seconds = '8', HISTORY_SEED: seed = '32' } = process.env;
 const CLIENTS = Array.from({ length: 12 }, (_, at) => `client ${at}`);
 const HANDLES = Array.from({ length: 6 }, (_, at) => `21.T11998/history-${at}`);
 /** Loads and writes are in flight when something stops. */
 const UPSTREAM_MS = 5;
+const LATE_MS = 10;
 const MIN_ACKNOWLEDGED = 10;
 
 const demo = await startDemoServer();
@@ -50,14 +52,16 @@ describeWithRedis('three instances on one Redis', () => {
       onTestFinished(() => redis.stop());
       for (const handle of HANDLES) demo.put(handle, numbered(Number(INITIAL)));
       const env = {
-        REDIS_URL: redis.url,
         UPSTREAM_URL: demo.url,
         REDIS_COMMAND_TIMEOUT: '50ms',
         // Without the exceptions, which hold where the machine itself stands still.
         REDIS_LOST_MAX_AGE: '0s',
         REDIS_WRITES_WITHOUT: 'refuse',
       };
-      const instances = await Promise.all([0, 1, 2].map(() => startConnectedProxy(env)));
+      // One of them receives each message later than the others.
+      const { port } = await startSlowLine(redis.port, LATE_MS);
+      const urls = [redis.url, redis.url, `redis://127.0.0.1:${port}`];
+      const instances = await Promise.all(urls.map((url) => startConnectedProxy({ ...env, REDIS_URL: url })));
       demo.delay(UPSTREAM_MS);
       let isOver = false;
       const random = createRandom(Number(seed));

@@ -5,6 +5,7 @@ import {
   type BuiltProxy,
   START_TIMEOUT_MS,
   startBuiltProxy,
+  startConnectedProxy,
   startListeningProxy,
 } from '../support/built-proxy.js';
 import { createCertificate } from '../support/certificate.js';
@@ -158,7 +159,7 @@ describe('at the start', () => {
       onTestFinished(redis.stop);
       const upstream = await startUpstream();
       const env = { UPSTREAM_URL: upstream.url, REDIS_URL: redis.url, ...PATIENCE };
-      const first = await startBuiltProxy(env);
+      const first = await startConnectedProxy(env);
       await ask(first.url, PAGE);
       await upstream.close();
       const second = await startBuiltProxy(env);
@@ -170,7 +171,7 @@ describe('at the start', () => {
       onTestFinished(redis.stop);
       const line = await startSlowLine(redis.port, LINE_MS);
       const env = { UPSTREAM_URL: demo.url, REDIS_KEY_PREFIX: 'start:', ...PATIENCE };
-      const first = await startBuiltProxy({ ...env, REDIS_URL: redis.url });
+      const first = await startConnectedProxy({ ...env, REDIS_URL: redis.url });
       await ask(first.url, PAGE);
       const { url } = await startInContact({ ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` });
       demo.reset();

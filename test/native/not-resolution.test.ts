@@ -1,13 +1,14 @@
 // Native requests that are no resolution: the site record, and what is refused. The digest of a request.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { decodeSite, encodeSite } from '../../src/handle/site-data.js';
+import { encodeSite } from '../../src/handle/site-data.js';
 import { decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { OP_CODE, OP_FLAG, UNKNOWN_SERIAL } from '../../src/native/codec/message.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, nativeRequest } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
+import { decodeSite } from '../support/value-data.js';
 
 useNock();
 

@@ -12,9 +12,10 @@ import {
   readMessage,
 } from '../../src/native/codec/message.js';
 import { toPackets } from '../../src/native/codec/packets.js';
-import { decodeRequest, encodeResolution } from '../../src/native/codec/request.js';
-import { decodeResponse, encodeBody, encodeDigest } from '../../src/native/codec/response.js';
+import { decodeRequest } from '../../src/native/codec/request.js';
+import { encodeBody, encodeDigest } from '../../src/native/codec/response.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
+import { decodeResponse, encodeResolution } from '../support/native-codec.js';
 
 /** The names of those for which the work gives another result than `expected`. */
 const differing = <T extends { name: string }>(all: readonly T[], isSame: (one: T) => boolean): string[] =>

@@ -20,6 +20,7 @@ test.each([
       onUnexpected: vi.fn(),
     }),
     host,
+    reusePort: false,
     bytesPerSecond: 1,
     isProved: () => false,
     report: (_family, work) => work(),

@@ -21,6 +21,7 @@ test('above 10,000 unanswered questions the next one is sent to TCP, and the Han
   const { socket } = createUdpListener({
     ...native,
     host: '127.0.0.1',
+    reusePort: false,
     bytesPerSecond: 0,
     isProved: () => false,
     report: (_family, work) => work(),

@@ -1,7 +1,7 @@
 // Encoding and decoding messages of the native protocol are each other's inverse, and no bytes are too odd to decode.
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
-import { encodeSite, decodeSite } from '../../src/handle/site-data.js';
+import { encodeSite } from '../../src/handle/site-data.js';
 import { encodeData } from '../../src/handle/value-data.js';
 import {
   type Version,
@@ -12,14 +12,11 @@ import {
 } from '../../src/native/codec/envelope.js';
 import { OP_FLAG, encodeMessage, readMessage } from '../../src/native/codec/message.js';
 import { PACKET_BYTES, toPackets } from '../../src/native/codec/packets.js';
-import { decodeRequest, encodeResolution } from '../../src/native/codec/request.js';
-import {
-  type ResponseBody,
-  decodeResponse,
-  encodeBody,
-  encodeDigest,
-} from '../../src/native/codec/response.js';
+import { decodeRequest } from '../../src/native/codec/request.js';
+import { type ResponseBody, encodeBody, encodeDigest } from '../../src/native/codec/response.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
+import { decodeResponse, encodeResolution } from '../support/native-codec.js';
+import { decodeSite } from '../support/value-data.js';
 
 const version = (majors: fc.Arbitrary<number>): fc.Arbitrary<Version> =>
   fc.record({ major: majors, minor: fc.nat(255) });

@@ -5,13 +5,13 @@ import type { HandleValue } from '../../src/handle/value.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { OP_FLAG, encodeMessage, frame } from '../../src/native/codec/message.js';
 import { toPackets } from '../../src/native/codec/packets.js';
-import { encodeResolution } from '../../src/native/codec/request.js';
 import type { Transport } from '../../src/native/unreadable.js';
 import { int32, serverValues, texts } from '../support/native-arbitraries.js';
 import { PUBLIC } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { mockUpstream, notFound, recordOf } from '../support/upstream.js';
+import { encodeResolution } from '../support/native-codec.js';
 
 useNock();
 

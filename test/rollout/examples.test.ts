@@ -26,60 +26,81 @@ describe.each(exampleNames('.yaml'))('%s', (name) => {
   });
 });
 
-describe('the systemd unit', () => {
-  const unit = exampleText('handle-resolver-proxy.service');
-  const setting = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
+describe.each(['handle-resolver-proxy.service', 'handle-resolver-proxy@.service'])(
+  'the systemd unit %s',
+  (name) => {
+    const unit = exampleText(name);
+    const setting = (key: string): string => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
 
-  /** A copy whose paths are those of this machine. */
-  function copy(): string {
-    const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
-    onTestFinished(() => {
-      rmSync(folder, { recursive: true });
+    /** A copy whose paths are those of this machine. */
+    function copy(): string {
+      const folder = mkdtempSync(join(tmpdir(), 'handle-proxy-'));
+      onTestFinished(() => {
+        rmSync(folder, { recursive: true });
+      });
+      const path = join(folder, name.replace('@', '@8081'));
+      const here = unit
+        .replaceAll('/usr/bin/node', process.execPath)
+        .replaceAll('/opt/handle-resolver-proxy', ROOT);
+      writeFileSync(path, here);
+      return path;
+    }
+
+    it('starts the program as the image does', () => {
+      expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
+      expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
+      expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
     });
-    const path = join(folder, 'handle-resolver-proxy.service');
-    const here = unit
-      .replaceAll('/usr/bin/node', process.execPath)
-      .replaceAll('/opt/handle-resolver-proxy', ROOT);
-    writeFileSync(path, here);
-    return path;
-  }
 
-  it('starts the program as the image does', () => {
-    expect(setting('ExecStart')).toBe('/usr/bin/node --enable-source-maps dist/main.js');
-    expect(dockerfile).toContain('CMD ["node", "--enable-source-maps", "dist/main.js"]');
-    expect(setting('WorkingDirectory')).toBe('/opt/handle-resolver-proxy');
-  });
+    it('starts it again after every failure, as a port may be in use for a moment only, and gives it time to stop', () => {
+      expect(setting('Restart')).toBe('on-failure');
+      expect(setting('RestartPreventExitStatus')).toBe('');
+      expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
+    });
 
-  it('starts it again after every failure, as a port may be in use for a moment only, and gives it time to stop', () => {
-    expect(setting('Restart')).toBe('on-failure');
-    expect(setting('RestartPreventExitStatus')).toBe('');
-    expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
-  });
+    it('gives the native listeners what they need: no capability, UDP as TCP', () => {
+      expect(setting('CapabilityBoundingSet')).toBe('');
+      expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
+        expect.arrayContaining(['AF_INET', 'AF_INET6']),
+      );
+      expect(unit).not.toMatch(/^(IPAddress(Allow|Deny)|SocketBind(Allow|Deny)|PrivateNetwork)=/m);
+    });
 
-  it('lets the native listeners that its comment turns on open their ports: no capability, UDP as TCP', () => {
-    const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
-    const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
-    expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
-    expect(setting('CapabilityBoundingSet')).toBe('');
-    expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
-      expect.arrayContaining(['AF_INET', 'AF_INET6']),
-    );
-    expect(unit).not.toMatch(/^(IPAddress(Allow|Deny)|SocketBind(Allow|Deny)|PrivateNetwork)=/m);
-  });
+    itWithProgram('systemd-analyze', 'is one that systemd takes without a word', () => {
+      const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
+      // It may report other units of the machine too.
+      expect(output).not.toContain('handle-resolver-proxy');
+      expect(code).toBe(0);
+    });
 
-  itWithProgram('systemd-analyze', 'is one that systemd takes without a word', () => {
-    const { code, output } = runProgram('systemd-analyze', ['verify', copy()]);
-    // It may report other units of the machine too.
-    expect(output).not.toContain('handle-resolver-proxy');
-    expect(code).toBe(0);
-  });
+    itWithProgram('systemd-analyze', 'leaves the program hardly any rights', () => {
+      const args = ['security', '--offline=true', '--threshold=20', copy()];
+      const { code, output } = runProgram('systemd-analyze', args);
+      expect(output).toMatch(/Overall exposure level .* OK/);
+      expect(code).toBe(0);
+    });
+  },
+);
 
-  itWithProgram('systemd-analyze', 'leaves the program hardly any rights', () => {
-    const args = ['security', '--offline=true', '--threshold=20', copy()];
-    const { code, output } = runProgram('systemd-analyze', args);
-    expect(output).toMatch(/Overall exposure level .* OK/);
-    expect(code).toBe(0);
-  });
+it('turns the native listeners on in the comment of the systemd unit', () => {
+  const unit = exampleText('handle-resolver-proxy.service');
+  const comment = /^# The native Handle protocol.*\n((?:#   .*\n)+)/m.exec(unit)?.[1] ?? '';
+  const { native } = configFrom({ yaml: comment.replaceAll('#   ', '') });
+  expect([native.tcp.port, native.udp.port]).toEqual([2641, 2641]);
+});
+
+it('has a template unit that differs from the unit by its name and its ports alone', () => {
+  const linesOf = (name: string): string[] => {
+    const text = exampleText(name);
+    return text.slice(text.indexOf('[Unit]')).split('\n');
+  };
+  const lines = linesOf('handle-resolver-proxy.service');
+  const own = linesOf('handle-resolver-proxy@.service').filter((line) => !lines.includes(line));
+  expect(own).toEqual([
+    'Description=Caching resolver proxy for persistent identifiers, instance %i',
+    'Environment=PORT=%i',
+    'Environment=ADMIN_PORT=1%i',
+  ]);
 });
 
 describe('the web servers in front', () => {

@@ -1,7 +1,7 @@
 // The files of config/examples as a test looks at them.
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseAllDocuments } from 'yaml';
+import { type CollectionTag, parseAllDocuments } from 'yaml';
 import type { Config } from '../../src/config/schema.js';
 
 const FOLDER = new URL('../../config/examples/', import.meta.url);
@@ -13,12 +13,17 @@ export const examplePath = (name: string): string => fileURLToPath(new URL(name,
 export const exampleNames = (ending: string): string[] =>
   readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(ending));
 
+/** Compose replaces a list instead of adding to it. */
+const OVERRIDE: CollectionTag = { tag: '!override', collection: 'seq', default: false };
+
 /** All documents of a YAML file. @throws YAMLError for what is not well-formed */
 export function exampleDocuments(name: string): unknown[] {
-  return parseAllDocuments(exampleText(name), { strict: true, uniqueKeys: true }).map((document) => {
-    for (const problem of [...document.errors, ...document.warnings]) throw problem;
-    return document.toJS() as unknown;
-  });
+  return parseAllDocuments(exampleText(name), { strict: true, uniqueKeys: true, customTags: [OVERRIDE] }).map(
+    (document) => {
+      for (const problem of [...document.errors, ...document.warnings]) throw problem;
+      return document.toJS() as unknown;
+    },
+  );
 }
 
 /** Seconds until a stopped proxy has ended, with a part of one in which it logs its end. */

@@ -48,17 +48,19 @@ export class HistoryRecorder {
     this.#load = load;
   }
 
-  /** Sends requests, one after the other. */
+  /** Sends requests, one after the other; after a write it reads at every instance at once. */
   async client(name: string): Promise<void> {
-    const { random, handles, isOver } = this.#load;
+    const { random, handles, instances, isOver } = this.#load;
     const agent = new Agent({ keepAlive: true });
     while (!isOver()) {
       const handle = random.pick(handles);
       const isWrite = random.next() < WRITES;
       const isConditional = handles.indexOf(handle) % 2 === 0;
       const seen = isWrite && !isConditional ? undefined : await this.read(name, handle, agent);
-      if (isWrite && (seen !== undefined || !isConditional))
+      if (isWrite && (seen !== undefined || !isConditional)) {
         await this.#write(name, { handle, agent, ...(seen && { seen }) });
+        await Promise.all(instances.map((_instance, at) => this.read(name, handle, agent, at)));
+      }
       await pause(random.between(0, MAX_PAUSE_MS));
     }
     agent.destroy();

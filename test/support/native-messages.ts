@@ -15,9 +15,9 @@ import {
   frame,
   readMessage,
 } from '../../src/native/codec/message.js';
-import { encodeResolution } from '../../src/native/codec/request.js';
-import { type ResponseBody, decodeResponse } from '../../src/native/codec/response.js';
+import type { ResponseBody } from '../../src/native/codec/response.js';
 import type { Transport } from '../../src/native/unreadable.js';
+import { decodeResponse, encodeResolution } from './native-codec.js';
 
 /** The flags of an ordinary resolution. */
 export const PUBLIC = OP_FLAG.recursive | OP_FLAG.cacheCertify | OP_FLAG.publicOnly;

@@ -1,6 +1,7 @@
 // Tests that need a program of the distribution, such as promtool or nginx.
 import { spawnSync } from 'node:child_process';
 import { it } from 'vitest';
+import { canReusePort } from '../../src/config/reuse-port.js';
 
 export interface Ran {
   code: number | null;
@@ -30,6 +31,16 @@ export function itWithProgram(program: string, name: string, test: () => Promise
     });
   } else {
     process.stderr.write(`\n!!! NOT RUN, ${program} is not installed: ${name}\n`);
+    it.skip(name, test);
+  }
+}
+
+/** An `it` for two instances on one port: skipped and listed where Node.js or the system cannot, with `CI` too. */
+export function testWithReusePort(name: string, test: () => Promise<void>): void {
+  if (canReusePort()) {
+    it(name, test);
+  } else {
+    process.stderr.write(`\n!!! NOT RUN, it needs Node.js 22.12 or later and Linux: ${name}\n`);
     it.skip(name, test);
   }
 }

@@ -1,8 +1,18 @@
 // Short ways to write values of the record interface, and to translate a v2 body.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import { readInputs } from '../../src/v2/translation/schema.js';
+import { runToEnd } from '../../src/time-slicer.js';
+import * as conditions from '../../src/v2/conditions.js';
+import * as translation from '../../src/v2/translation/translate.js';
 import { type AutomaticAdmin, toRecord } from '../../src/v2/translation/translate.js';
-import type { V2Input } from '../../src/v2/translation/value.js';
+import type { V2Input, V2Value } from '../../src/v2/translation/value.js';
+
+export const toV2 = (values: readonly HandleValue[]): V2Value[] => runToEnd(translation.toV2(values));
+
+export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(conditions.recordEtag(values));
+
+export const lastModified = (values: readonly HandleValue[]): Date | undefined =>
+  runToEnd(conditions.validatorsOf(values)).lastModified;
 
 const PERMISSIONS = '011111110011';
 

@@ -13,11 +13,13 @@ function start(destination?: Writable) {
   const measured: MeasuredHits[] = [];
   const hits = createHits({
     metrics: { ...createMetrics(), observeHits: (hit) => measured.push(hit) },
-    logger: createLogger(destination ? { level: 'info', destination } : { level: 'silent' }),
-    now: () => 1_000_000,
-    monotonic: () => {
-      readings++;
-      return time;
+    log: createLogger(destination ? { level: 'info', destination } : { level: 'silent' }),
+    clock: {
+      now: () => 1_000_000,
+      monotonic: () => {
+        readings++;
+        return time;
+      },
     },
   });
   return {

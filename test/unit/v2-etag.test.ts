@@ -1,8 +1,7 @@
 // The ETag of a record: equal for equal values, different for every visible difference.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { recordEtag, lastModified } from '../../src/v2/conditions.js';
-import { textValue } from '../support/v2-values.js';
+import { lastModified, recordEtag, textValue } from '../support/v2-values.js';
 
 const value: HandleValue = {
   ...textValue(1, 'URL', 'x'),

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { toV2 } from '../../src/v2/translation/translate.js';
-import { textValue } from '../support/v2-values.js';
+import { textValue, toV2 } from '../support/v2-values.js';
 
 const one = (members: Partial<HandleValue>) => toV2([{ ...textValue(1, 'X'), ...members }])[0]!;
 

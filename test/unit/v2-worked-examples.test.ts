@@ -1,8 +1,7 @@
 // The record of the v2 documentation, in both directions, byte for byte.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { toV2 } from '../../src/v2/translation/translate.js';
-import { sent } from '../support/v2-values.js';
+import { sent, toV2 } from '../support/v2-values.js';
 
 const TIMESTAMP = '2013-11-26T11:58:14Z';
 

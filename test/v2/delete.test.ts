@@ -1,7 +1,7 @@
 // DELETE: its upstream requests, with deletion off and on.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
-import { recordEtag } from '../../src/v2/conditions.js';
+import { recordEtag } from '../support/v2-values.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';

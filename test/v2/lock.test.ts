@@ -1,7 +1,7 @@
 // The lock of a handle: only for accepted logins, fair among identities.
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
-import { recordEtag } from '../../src/v2/conditions.js';
+import { recordEtag } from '../support/v2-values.js';
 import { gate } from '../support/lock-contract.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

@@ -1,6 +1,6 @@
 // PUT: its upstream requests, and the response to each outcome.
 import { describe, expect, test } from 'vitest';
-import { recordEtag } from '../../src/v2/conditions.js';
+import { recordEtag } from '../support/v2-values.js';
 import type { Asked } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';

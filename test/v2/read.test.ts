@@ -1,6 +1,6 @@
 // GET and HEAD of a handle: with a login, and from the shared cache.
 import { describe, expect, test } from 'vitest';
-import { recordEtag } from '../../src/v2/conditions.js';
+import { recordEtag } from '../support/v2-values.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { USER01, askV2, read } from '../support/v2.js';

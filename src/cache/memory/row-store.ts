@@ -1,4 +1,5 @@
 // Entries as rows of numbers outside the V8 heap, with their texts in the block store: garbage collection visits neither.
+import { LRUCache } from 'lru-cache';
 import { type Bytes, fromBuffer, toBuffer } from '../../handle/bytes.js';
 import { type Entry, KINDS, type Times } from '../entry.js';
 import type { EntryPin } from '../store.js';
@@ -19,6 +20,10 @@ const VALUES_LENGTH = 9;
 const TEXT_AT = 10;
 const FIELDS = 11;
 
+/** Reading a longer text from its blocks takes about 2 ms per MiB: those that were read last are kept as strings. */
+const LARGE_CHARS = 16 * 1024;
+const MAX_LARGE_CHARS = 16 * 1024 * 1024;
+
 const ROWS_PER_PAGE_LOG2 = 12;
 const ROWS_PER_PAGE = 1 << ROWS_PER_PAGE_LOG2;
 const NONE = -1;
@@ -33,6 +38,11 @@ const rowOf = (at: number): number => (at & (ROWS_PER_PAGE - 1)) * FIELDS;
 export class RowStore {
   #pages: Float64Array[] = [];
   #texts = new BlockStore();
+  /** By row. */
+  readonly #largeTexts = new LRUCache<number, Bytes>({
+    maxSize: MAX_LARGE_CHARS,
+    sizeCalculation: (text) => text.length,
+  });
   #free = NONE;
   /** The first row that was never used. */
   #unused = 0;
@@ -58,6 +68,7 @@ export class RowStore {
 
   drop(at: number): void {
     this.#texts.free(this.#read(at, TEXT_AT));
+    this.#largeTexts.delete(at);
     this.#write(at, STAMP, 0);
     this.#write(at, TEXT_AT, this.#free);
     this.#free = at;
@@ -67,6 +78,7 @@ export class RowStore {
   clear(): void {
     this.#pages = [];
     this.#texts = new BlockStore();
+    this.#largeTexts.clear();
     this.#free = NONE;
     this.#unused = 0;
   }
@@ -74,7 +86,7 @@ export class RowStore {
   entry(at: number): Entry {
     const messageLength = this.#read(at, MESSAGE_LENGTH);
     const length = messageLength + this.#read(at, VALUES_LENGTH);
-    const text = this.#texts.read(this.#read(at, TEXT_AT), length);
+    const text = this.#text(at, length);
     return {
       kind: KINDS[this.#read(at, KIND)] ?? 'not-found',
       values: text.slice(messageLength) as Bytes,
@@ -83,6 +95,15 @@ export class RowStore {
       staleAt: this.#read(at, STALE_AT),
       deleteAt: this.#read(at, DELETE_AT),
     };
+  }
+
+  #text(at: number, length: number): Bytes {
+    if (length <= LARGE_CHARS) return this.#texts.read(this.#read(at, TEXT_AT), length);
+    const known = this.#largeTexts.get(at);
+    if (known !== undefined) return known;
+    const text = this.#texts.read(this.#read(at, TEXT_AT), length);
+    this.#largeTexts.set(at, text);
+    return text;
   }
 
   times(at: number): Times {

@@ -15,7 +15,7 @@ const CHECKSUM_BYTES = 4;
 export const BLOCK_HEAD_BYTES = 20;
 const MAX_IDENTITY_BYTES = 65_536;
 /** Longer blocks are not read; an entry that would need one is not written. */
-export const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
+const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
 /** Larger ones are hardly smaller when they are compressed, and take longer to decode while requests wait. */
 const CONTENT_BYTES = 256 * 1024;
 /** For the record that fills a block, without a larger buffer for most. */

@@ -23,7 +23,7 @@ export interface SnapshotSource {
   signal: AbortSignal;
 }
 
-export const temporaryFile = (file: string): string => `${file}.tmp`;
+const temporaryFile = (file: string): string => `${file}.tmp`;
 
 /** @throws Error when the disk cannot be written, or the signal aborts; then the previous snapshot stays */
 export async function writeSnapshot(file: string, source: SnapshotSource): Promise<WrittenSnapshot> {

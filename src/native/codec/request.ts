@@ -1,5 +1,5 @@
 // Requests: what the answer needs of any, and the handle and filters of a resolution (RFC 3652 §3.2.1).
-import { ByteReader, int32, sized } from '../../handle/bytes.js';
+import { ByteReader } from '../../handle/bytes.js';
 import { type Decoded, decoded } from './decoded.js';
 import { HEADER_BYTES, type Header, OP_CODE, readMessage } from './message.js';
 
@@ -57,14 +57,4 @@ function readResolution(bytes: Buffer): Resolution {
   const handle = reader.sized();
   const indexes = reader.list(() => reader.int32());
   return { handle, indexes, types: reader.list(() => reader.text()) };
-}
-
-export function encodeResolution({ handle, indexes, types }: Resolution): Buffer {
-  return Buffer.concat([
-    sized(handle),
-    int32(indexes.length),
-    ...indexes.map(int32),
-    int32(types.length),
-    ...types.map(sized),
-  ]);
 }

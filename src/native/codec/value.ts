@@ -1,8 +1,8 @@
-// A handle value in a message (RFC 3651 §3.1): from the JSON of a record, byte for byte as the server has it, and back.
-import { type ByteReader, int32, sized } from '../../handle/bytes.js';
-import { encodeVlist, readReferences } from '../../handle/predefined-data.js';
-import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl, lastFourPermissions } from '../../handle/value.js';
-import { decodeData, encodeData } from '../../handle/value-data.js';
+// A handle value in a message (RFC 3651 §3.1): from the JSON of a record, byte for byte as the server has it.
+import { int32, sized } from '../../handle/bytes.js';
+import { encodeVlist } from '../../handle/predefined-data.js';
+import { type HandleValue, lastFourPermissions } from '../../handle/value.js';
+import { encodeData } from '../../handle/value-data.js';
 
 const RELATIVE = 0;
 const ABSOLUTE = 1;
@@ -25,34 +25,6 @@ export function encodeValue(value: HandleValue): Buffer {
     encodeVlist(references),
   ]);
 }
-
-/** Reads a value with the members and the order of a Handle server. */
-export function readValue(reader: ByteReader): HandleValue {
-  const index = reader.int32();
-  const timestamp = reader.int32();
-  const ttl = readTtl(reader);
-  const permissions = (reader.byte() & 0x0f).toString(2).padStart(4, '0');
-  const type = reader.text();
-  const data = decodeData(type, reader.sized());
-  const references = readReferences(reader);
-  return {
-    index,
-    type,
-    data,
-    ...(permissions !== DEFAULT_PERMISSIONS && { permissions }),
-    ttl,
-    ...(timestamp !== 0 && { timestamp: dateOf(timestamp) }),
-    ...(references.length > 0 && { references }),
-  };
-}
-
-function readTtl(reader: ByteReader): Ttl {
-  const kind = reader.byte();
-  const seconds = reader.int32();
-  return kind === ABSOLUTE ? dateOf(seconds) : seconds;
-}
-
-const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
 /** An unreadable date is long past. */
 const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;

@@ -36,7 +36,7 @@ interface ReadingRequest {
   run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
-export interface NotingListReader extends ListReader {
+interface NotingListReader extends ListReader {
   /** The records whose values took part. */
   used: readonly FromEntry[];
   /** Characters of them. */

@@ -8,7 +8,7 @@ import { ServiceError } from '../../errors.js';
 import type { FromEntry, Resolution } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
 
-export interface OtherRecordsDeps {
+interface OtherRecordsDeps {
   resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
   /** A fresh entry in memory. */
   fromMemory: (handle: string) => FromEntry | undefined;

@@ -11,7 +11,7 @@ interface ScannedElement {
   text: string;
 }
 
-export interface ScannedDocument {
+interface ScannedDocument {
   root: ScannedElement;
   /** The elements directly below the root; deeper ones do not count (recording "loc xml: nested one deeper"). */
   children: ScannedElement[];

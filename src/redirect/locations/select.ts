@@ -5,7 +5,7 @@ import type { Location } from './location-list.js';
 import type { WantedAttribute } from './negotiate.js';
 
 /** What the selection depends on besides the locations. */
-export interface RequestFacts {
+interface RequestFacts {
   /** Of the query, then those of content negotiation. */
   attributes: readonly WantedAttribute[];
   country: string | undefined;

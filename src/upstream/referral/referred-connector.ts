@@ -7,11 +7,11 @@ import { buildConnector } from 'undici';
 import type { SiteAddress } from './site-address.js';
 
 /** `code` of the error for an address in a private network. */
-export const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
+const PRIVATE_ADDRESS = 'ERR_REFERRAL_PRIVATE';
 /** `code` of the error for a certificate that neither an authority nor the site record vouches for. */
-export const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
+const UNKNOWN_KEY = 'ERR_REFERRAL_KEY';
 
-export interface ReferredOptions extends Pick<SiteAddress, 'publicKey'> {
+interface ReferredOptions extends Pick<SiteAddress, 'publicKey'> {
   allowPrivateNetworks: boolean;
 }
 

@@ -1,5 +1,6 @@
 // Translates a whole record: record-interface values to v2 values, and a v2 list to record-interface values.
 import { type HandleValue, type ValueReference, lastFourPermissions } from '../../handle/value.js';
+import type { Steps } from '../../time-slicer.js';
 import {
   DEFAULT_TTL_SECONDS,
   permissionsToSend,
@@ -9,10 +10,21 @@ import {
 } from './attributes.js';
 import { bytesOfRecordData, recordDataOfBytes } from './record-data.js';
 import { parseData } from './v2-data.js';
-import { ADMIN_TYPE, type V2Input, type V2Value, isHidden } from './value.js';
+import { ADMIN_TYPE, type ParsedData, type V2Input, type V2Value, isHidden } from './value.js';
 
 /** Sorted by index, without HS_SECKEY. */
-export const toV2 = (values: readonly HandleValue[]): V2Value[] => visibleValues(values).map(toV2Value);
+export function* toV2(values: readonly HandleValue[]): Steps<V2Value[]> {
+  const shown: V2Value[] = [];
+  for (const value of visibleValues(values)) {
+    shown.push(toV2Value(value));
+    yield;
+  }
+  return shown;
+}
+
+/** What `toV2` shows of a value as `parsed_data`. */
+export const parsedDataOf = (value: HandleValue): ParsedData =>
+  parseData(value.type, bytesOfRecordData(value));
 
 /** The values that v2 shows, sorted by index. */
 export function visibleValues(values: readonly HandleValue[]): HandleValue[] {

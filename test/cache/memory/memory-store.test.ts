@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { MemoryBounds } from '../../../src/cache/memory/lru-index.js';
 import { type MemoryOptions, MemoryStore } from '../../../src/cache/memory/memory-store.js';
 import { Fences } from '../../../src/cache/coherence/fences.js';
@@ -153,5 +153,44 @@ describe('the memory store', () => {
     expect(store.peek('A')?.staleAt).toBe(0);
     now = NOW - 600;
     expect(store.peek('A')?.staleAt).toBe(0);
+  });
+});
+
+describe('a record whose text is kept as a string', () => {
+  const large = (letter: string): ReturnType<typeof entryOf> =>
+    entryOf('A', { values: toBytes(`["${letter.repeat(100_000)}"]`) });
+
+  test('is read without a copy', () => {
+    const store = new MemoryStore({ bounds, now: () => NOW });
+    put(store, 'A', large('a'));
+    const reads = vi.spyOn(Buffer.prototype, 'toString');
+    const [first, next] = [store.peek('A'), store.peek('A')];
+    const copied = reads.mock.calls.length;
+    reads.mockRestore();
+    expect([first?.values, next?.values]).toEqual([large('a').values, large('a').values]);
+    expect(copied).toBe(1);
+  });
+
+  test.each<[string, (store: MemoryStore) => void]>([
+    ['a newer record of its handle', () => undefined],
+    [
+      'a record that takes its row after it was forgotten',
+      (store) => {
+        store.forget('A');
+      },
+    ],
+    [
+      'a record that comes after a purge of everything',
+      (store) => {
+        store.ban({ prefix: '', isSoft: false });
+      },
+    ],
+  ])('is not read for %s', (_what, change) => {
+    const store = new MemoryStore({ bounds, now: () => NOW });
+    put(store, 'A', large('a'));
+    store.peek('A');
+    change(store);
+    put(store, 'A', large('b'));
+    expect(store.peek('A')?.values).toBe(large('b').values);
   });
 });

@@ -1,19 +1,29 @@
 // Reads the seed: a file of records that are there from the start.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ImportCounts } from '../admin/operations.js';
-import { readFileLines } from '../handle/file-lines.js';
-import type { SharedDeps } from './shared-deps.js';
+import type { Context } from '../../context.js';
+import { readFileLines } from '../../handle/file-lines.js';
+
+/** What became of lines of records. */
+export interface RestoredLines {
+  /** In memory now. */
+  restored: number;
+  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
+  kept: number;
+  /** No records. */
+  refused: number;
+}
 
 /** As many take about a millisecond; requests that arrive meanwhile wait for that. */
 const LINES_AT_ONCE = 100;
 
-export async function startSeed(
-  { config, logger, metrics }: Pick<SharedDeps, 'config' | 'logger' | 'metrics'>,
-  restoreLines: (lines: readonly string[]) => ImportCounts,
+/** Never rejects: the result is in the log. */
+export async function readSeed(
+  file: string,
+  restoreLines: (lines: readonly string[]) => RestoredLines,
+  { log, metrics, clock }: Context,
 ): Promise<void> {
-  const file = config.seed.file ?? '';
-  const startedAt = performance.now();
-  const total: ImportCounts = { restored: 0, kept: 0, refused: 0 };
+  const startedAt = clock.monotonic();
+  const total: RestoredLines = { restored: 0, kept: 0, refused: 0 };
   let reason: string | undefined;
   try {
     for await (const lines of batchesOf(readFileLines(file))) {
@@ -26,10 +36,10 @@ export async function startSeed(
   }
   metrics.countRestored('seed', total.restored);
   if (total.refused > 0) reason ??= 'lines that are no records';
-  if (reason !== undefined) logger.warn({ file, reason, lines: total.refused }, 'seed refused');
-  const ms = Math.round(performance.now() - startedAt);
+  if (reason !== undefined) log.warn({ file, reason, lines: total.refused }, 'seed refused');
+  const ms = Math.round(clock.monotonic() - startedAt);
   if (total.restored + total.kept > 0)
-    logger.info({ file, records: total.restored + total.kept, restored: total.restored, ms }, 'seed loaded');
+    log.info({ file, records: total.restored + total.kept, restored: total.restored, ms }, 'seed loaded');
 }
 
 async function* batchesOf(lines: AsyncIterable<string>): AsyncGenerator<string[]> {

@@ -1,0 +1,63 @@
+// An instance is one process: kill -9 while requests are in flight leaves no process and no port behind.
+import { readFileSync, readdirSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ask } from '../support/ask.js';
+import { startConnectedProxy } from '../support/built-proxy.js';
+import { startDemoServer } from '../support/demo.js';
+import { putNumbered } from '../support/demo-writes.js';
+import { openSocket } from '../support/raw-socket.js';
+import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+
+const demo = await startDemoServer();
+const PATH = '/api/handles/21.T11998/killed';
+
+/** A process has ended, or is of another user, when its variables cannot be read. */
+function variablesOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+/** Processes with this variable, which every process inherits from the one that started it. */
+const processesWith = (variable: string): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && variablesOf(name).includes(variable))
+    .map(Number);
+
+describeWithRedis('an instance that is killed', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  test('leaves no process behind, and its ports to the next one', async () => {
+    const [port = 0, adminPort = 0, tcpPort = 0, udpPort = 0] = await Promise.all(
+      Array.from({ length: 4 }, freePort),
+    );
+    const env = {
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      NATIVE_TCP_PORT: String(tcpPort),
+      NATIVE_UDP_PORT: String(udpPort),
+      REDIS_URL: redis.url,
+      UPSTREAM_URL: demo.url,
+    };
+    const proxy = await startConnectedProxy(env);
+    const mark = `PORT=${port}`;
+    expect(processesWith(mark)).toEqual([proxy.pid]);
+    await openSocket(proxy.url);
+    demo.hold.begin('PUT');
+    const written = putNumbered(proxy.url, PATH, 1).catch((error: unknown) => error);
+    await expect.poll(() => demo.hold.size).toBe(1);
+    expect(await proxy.stop('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' });
+    expect(await written).toBeInstanceOf(Error);
+    demo.hold.end('PUT');
+    expect(processesWith(mark)).toEqual([]);
+    const next = await startConnectedProxy(env);
+    expect(next.url).toBe(proxy.url);
+    expect((await ask(next.url, PATH)).status).toBe(200);
+  });
+});

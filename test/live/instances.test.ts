@@ -1,0 +1,45 @@
+// Without the Handle server every record that was read once is answered: by an instance with the default configuration,
+// and by each of two instances on one Redis.
+import { expect, onTestFinished, test } from 'vitest';
+import { textValue } from '../handle-server/seed.js';
+import { createDemoServer } from '../handle-server/server.js';
+import { ask } from '../support/ask.js';
+import { type BuiltProxy, startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
+import { describeWithRedis, startRedis } from '../support/redis-server.js';
+
+const HANDLES = Array.from({ length: 100 }, (_, at) => `21.T11998/instances-${at}`);
+
+async function startHandleServer(): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createDemoServer();
+  onTestFinished(server.close);
+  const { url } = await server.listen(0);
+  for (const handle of HANDLES) server.put(handle, [textValue(1, 'URL', 'https://example.org/')]);
+  return { url, close: server.close };
+}
+
+/** How many of the handles are answered, each over a connection of its own. */
+async function countAnswered({ url }: BuiltProxy): Promise<number> {
+  const answers = await Promise.all(HANDLES.map((handle) => ask(url, `/api/handles/${handle}`)));
+  return answers.filter(({ status }) => status === 200).length;
+}
+
+test('an instance with the default configuration answers all that it has read, without the Handle server', async () => {
+  const { url, close } = await startHandleServer();
+  const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
+  expect(await countAnswered(proxy)).toBe(100);
+  await close();
+  expect(await countAnswered(proxy)).toBe(100);
+});
+
+describeWithRedis('two instances on one Redis', () => {
+  test('answer all that one of them has read, without the Handle server', async () => {
+    const redis = await startRedis();
+    onTestFinished(redis.stop);
+    const { url, close } = await startHandleServer();
+    const env = { UPSTREAM_URL: url, REDIS_URL: redis.url };
+    const [one, other] = [await startConnectedProxy(env), await startConnectedProxy(env)];
+    expect(await countAnswered(one)).toBe(100);
+    await close();
+    expect([await countAnswered(one), await countAnswered(other)]).toEqual([100, 100]);
+  });
+});

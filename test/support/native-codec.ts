@@ -1,0 +1,95 @@
+// The client's half of the native protocol (RFC 3652 §3.2): writes resolutions, reads responses and their values.
+import { ByteReader, int32, sized } from '../../src/handle/bytes.js';
+import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
+import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../src/handle/value.js';
+import { type Decoded, decoded } from '../../src/native/codec/decoded.js';
+import { type Header, type Message, OP_CODE } from '../../src/native/codec/message.js';
+import type { Resolution } from '../../src/native/codec/request.js';
+import type { ResponseBody } from '../../src/native/codec/response.js';
+import { decodeData } from './value-data.js';
+
+export const encodeResolution = ({ handle, indexes, types }: Resolution): Buffer =>
+  Buffer.concat([
+    sized(handle),
+    int32(indexes.length),
+    ...indexes.map(int32),
+    int32(types.length),
+    ...types.map(sized),
+  ]);
+
+interface Response {
+  /** As `encodeDigest` writes it; empty when there is none. */
+  digest: Buffer;
+  body: ResponseBody;
+}
+
+/** `hasDigest`: the flag of the response, or of a request before 2.1. */
+export function decodeResponse(message: Message, { hasDigest }: { hasDigest: boolean }): Decoded<Response> {
+  return decoded(() => {
+    const reader = new ByteReader(message.body);
+    const digest = hasDigest ? readDigest(reader) : Buffer.alloc(0);
+    return { digest, body: readBody(reader, message.header) };
+  });
+}
+
+/** MD5 with either of its codes, SHA-1, SHA-256. */
+const DIGEST_BYTES = new Map([
+  [0, 16],
+  [1, 16],
+  [2, 20],
+  [3, 32],
+]);
+
+function readDigest(reader: ByteReader): Buffer {
+  const code = reader.byte();
+  const bytes = DIGEST_BYTES.get(code);
+  if (bytes === undefined) throw new RangeError('an unknown digest algorithm');
+  return Buffer.concat([Buffer.of(code), reader.take(bytes)]);
+}
+
+function readBody(reader: ByteReader, { opCode, responseCode }: Header): ResponseBody {
+  const { success, authenticationNeeded, serviceReferral, prefixReferral } = RESPONSE_CODE;
+  if (responseCode === authenticationNeeded) return { kind: 'challenge', nonce: reader.sized() };
+  if (responseCode === serviceReferral || responseCode === prefixReferral) {
+    return { kind: 'referral', ...readRecord(reader) };
+  }
+  if (responseCode !== success) return { kind: 'text', text: reader.text() };
+  if (opCode === OP_CODE.siteInfo) return { kind: 'site', site: reader.take(reader.remaining) };
+  return { kind: 'record', ...readRecord(reader) };
+}
+
+/** A referral may end after the handle. */
+function readRecord(reader: ByteReader): { handle: Buffer; values: HandleValue[] } {
+  const handle = reader.sized();
+  return { handle, values: reader.remaining === 0 ? [] : reader.list(() => readValue(reader)) };
+}
+
+const ABSOLUTE = 1;
+
+/** Reads a value with the members and the order of a Handle server. */
+export function readValue(reader: ByteReader): HandleValue {
+  const index = reader.int32();
+  const timestamp = reader.int32();
+  const ttl = readTtl(reader);
+  const permissions = (reader.byte() & 0x0f).toString(2).padStart(4, '0');
+  const type = reader.text();
+  const data = decodeData(type, reader.sized());
+  const references = reader.list(() => ({ handle: reader.text(), index: reader.int32() }));
+  return {
+    index,
+    type,
+    data,
+    ...(permissions !== DEFAULT_PERMISSIONS && { permissions }),
+    ttl,
+    ...(timestamp !== 0 && { timestamp: dateOf(timestamp) }),
+    ...(references.length > 0 && { references }),
+  };
+}
+
+function readTtl(reader: ByteReader): Ttl {
+  const kind = reader.byte();
+  const seconds = reader.int32();
+  return kind === ABSOLUTE ? dateOf(seconds) : seconds;
+}
+
+const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
