@@ -12,9 +12,9 @@ import {
   plainAddress,
 } from '../server/client-address.js';
 import { identityOf } from '../http/identity.js';
+import type { RouteTable } from '../http/route-table.js';
 import { type RunStepsOf, createRunStepsOf } from '../http/request-work.js';
 import type { TcpDeps } from '../native/tcp.js';
-import { isTunnelled } from '../native/tunnel.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
@@ -30,6 +30,7 @@ interface TrafficBackends {
 export function makeTrafficPolicy(
   shared: SharedDeps,
   { coordination, resolver }: TrafficBackends,
+  table: RouteTable,
 ): TrafficPolicy {
   const { config, metrics } = shared;
   const { rules, unknown } = config.traffic;
@@ -45,11 +46,7 @@ export function makeTrafficPolicy(
     addressOf,
     judgedNetworkOf: (address) => (isJudged(address) ? networkOf(address) : undefined),
     takeTokens: coordination.takeTokens,
-    readFacts: createReadFacts({
-      addressOf,
-      isFresh,
-      isNative: config.native.tunnel ? isTunnelled : () => false,
-    }),
+    readFacts: createReadFacts({ addressOf, isFresh, table }),
     onUse: reportUse(shared),
   });
 }

@@ -9,7 +9,7 @@ import type { History } from '../../src/admin/status/history.js';
 import { MAX_VIEWERS } from '../../src/admin/status/events.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createReadiness } from '../../src/observe/health.js';
-import { noOpenApi, noOperations } from '../support/admin.js';
+import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -37,6 +37,7 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
 async function listenAlone(stats = vi.fn(noOperations.stats)) {
   const onUnexpected = vi.fn();
   const app = createAdminApp({
+    table: adminTable,
     openApi: noOpenApi,
     tokenCheck: (_req, _res, next) => {
       next();

@@ -2,6 +2,8 @@
 import type { RequestHandler } from 'express';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
+import { routesOfAdmin } from '../../src/compose/routes.js';
+import { RouteTable } from '../../src/http/route-table.js';
 
 const unused = (): never => {
   throw new Error('not used by this test');
@@ -19,6 +21,8 @@ export const noOperations: Operations = {
   importLines: unused,
   exportRecords: unused,
 };
+
+export const adminTable = new RouteTable(routesOfAdmin);
 
 export const noOpenApi: RequestHandler = (_req, _res, next) => {
   next();
