@@ -35,7 +35,7 @@ const modules = {
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
-  openapi: ['admin', 'redirect', 'v2', 'record', 'http', 'html', ...KERNEL],
+  openapi: ['http', 'html', ...KERNEL],
   admin: ['http', 'html', 'resolver', 'cache', 'coordination', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
@@ -120,7 +120,7 @@ module.exports = {
     onlyIn('pino', ['observe']),
     onlyIn('commander', ['cli']),
     onlyIn('prom-client', ['observe']),
-    onlyIn('zod', ['config', 'record', 'v2', 'openapi', 'admin']),
+    onlyIn('zod', ['config', 'http', 'record', 'v2', 'redirect', 'native', 'openapi', 'admin']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -9,10 +9,14 @@ import express, {
 import { ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
+import type { RouteTable } from '../http/route-table.js';
 import { createApi } from './api.js';
+import { callOf, readCall } from './call.js';
 import type { Operations } from './operations.js';
-import { refuseOtherMethods, sendProblem } from './problem.js';
+import { sendProblem } from './problem.js';
+import { type AdminId, isRoutine } from './routes.js';
 import { createEventStream } from './status/events.js';
+import { createHistory } from './status/history.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
 interface AdminCall {
@@ -26,6 +30,7 @@ interface AdminCall {
 }
 
 export interface AdminDeps {
+  table: RouteTable;
   /** Checked before every route. */
   tokenCheck: RequestHandler;
   metrics: Pick<Metrics, 'exposition' | 'contentType'>;
@@ -42,43 +47,21 @@ export interface AdminDeps {
 }
 
 export function createAdminApp(deps: AdminDeps): Express {
-  const { tokenCheck, metrics, readiness, heldMs, operations, openApi, onCall, onUnexpected } = deps;
+  const { table, tokenCheck, onCall, onUnexpected } = deps;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(disableCaching);
+  app.use((req: Request, res: Response, next: NextFunction) => {
+    Object.assign(res.locals, readCall(table, req));
+    res.set('Cache-Control', 'no-store');
+    next();
+  });
   if (onCall) app.use(createCallLog(onCall)); // before the token check, so that refused calls are logged
   app.use(tokenCheck);
-
-  app.get('/healthz', (_req, res) => {
-    const held = heldMs();
-    if (held === undefined) res.json({ status: 'ok' });
-    else res.status(503).json({ status: 'held', heldMs: Math.round(held) });
-  });
-  app.get('/readyz', (_req, res) => {
-    const { ready, notReady } = readiness.report();
-    res.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', notReady });
-  });
-  app.get('/metrics', async (_req, res) => {
-    res.type(metrics.contentType).send(await metrics.exposition());
-  });
-  app.get('/', statusPage);
-  app.get('/status/:file', createStatusFiles());
-  app.get('/events', createEventStream({ stats: () => statusOf(operations), onUnexpected }));
-  app.get(['/openapi', '/openapi.json'], openApi);
-  app.use(createApi(operations));
-
-  app.all(
-    ['/', '/healthz', '/readyz', '/metrics', '/events', '/openapi', '/openapi.json'],
-    refuseOtherMethods('GET', 'HEAD'),
-  );
-
-  app.use(({ method, path }: Request) => {
-    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `${method} ${path} is not answered here` });
-  });
+  app.use(createDispatch(table, createHandlers(deps)));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
-    const failure = failureOf(error);
+    const failure = error instanceof ServiceError ? error : undefined;
     if (failure === undefined) onUnexpected?.(error);
     if (res.headersSent) next(error);
     else sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
@@ -86,37 +69,77 @@ export function createAdminApp(deps: AdminDeps): Express {
   return app;
 }
 
-/** What the status page shows: the statistics and the traffic. */
-function statusOf(operations: Operations): object {
-  const { rules, networks, agents, blocked } = operations.traffic();
-  const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
-  const lists = {
-    rules: shown(rules),
-    networks: shown(networks),
-    agents: shown(agents),
-    blocked: shown(blocked),
+function createHandlers({
+  metrics,
+  readiness,
+  heldMs,
+  operations,
+  openApi,
+  onUnexpected,
+}: AdminDeps): Record<AdminId | 'openApi', RequestHandler> {
+  return {
+    health(_req, res) {
+      const held = heldMs();
+      if (held === undefined) res.json({ status: 'ok' });
+      else res.status(503).json({ status: 'held', heldMs: Math.round(held) });
+    },
+    readiness(_req, res) {
+      const { ready, notReady } = readiness.report();
+      res.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready', notReady });
+    },
+    async metrics(_req, res) {
+      res.type(metrics.contentType).send(await metrics.exposition());
+    },
+    statusPage,
+    statusFile: createStatusFiles(),
+    events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
+    openApi,
+    ...createApi(operations),
   };
-  return { ...operations.stats(), traffic: { ...lists, blockedCount: blocked.length } };
 }
 
-/** Errors of the caller: those of the catalogue, and Express' own for a path that it cannot decode. */
-function failureOf(error: unknown): ServiceError | undefined {
-  if (error instanceof ServiceError) return error;
-  const { status } = error as { status?: unknown };
-  if (status !== 400) return undefined;
-  return new ServiceError('BAD_REQUEST', { detail: 'the path is not percent-encoded' });
+function createDispatch(
+  table: RouteTable,
+  handlers: Readonly<Record<string, RequestHandler>>,
+): RequestHandler {
+  table.assertHandled(handlers);
+  return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
+    const { match, route } = callOf(res);
+    if (route !== undefined) return handlers[route.handler]?.(req, res, next);
+    if (match === undefined) {
+      throw new ServiceError('UNKNOWN_ENDPOINT', {
+        detail: `${req.method} ${req.path} is not answered here`,
+      });
+    }
+    if (req.method !== 'OPTIONS') {
+      throw new ServiceError('METHOD_REFUSED', { detail: req.method, allow: match.allow });
+    }
+    return res.set('Allow', match.allow.join(', ')).status(204).end();
+  };
 }
 
-function disableCaching(_req: Request, res: Response, next: NextFunction): void {
-  res.set('Cache-Control', 'no-store');
-  next();
+/** What the status page shows: the statistics, those of the last minute, and the traffic. */
+function createStatusReader(operations: Operations): () => Promise<object> {
+  const addToHistory = createHistory(() => performance.now());
+  const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
+  return async function readStatus() {
+    const [stats, { rules, networks, agents, blocked }] = await Promise.all([
+      operations.stats(),
+      operations.traffic(),
+    ]);
+    const traffic = {
+      rules: shown(rules),
+      networks: shown(networks),
+      agents: shown(agents),
+      blocked: shown(blocked),
+      blockedCount: blocked.length,
+    };
+    return { ...stats, ...addToHistory(stats), traffic };
+  };
 }
 
 /** Rows of a list on the status page. */
 const MAX_SHOWN = 10;
-
-/** Calls that monitoring and the status page repeat. */
-const ROUTINE = /^\/(?:healthz|readyz|metrics|stats|events|status\/[\w.]+)?$/;
 
 /** Logs neither headers nor the raw query, which may hold credentials. */
 function createCallLog(onCall: NonNullable<AdminDeps['onCall']>): RequestHandler {
@@ -124,10 +147,10 @@ function createCallLog(onCall: NonNullable<AdminDeps['onCall']>): RequestHandler
     const startedAt = performance.now();
     const { method, path } = req;
     res.once('close', () => {
-      const { told = handleInQuery(req) } = res.locals as { told?: unknown };
+      const { route, told = handleInQuery(req) } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
-      const isRoutine = method === 'GET' && ROUTINE.test(path) && res.statusCode < 400;
-      onCall({ method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms }, isRoutine);
+      const isRepeated = method === 'GET' && route !== undefined && isRoutine(route) && res.statusCode < 400;
+      onCall({ method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms }, isRepeated);
     });
     next();
   };

@@ -2,6 +2,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
+import { callOf } from './call.js';
+import { isProbe } from './routes.js';
 
 interface TokenDeps {
   /** Without it only requests to a loopback host are allowed. */
@@ -9,13 +11,11 @@ interface TokenDeps {
   isLoopback: (host: string) => boolean;
 }
 
-/** Probes of orchestrators cannot send a token. */
-const OPEN_PATHS: readonly string[] = ['/healthz', '/readyz'];
-
 export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandler {
   const isExpected = token === undefined ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
-    if (isProbe(req)) next();
+    const { route } = callOf(res);
+    if (route !== undefined && isProbe(route)) next();
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
       next(
         new ServiceError('ADMIN_FOREIGN', { detail: 'the Origin or Host is not that of the admin listener' }),
@@ -28,9 +28,6 @@ export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandl
     }
   };
 }
-
-const isProbe = ({ method, path }: Request): boolean =>
-  (method === 'GET' || method === 'HEAD') && OPEN_PATHS.includes(path);
 
 /**
  * A browser on this machine runs pages of any site. Such a page can post here, and with a host name that

@@ -4,7 +4,9 @@ import { type AdminDeps, createAdminApp } from '../admin/app.js';
 import { createTokenCheck } from '../admin/token.js';
 import { isLoopback } from '../config/addresses.js';
 import { guard } from '../http/guard.js';
+import { RouteTable } from '../http/route-table.js';
 import { makeAdminOpenApi } from './openapi.js';
+import { routesOfAdmin } from './routes.js';
 import type { SharedDeps } from './shared-deps.js';
 
 export function makeAdmin(
@@ -18,7 +20,8 @@ export function makeAdmin(
   const app = createAdminApp({
     ...deps,
     metrics,
-    openApi: makeAdminOpenApi(config),
+    table: new RouteTable(routesOfAdmin),
+    openApi: makeAdminOpenApi(config, routesOfAdmin),
     tokenCheck: createTokenCheck({ token: config.admin.token, isLoopback }),
     onCall(call, isRoutine) {
       logger[isRoutine ? 'debug' : 'info'](call, 'admin call');

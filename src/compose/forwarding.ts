@@ -1,8 +1,7 @@
 // Creates the forwarding of requests. It has connections and bodies in use, so a reload keeps it.
 import { createForwarder } from '../record/forward.js';
 import type { Learn } from '../record/learning.js';
-import { createPassThrough } from '../record/pass-through.js';
-import type { PipelineDeps } from '../record/pipeline.js';
+import { type PassThrough, createPassThrough } from '../record/pass-through.js';
 import { createWithBody, type WithBody } from '../http/request-body.js';
 import { type Connections, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
@@ -12,10 +11,10 @@ import type { Upstreams } from './upstreams.js';
 
 export interface Forwarding {
   withBody: WithBody;
-  passThrough: PipelineDeps['passThrough'];
+  passThrough: PassThrough;
   /** Where a reverse look-up service is configured. */
   reverse?: {
-    passThrough: NonNullable<PipelineDeps['reverseLookup']>;
+    passThrough: PassThrough;
     lookup: ReverseLookup;
     close: Connections['close'];
   };

@@ -5,7 +5,8 @@ import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { type HandleLock, createHandleLock } from '../coordination/key-lock.js';
 import { LockPlaces } from '../coordination/lock-places.js';
-import { createDeletionGuard } from '../record/deletion.js';
+import { createDelete } from '../record/deletion.js';
+import { createForwardRead } from '../record/forward-read.js';
 import { createProxyTrust } from '../server/client-address.js';
 import { type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
@@ -17,14 +18,16 @@ import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { createScanHeaders } from '../http/fast-headers.js';
+import { type Route, RouteTable } from '../http/route-table.js';
+import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
-import { TUNNEL_PATH, createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
+import { takesMessages } from '../native/routes.js';
+import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import {
   type AdmitMessageFrom,
@@ -37,6 +40,7 @@ import {
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
+import { routesOf } from './routes.js';
 
 /** What requests are answered from. */
 interface Backends {
@@ -117,14 +121,26 @@ interface ReloadedParts extends Pick<Handler, 'admitMessage'> {
 }
 
 function makeParts(shared: SharedDeps, kept: KeptOnReload): ReloadedParts {
-  const policy = makeTrafficPolicy(shared, kept);
+  const routes = routesOf(shared.config);
+  const table = new RouteTable(routes);
+  const policy = makeTrafficPolicy(shared, kept, table);
   return {
-    listener: makeListener(shared, kept, policy),
+    listener: makeListener(shared, kept, { policy, routes, table }),
     admitMessage: makeAdmitMessage(shared, policy),
   };
 }
 
-function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPolicy): RequestListener {
+interface ListenerParts {
+  policy: TrafficPolicy;
+  routes: readonly Route[];
+  table: RouteTable;
+}
+
+function makeListener(
+  shared: SharedDeps,
+  kept: KeptOnReload,
+  { policy, routes, table }: ListenerParts,
+): RequestListener {
   const { config, now, tracer, pseudonym } = shared;
   const onUnexpected = reportUnexpected(shared);
   const steps: RequestSteps = {
@@ -149,14 +165,22 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
+    startTimer: kept.hits.startTimer,
     onAnsweredHit: kept.hits.count,
     now,
   });
   // Guarded by itself, because Express passes errors to its third argument.
-  const pipeline = guard(makePipeline(shared, kept, steps), onUnexpected);
+  const pipeline = guard(makePipeline(shared, kept, { ...steps, routes, table }), onUnexpected);
   // A rule for handles has to see each message.
   const mayHit = config.native.tunnel && policy.refusalOfHandle === undefined;
-  const tunnelHit = mayHit ? createTunnelHit({ ...kept.native, ...steps, now }) : undefined;
+  const tunnelHit = mayHit
+    ? createTunnelHit({
+        ...kept.native,
+        ...steps,
+        takesMessages: (path) => takesMessages(table, path),
+        now,
+      })
+    : undefined;
   const handler: Listener = (req, res) => {
     const answering = read(req, res);
     if (answering !== false) return answering;
@@ -174,15 +198,13 @@ function makeListener(shared: SharedDeps, kept: KeptOnReload, policy: TrafficPol
 }
 
 function makeRequestLog(shared: SharedDeps): RequestLog {
-  const { metrics, activity, logger, tracer } = shared;
+  const { metrics, logger, tracer } = shared;
   const countClient = makeClientCounter(shared);
   return createRequestLog({
     currentTrace: tracer?.current,
     onAnswered(request, req) {
       countClient(request, req);
       metrics.countRequest(request);
-      activity.countRequest(request);
-      if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);
       logger.info(request, 'request');
     },
   });
@@ -191,50 +213,67 @@ function makeRequestLog(shared: SharedDeps): RequestLog {
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
-  { responses, charge, refusalOfHandle, runStepsOf, ...steps }: RequestSteps,
+  steps: RequestSteps & Omit<ListenerParts, 'policy'>,
 ): RequestListener {
   const { config } = shared;
-  const { resolver, records, learn, upstreams, passThrough, withBody, reverse, lock } = kept;
-  const { forward, onIgnoredLogin, serverOf } = upstreams;
   const fence = makeFence(kept);
+  const epic = config.v2.enabled
+    ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
+    : undefined;
+  const pages = config.redirect.enabled
+    ? makeRedirect(shared, { ...kept, ...steps, onHit: (hit) => steps.responses.prepare(hit) })
+    : undefined;
   return createPipeline({
     ...steps,
+    handlers: {
+      ...makeRecordHandlers(shared, kept, { ...steps, fence }),
+      openApi: makePublicOpenApi(config, steps.routes, brandingOf(config)),
+      reverseLookup: kept.reverse?.passThrough,
+      v2: epic?.route,
+      tunnel: createTunnelRoute({ ...kept.native, ...kept, ...steps }),
+      ...pages?.handlers,
+    },
+    fallbacks: { ...(epic && { v2: epic.route }) },
+    errorReplies: {
+      ...(epic && { v2: epic.errorReply }),
+      ...(pages && { redirect: pages.errorReply }),
+    },
     jsonpWithCredentials: config.http.jsonpWithCredentials,
-    passThrough,
-    limitMiss: kept.limitMiss,
-    deletionGuard: createDeletionGuard({
-      rules: config.deletion,
-      resolve: (handle, options) => resolver.resolve(handle, options),
-    }),
-    writeRoute: createWriteRoute({
-      fence,
-      invalidate: (handle) => resolver.forget(handle),
-      learn,
-      withBody,
-      forward,
-      conditional: { records, lock },
-      runStepsOf,
-      onIgnoredLogin,
-    }),
-    openApi: makePublicOpenApi(config, brandingOf(config)),
-    ...(config.native.tunnel && {
-      tunnel: { path: TUNNEL_PATH, route: createTunnelRoute({ ...kept.native, withBody, refusalOfHandle }) },
-    }),
-    ...(config.batch.enabled && {
-      batch: makeBatch(shared, { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf }),
-    }),
-    ...(reverse && { reverseLookup: reverse.passThrough }),
-    ...(config.v2.enabled && { v2: makeV2(shared, { ...kept, records, fence, runStepsOf }) }),
-    ...(config.redirect.enabled && {
-      redirect: makeRedirect(shared, {
-        ...kept,
-        runStepsOf,
-        refusalOfHandle,
-        onHit: (hit) => responses.prepare(hit),
-      }),
-    }),
     trustedProxies: config.http.trustedProxies,
   });
+}
+
+function makeRecordHandlers(
+  shared: SharedDeps,
+  kept: KeptOnReload,
+  steps: RequestSteps & { fence: Resolver<unknown>['fence'] },
+) {
+  const { config } = shared;
+  const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, lock } = kept;
+  const { forward, onIgnoredLogin, serverOf } = upstreams;
+  const { fence, runStepsOf, charge, refusalOfHandle } = steps;
+  const write = createWriteRoute({
+    fence,
+    invalidate: (handle) => resolver.forget(handle),
+    learn,
+    withBody,
+    forward,
+    conditional: { records, lock },
+    runStepsOf,
+    onIgnoredLogin,
+  });
+  return {
+    passThrough,
+    forwardRead: createForwardRead({ passThrough, limitMiss }),
+    write,
+    delete: createDelete({
+      rules: config.deletion,
+      resolve: (handle, options) => resolver.resolve(handle, options),
+      write,
+    }),
+    ...(config.batch.enabled &&
+      makeBatch(shared, { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf })),
+  };
 }
 
 /** A handle that cannot be written here is refused before its fence. */

@@ -8,7 +8,7 @@ import { createWithBody } from '../http/request-body.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { upstreamServers } from '../config/upstream-servers.js';
-import { type BatchDeps, type BatchRoutes, createBatchRoutes } from '../record/batch/routes.js';
+import { type BatchDeps, type BatchHandlers, createBatch } from '../record/batch/answer.js';
 import { createStreamElements } from '../record/batch/stream.js';
 import { allowsDeletion } from '../record/deletion.js';
 import type { Hit } from '../record/response-cache.js';
@@ -20,7 +20,7 @@ import { clientAddress, createProxyTrust } from '../server/client-address.js';
 import type { ResolveOptions, Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
-import { type V2Routes, createV2Routes } from '../v2/routes.js';
+import { type V2Interface, createV2 } from '../v2/answer.js';
 import { openCountries } from '../redirect/countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
@@ -97,12 +97,12 @@ interface BatchBackends extends Pick<BatchDeps, 'withBody' | 'charge' | 'refusal
 export function makeBatch(
   shared: SharedDeps,
   { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf }: BatchBackends,
-): BatchRoutes {
+): BatchHandlers {
   const { http } = shared.config;
   // A batch may be for one server alone.
   const least = Math.min(...upstreamServers(shared.config).map(({ concurrency }) => concurrency));
   const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
-  return createBatchRoutes({
+  return createBatch({
     // Single reads always have the other half.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
     fromMemory: (handle) => resolver.fromMemory(handle),
@@ -126,10 +126,10 @@ interface V2Backends extends Pick<V2SharedDeps, 'records' | 'withBody' | 'lock' 
   reverse?: { lookup: ReverseLookup };
 }
 
-export function makeV2(shared: SharedDeps, backends: V2Backends): V2Routes {
+export function makeV2(shared: SharedDeps, backends: V2Backends): V2Interface {
   const { config, metrics, now } = shared;
   const { resolver, fence, coordination, records, withBody, lock, runStepsOf, reverse } = backends;
-  return createV2Routes({
+  return createV2({
     settings: settingsOf(config),
     withBody,
     records,

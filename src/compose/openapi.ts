@@ -3,31 +3,36 @@ import type { AdminDeps } from '../admin/app.js';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
-import { adminDocument, publicDocument } from '../openapi/document.js';
-import { createOpenApiRoute } from '../openapi/routes.js';
-import type { PipelineDeps } from '../record/pipeline.js';
+import type { Route } from '../http/route-table.js';
+import { createDocument } from '../openapi/document.js';
+import { createOpenApiRoute } from '../openapi/serve.js';
 
-export function makePublicOpenApi(config: Config, branding: PageBranding): PipelineDeps['openApi'] {
-  const { batch, v2, redirect, reverseLookup, native } = config;
-  const { gzipMinBytes } = config.http;
-  const document = publicDocument({
-    ...infoOf(config),
-    has: {
-      batch: batch.enabled,
-      v2: v2.enabled,
-      redirect: redirect.enabled,
-      reverseLookup: reverseLookup.url !== undefined,
-      tunnel: native.tunnel,
-    },
+export const SUMMARIES = {
+  public: 'Resolve and write persistent identifiers through a caching proxy.',
+  admin: 'Operate a caching proxy for persistent identifiers.',
+};
+
+export function makePublicOpenApi(
+  { page, http }: Config,
+  routes: readonly Route[],
+  branding: PageBranding,
+): AdminDeps['openApi'] {
+  const info = { version: VERSION, title: page.title, summary: SUMMARIES.public };
+  return createOpenApiRoute({
+    document: createDocument(info, routes),
+    branding,
+    gzipMinBytes: http.gzipMinBytes,
+    // Short, because an update of the proxy may change the document.
+    cacheControl: 'public, max-age=300',
   });
-  // Short, because an update of the proxy may change the document.
-  return createOpenApiRoute({ document, branding, gzipMinBytes, cacheControl: 'public, max-age=300' });
 }
 
-export function makeAdminOpenApi(config: Config): AdminDeps['openApi'] {
-  const { gzipMinBytes } = config.http;
-  const document = adminDocument(infoOf(config));
-  return createOpenApiRoute({ document, branding: config.page, gzipMinBytes, cacheControl: 'no-store' });
+export function makeAdminOpenApi({ page, http }: Config, routes: readonly Route[]): AdminDeps['openApi'] {
+  const info = { version: VERSION, title: page.title, summary: SUMMARIES.admin };
+  return createOpenApiRoute({
+    document: createDocument(info, routes),
+    branding: page,
+    gzipMinBytes: http.gzipMinBytes,
+    cacheControl: 'no-store',
+  });
 }
-
-const infoOf = ({ page }: Config) => ({ version: VERSION, title: page.title });

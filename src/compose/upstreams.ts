@@ -3,6 +3,7 @@ import { upstreamServers } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
+import type { RouteMatch } from '../http/route-table.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import type { Forward } from '../record/forward.js';
 import { isList } from '../record/record-request.js';
@@ -68,23 +69,23 @@ function makeRoot(shared: SharedDeps): HandleServer {
 
 /** A list goes to the server of its prefix; what names no handle to the first server that takes writes. */
 function serverFor(
-  { handle, target }: RequestContext,
+  { handle, target, match }: RequestContext,
   servers: readonly HandleServer[],
   findServers: FindServers<HandleServer>,
 ): HandleServer {
   if (handle !== undefined) return assertFound(findServers(handle)[0]);
   const parameters = readParameters(target.query);
-  const verified = handleToVerify(target.path);
+  const verified = match && handleToVerify(match);
   if (verified !== undefined) return assertFound(findServers(verified)[0]);
   const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return assertFound(findServers(`${parameters.get('prefix') ?? ''}/`)[0]);
   return assertFound(servers.find(({ readOnly }) => !readOnly) ?? servers[0]);
 }
 
-/** The handle of `/api/verifications/300:21.T1/USER`. */
-function handleToVerify(path: string): string | undefined {
-  const [, key] = /^\/api\/verifications\/(.+)$/.exec(path) ?? [];
-  return key === undefined ? undefined : readHandle(key).replace(/^\d+:/, '');
+/** The handle of a verification, whose key is `300:21.T1/USER`. */
+function handleToVerify({ routes, rest }: RouteMatch): string | undefined {
+  if (rest === '' || routes[0]?.id !== 'verify') return undefined;
+  return readHandle(rest).replace(/^\d+:/, '');
 }
 
 /** As a Handle server refuses a prefix that is not its own (recording "create: prefix not homed here"). */

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
+import type { Route, RouteMatch } from './route-table.js';
 import type { Target } from './target.js';
 
 /** The result of a request, for log and metrics. */
@@ -24,6 +25,10 @@ export interface RequestContext {
   /** The interface, for metrics. */
   family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
   target: Target;
+  /** What is at the path; undefined where nothing is. */
+  match?: RouteMatch | undefined;
+  /** The route that answers the request; undefined where none does. */
+  route?: Route | undefined;
   format: Format;
   /** The decoded handle; undefined until it is parsed. */
   handle?: string;

@@ -23,11 +23,23 @@ export function readTarget(rawTarget: string): Target {
 /** The origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);
 
-const INTERFACE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
+const SPELLED_IN_LOWER_CASE = /^\/api\/(?:handles|v2(?:\/handles)?)(?=\/|$)/i;
 
 /** A Handle server takes `/API/handles/…` for the interface (recording "unknown: GET /API/handles/"). */
 const withLowerCaseName = (path: string): string =>
-  path.startsWith('/api/handles/') ? path : path.replace(INTERFACE, (name) => name.toLowerCase());
+  path.startsWith('/api/handles/') ? path : path.replace(SPELLED_IN_LOWER_CASE, (name) => name.toLowerCase());
+
+/** The interface that a path belongs to, whether or not something is there. */
+export type Owner = 'record' | 'v2' | 'redirect';
+
+/** The paths of the APIs in any case: none of them is a handle for browsers. */
+const OF_API = /^\/(?:api|hrls)(?:\/|$)/i;
+const OF_V2 = /^\/api\/v2(?:\/|$)/;
+
+export function ownerOf(path: string): Owner {
+  if (!OF_API.test(path)) return 'redirect';
+  return OF_V2.test(path) ? 'v2' : 'record';
+}
 
 /** The part of the path after `/api/handles` and one slash, or undefined when it is another path. */
 export function rawHandleOf(path: string): string | undefined {

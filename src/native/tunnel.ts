@@ -7,6 +7,7 @@ import type { RefusalOfHandle } from '../http/guard.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { AcceptRequestId } from '../http/request-id.js';
+import { readTarget } from '../http/target.js';
 import type { RequestCheck } from '../record/request-checks.js';
 import type { Answered, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
@@ -14,11 +15,8 @@ import { frame } from './codec/message.js';
 import { MAX_REQUEST_BYTES, type TunnelRequest } from './prepared-messages.js';
 import { cutOff, problemOfLength } from './unreadable.js';
 
-const MESSAGE_TYPE = 'application/x-hdl-message';
+export const MESSAGE_TYPE = 'application/x-hdl-message';
 const LINE_FEED = 0x0a;
-
-/** Any path but those of other interfaces: a message names its handle itself. */
-export const TUNNEL_PATH = /^\/(?!api(?:[/?]|$)|hrls(?:[/?]|$)|static\/)/i;
 
 const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
 
@@ -31,15 +29,9 @@ interface TunnelDeps extends NativeAnswer {
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
-/** Leaves every other POST to the next route. */
 export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
-  return async function tunnel(req, res, next) {
-    if (!isTunnelled(req)) {
-      next();
-      return;
-    }
+  return async function tunnel(req, res) {
     const context = contextOf(res);
-    context.family = 'native-tunnel';
     await deps.withBody(req, async (body) => {
       const { reply, handle, outcome } = await receive(body, deps, { caller: context.caller, req });
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
@@ -77,6 +69,8 @@ interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   acceptRequestId: AcceptRequestId;
+  /** Whether a message may come to a path. */
+  takesMessages: (path: string) => boolean;
   now: () => number;
 }
 
@@ -85,7 +79,7 @@ type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<
 
 /** Answers as prepared, without Express, what has come whole with its headers. */
 export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {
-  const { answerPrepared, scanHeaders, check, acceptRequestId, now } = deps;
+  const { answerPrepared, scanHeaders, check, acceptRequestId, takesMessages, now } = deps;
   const sendRaw = createSendRaw();
 
   async function answerIfPrepared(
@@ -108,7 +102,7 @@ export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {
 
   return function tunnelHit(req, res) {
     const { method, url = '', rawHeaders } = req;
-    if (method !== 'POST' || !TUNNEL_PATH.test(url)) return false;
+    if (method !== 'POST' || !takesMessages(readTarget(url).path)) return false;
     const bodyBytes = bytesOfTunnelled(rawHeaders);
     if (bodyBytes === undefined || !(bodyBytes > 0 && bodyBytes <= MAX_REQUEST_BYTES)) return false;
     const headers = scanHeaders(rawHeaders);

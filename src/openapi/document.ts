@@ -1,45 +1,77 @@
-// An OpenAPI 3.1 document for each listener.
-import { adminPaths } from './admin-paths.js';
-import { endpointPaths, reverseLookupPaths } from './endpoint-paths.js';
-import { type Operation, type PathItem, type Paths, type Schema, METHODS } from './parts.js';
-import { recordPaths } from './record-paths.js';
-import { redirectPaths } from './redirect-paths.js';
-import { SCHEMAS } from './schemas.js';
-import { v2Paths } from './v2-paths.js';
+// The OpenAPI 3.1 document of a listener, made from its routes.
+import { z } from 'zod';
+import { CATALOGUE } from '../errors.js';
+import {
+  type Content,
+  type ResponseDescription,
+  type Route,
+  type Security,
+  documentPath,
+} from '../http/route-table.js';
+
+/** A JSON Schema (2020-12). */
+export type Schema = Readonly<Record<string, unknown>>;
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  description: string;
+  required?: boolean;
+  schema: Schema;
+  example?: string | number;
+}
+
+export interface MediaType {
+  schema: Schema;
+  example?: unknown;
+}
+
+export interface ResponseObject {
+  description: string;
+  headers?: Record<string, { description: string; schema: Schema }>;
+  content?: Record<string, MediaType>;
+}
+
+export interface RequestBody {
+  description: string;
+  required: boolean;
+  content: Record<string, MediaType>;
+}
+
+export interface Operation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  parameters?: Parameter[];
+  requestBody?: RequestBody;
+  responses: Record<string, ResponseObject>;
+  security?: Record<string, string[]>[];
+}
+
+/** In the order of the page. */
+export const METHODS = ['get', 'head', 'put', 'post', 'delete'] as const;
+export type OperationMethod = (typeof METHODS)[number];
+export type PathItem = { [method in OperationMethod]?: Operation };
 
 interface Info {
   version: string;
   title: string;
-}
-
-interface PublicOptions extends Info {
-  /** Interfaces that are on. */
-  has: Record<'batch' | 'v2' | 'redirect' | 'reverseLookup' | 'tunnel', boolean>;
+  summary: string;
 }
 
 export interface OpenApiDocument {
   openapi: '3.1.0';
-  info: Info & { summary: string; license: { name: string; identifier: string } };
+  info: Info & { license: { name: string; identifier: string } };
   servers: { url: string }[];
   tags: { name: string; description: string }[];
   /** Those of a call without its own: none is needed. */
   security: [Record<string, never>];
-  paths: Paths;
+  paths: Record<string, PathItem>;
   components: { schemas: Record<string, Schema>; securitySchemes: Record<string, Schema> };
 }
 
-const TAGS = {
-  'Record interface': 'The interface of a Handle server.',
-  'Handle server': 'Other calls of a Handle server, relayed and never cached. HDLProxy has none of them.',
-  'Reverse look-up': 'The calls of the reverse look-up service, relayed.',
-  'ePIC v2': 'The same handles through the ePIC API, version 2.',
-  Redirect: 'Redirects and pages for browsers.',
-  'Native protocol': 'The Handle protocol over HTTP.',
-  Description: 'What this listener answers.',
-  Admin: 'For the operator.',
-};
-
-const LOGINS: Record<string, Schema> = {
+const SECURITY_SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Schema>> = {
   basic: {
     type: 'http',
     scheme: 'basic',
@@ -51,53 +83,228 @@ const LOGINS: Record<string, Schema> = {
     name: 'Authorization',
     description: 'Handle sessionId="…", after POST /api/sessions.',
   },
-};
-
-const ADMIN_TOKEN: Record<string, Schema> = {
   adminToken: { type: 'http', scheme: 'bearer', description: 'admin.token of the configuration.' },
 };
 
-export function publicDocument({ has, ...info }: PublicOptions): OpenApiDocument {
-  const paths = {
-    ...recordPaths(has),
-    ...endpointPaths,
-    ...(has.reverseLookup && reverseLookupPaths),
-    ...(has.v2 && v2Paths()),
-    ...redirectPaths(has),
-  };
-  const summary = 'Resolve and write persistent identifiers through a caching proxy.';
-  return createDocument({ ...info, summary }, paths, LOGINS);
-}
-
-export const adminDocument = (info: Info): OpenApiDocument =>
-  createDocument(
-    { ...info, summary: 'Operate a caching proxy for persistent identifiers.' },
-    adminPaths,
-    ADMIN_TOKEN,
-  );
-
-function createDocument(
-  info: Info & { summary: string },
-  described: Paths,
-  securitySchemes: Record<string, Schema>,
-): OpenApiDocument {
-  const paths = Object.fromEntries(Object.entries(described).map(([path, item]) => [path, withHead(item)]));
-  const used = new Set(operationsOf(paths).flatMap(({ tags }) => tags));
-  return {
+export function createDocument(info: Info, routes: readonly Route[]): OpenApiDocument {
+  const paths: Record<string, PathItem> = {};
+  const writer = new OperationWriter();
+  for (const route of routes) {
+    const item = (paths[documentPath(route.path)] ??= {});
+    const method = route.method.toLowerCase() as OperationMethod;
+    const operation = writer.write(route);
+    const known = item[method];
+    item[method] = known === undefined ? operation : merge(known, operation, route.when === undefined);
+  }
+  const used = new Set(routes.flatMap(({ security = [] }) => security));
+  const document: OpenApiDocument = {
     openapi: '3.1.0',
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
-    tags: Object.entries(TAGS)
-      .filter(([name]) => used.has(name))
-      .map(([name, description]) => ({ name, description })),
+    tags: [...new Map(routes.map(({ tag }) => [tag.name, tag])).values()],
     security: [{}],
-    paths,
-    components: { schemas: schemasOf(paths), securitySchemes },
+    paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
+    components: {
+      schemas: writer.schemas,
+      securitySchemes: Object.fromEntries(
+        Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name as Security)),
+      ),
+    },
+  };
+  // zod refers to the definitions of the schema itself.
+  return JSON.parse(
+    JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/'),
+  ) as OpenApiDocument;
+}
+
+/** Writes operations, and gathers the schemas that have a name. */
+class OperationWriter {
+  readonly schemas: Record<string, Schema> = {};
+  readonly #written = new Map<z.ZodType, JsonSchema>();
+
+  write({ id, tag, summary, description, body, security, ...route }: Route): Operation {
+    const parameters = this.#parameters(route);
+    const below = route.path.endsWith('/*') ? 'Every path below it too.' : undefined;
+    const text = [description, below].filter((part) => part !== undefined).join(' ');
+    return {
+      operationId: id,
+      tags: [tag.name],
+      summary,
+      ...(text !== '' && { description: text }),
+      ...(parameters.length > 0 && { parameters }),
+      ...(body && {
+        requestBody: {
+          description: body.description,
+          required: body.isOptional !== true,
+          content: this.#content(body.content, body.example),
+        },
+      }),
+      responses: this.#responses(route),
+      ...(security && { security: security.map((name) => (name === 'none' ? {} : { [name]: [] })) }),
+    };
+  }
+
+  #parameters({
+    path,
+    parameters,
+    query,
+    headers,
+  }: Pick<Route, 'path' | 'parameters' | 'query' | 'headers'>) {
+    const inPath = this.#parametersOf('path', parameters);
+    const names = [...path.matchAll(/\{(\w+)/g)].map(([, name]) => name);
+    return [
+      ...names.flatMap((name) => inPath.filter((parameter) => parameter.name === name)),
+      ...this.#parametersOf('query', query),
+      ...this.#parametersOf('header', headers),
+    ];
+  }
+
+  #parametersOf(place: Parameter['in'], object: z.ZodObject | undefined): Parameter[] {
+    const { properties = {}, required = [] } = object === undefined ? {} : this.#jsonSchema(object);
+    return Object.entries(properties).map(([name, property]) => {
+      const { description = '', example, ...schema } = property as JsonSchema;
+      return {
+        name,
+        in: place,
+        description,
+        ...(required.includes(name) && { required: true }),
+        schema,
+        ...(typeof example === 'string' && { example }),
+      };
+    });
+  }
+
+  #responses({ errors, errorContent, responses }: Pick<Route, 'errors' | 'errorContent' | 'responses'>) {
+    const described: Record<string, ResponseDescription | string> = {};
+    for (const code of errors) {
+      const { status, title } = CATALOGUE[code];
+      const { description } = (described[status] as ResponseDescription | undefined) ?? {};
+      described[status] = {
+        description: description === undefined ? title : `${description}; or: ${title}`,
+        ...(errorContent && { content: errorContent }),
+      };
+    }
+    const all = Object.entries({ ...described, ...responses });
+    return Object.fromEntries(all.map(([status, response]) => [status, this.#response(response)]));
+  }
+
+  #response(response: ResponseDescription | string): ResponseObject {
+    if (typeof response === 'string') return { description: response };
+    const { description, headers, content } = response;
+    const described: ResponseObject = { description };
+    if (headers !== undefined) {
+      described.headers = Object.fromEntries(
+        Object.entries(headers).map(([name, text]) => [
+          name,
+          { description: text, schema: { type: 'string' } },
+        ]),
+      );
+    }
+    if (content !== undefined) described.content = this.#content(content);
+    return described;
+  }
+
+  #content(content: Content, example?: unknown): Record<string, MediaType> {
+    return Object.fromEntries(
+      Object.entries(content).map(([type, schema]) => [
+        type,
+        { schema: this.#jsonSchema(schema), ...(example !== undefined && { example }) },
+      ]),
+    );
+  }
+
+  #jsonSchema(validator: z.ZodType): JsonSchema {
+    const known = this.#written.get(validator);
+    if (known !== undefined) return known;
+    const { $defs = {}, ...schema } = z.toJSONSchema(validator, OPTIONS);
+    // OpenAPI 3.1 declares the dialect for the whole document.
+    delete schema.$schema;
+    for (const [name, definition] of Object.entries($defs)) {
+      delete definition.id;
+      this.schemas[name] = definition;
+    }
+    this.#written.set(validator, schema);
+    return schema;
+  }
+}
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** Bodies of other servers may have more members, so the schema is that of an input. */
+const OPTIONS: z.core.ToJSONSchemaParams = {
+  io: 'input',
+  unrepresentable: 'any',
+  override({ jsonSchema }) {
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  },
+};
+
+/** Two routes of one method and path: a request is for the second when its condition holds. */
+function merge(one: Operation, other: Operation, isOtherPlain: boolean): Operation {
+  const [plain, conditional] = isOtherPlain ? [other, one] : [one, other];
+  const description = [plain.description, conditional.description].filter(Boolean).join(' ');
+  const parameters = mergeParameters(plain.parameters ?? [], conditional.parameters ?? []);
+  const requestBody = mergeBodies(plain.requestBody, conditional.requestBody);
+  return {
+    ...plain,
+    tags: [...new Set([...plain.tags, ...conditional.tags])],
+    summary: `${plain.summary}; or: ${conditional.summary}`,
+    ...(description !== '' && { description }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(requestBody && { requestBody }),
+    responses: mergeResponses(plain.responses, conditional.responses),
+    security: unique([...(plain.security ?? [{}]), ...(conditional.security ?? [{}])]),
   };
 }
 
-const operationsOf = (paths: Paths): Operation[] =>
-  Object.values(paths).flatMap((item) => METHODS.flatMap((method) => item[method] ?? []));
+const unique = <T>(list: readonly T[]): T[] => [
+  ...new Map(list.map((each) => [JSON.stringify(each), each])).values(),
+];
+
+/** A parameter is required where both routes require it. */
+function mergeParameters(one: readonly Parameter[], other: readonly Parameter[]): Parameter[] {
+  const isSame = (a: Parameter) => (b: Parameter) => a.name === b.name && a.in === b.in;
+  const all = [...one, ...other.filter((parameter) => !one.some(isSame(parameter)))];
+  return all.map(({ required, ...parameter }) => {
+    const isRequired = [one, other].every((list) => list.find(isSame(parameter))?.required);
+    return { ...parameter, ...(required && isRequired && { required }) };
+  });
+}
+
+function mergeBodies(one: RequestBody | undefined, other: RequestBody | undefined): RequestBody | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    description: `${one.description}; or: ${other.description}`,
+    required: one.required && other.required,
+    content: { ...one.content, ...other.content },
+  };
+}
+
+function mergeResponses(one: Operation['responses'], other: Operation['responses']): Operation['responses'] {
+  const merged = { ...one };
+  for (const [status, response] of Object.entries(other)) {
+    const known = merged[status];
+    merged[status] = known === undefined ? response : mergeResponse(known, response);
+  }
+  return merged;
+}
+
+function mergeResponse(one: ResponseObject, other: ResponseObject): ResponseObject {
+  const content = { ...one.content };
+  for (const [type, { schema }] of Object.entries(other.content ?? {})) {
+    const known = content[type];
+    const [first, ...more] = unique([...(known === undefined ? [] : [known.schema]), schema]);
+    content[type] = { schema: more.length === 0 ? schema : { anyOf: [first, ...more] } };
+  }
+  return {
+    ...one,
+    description: [...new Set([one, other].flatMap(({ description }) => description.split('; or: ')))].join(
+      '; or: ',
+    ),
+    ...(Object.keys(content).length > 0 && { content }),
+  };
+}
 
 /** Every GET has a HEAD: the same headers, no body (RFC 9110 §9.3.2). */
 function withHead(item: PathItem): PathItem {
@@ -115,18 +322,4 @@ function withHead(item: PathItem): PathItem {
     ),
   };
   return { ...item, head };
-}
-
-/** The schemas that the paths refer to, and those that they refer to. */
-function schemasOf(paths: Paths): Record<string, Schema> {
-  const used = new Set<string>();
-  const visit = (part: unknown): void => {
-    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-      if (used.has(name)) continue;
-      used.add(name);
-      visit(SCHEMAS[name]);
-    }
-  };
-  visit(paths);
-  return Object.fromEntries(Object.entries(SCHEMAS).filter(([name]) => used.has(name)));
 }

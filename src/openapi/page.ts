@@ -1,11 +1,10 @@
 // Renders the document as a page, with a form for every GET.
 import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
-import type { OpenApiDocument } from './document.js';
-import type { Method, Operation, Parameter, ResponseObject } from './parts.js';
+import type { OpenApiDocument, Operation, OperationMethod, Parameter, ResponseObject } from './document.js';
 
 /** A HEAD is described with its GET. */
-const METHODS: readonly Method[] = ['get', 'put', 'post', 'delete'];
+const METHODS: readonly OperationMethod[] = ['get', 'put', 'post', 'delete'];
 
 export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
@@ -32,7 +31,7 @@ export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
 
 interface PageOperation {
   path: string;
-  method: Method;
+  method: OperationMethod;
   operation: Operation;
 }
 

@@ -1,35 +1,25 @@
-// Serves the document as JSON and as a page.
-import type { Request, RequestHandler, Response } from 'express';
-import type { PageBranding } from '../html/layout.js';
-import { createPageSender } from '../html/send.js';
-import { readParameters } from '../http/query.js';
-import { readTarget } from '../http/target.js';
-import type { OpenApiDocument } from './document.js';
-import { documentPage, tryUrl } from './page.js';
+// The routes of the OpenAPI document, on each listener.
+import { z } from 'zod';
+import { anyObject, json } from '../http/schemas.js';
+import { type Route, defineRoutes } from '../http/route-table.js';
 
-interface OpenApiDeps {
-  document: OpenApiDocument;
-  branding: PageBranding;
-  gzipMinBytes: number;
-  cacheControl: string;
-}
-
-export function createOpenApiRoute(deps: OpenApiDeps): RequestHandler {
-  const { document, branding, gzipMinBytes, cacheControl } = deps;
-  const headers = { 'Cache-Control': cacheControl };
-  const text = JSON.stringify(document);
-  const page = documentPage(document);
-  const sender = createPageSender(branding, gzipMinBytes);
-  return async function openApiRoute(req: Request, res: Response): Promise<void> {
-    const { path, query } = readTarget(req.url);
-    const url = tryUrl(document, readParameters(query));
-    if (url !== undefined) {
-      res.setHeader('Cache-Control', 'no-store');
-      res.redirect(303, url);
-    } else if (path.endsWith('.json')) {
-      await sender.sendText(req, res, { contentType: 'application/json;charset=utf-8', text, headers });
-    } else {
-      await sender.sendPage(req, res, { page, headers });
-    }
-  };
-}
+export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
+  defineRoutes(
+    { ...group, handler: 'openApi', errors: ['METHOD_REFUSED'] },
+    {
+      'GET /openapi': {
+        id: 'readDescriptionPage',
+        summary: 'This document as a page',
+        responses: {
+          200: { description: 'The page', content: { 'text/html': z.string() } },
+          303: 'The call of a form',
+          304: 'Not modified',
+        },
+      },
+      'GET /openapi.json': {
+        id: 'readDescription',
+        summary: 'This document',
+        responses: { 200: json('The document', anyObject), 304: 'Not modified' },
+      },
+    },
+  );

@@ -24,6 +24,8 @@ interface DeletionRules {
 interface DeletionDeps {
   rules: DeletionRules;
   resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
+  /** Answers a DELETE that is allowed. */
+  write: RequestHandler;
 }
 
 export function allowsDeletion(
@@ -36,13 +38,13 @@ export function allowsDeletion(
 }
 
 /** Identifiers are meant to stay, so deletion is refused by default: 403, or 404 for a handle that does not exist. */
-export function createDeletionGuard({ rules, resolve }: DeletionDeps): RequestHandler {
-  return async function deletionGuard(req: Request, res: Response, next: NextFunction): Promise<void> {
+export function createDelete({ rules, resolve, write }: DeletionDeps): RequestHandler {
+  return async function deleteRoute(req: Request, res: Response, next: NextFunction): Promise<void> {
     const context = contextOf(res);
     const handle = readHandle(rawHandleOf(context.target.path) ?? '');
     const scope = readParameters(context.target.query).has('index') ? 'values' : 'handle';
     if (allowsDeletion(rules, scope, handle)) {
-      next();
+      await write(req, res, next);
       return;
     }
     context.handle = handle;

@@ -1,6 +1,6 @@
 // Relays requests whose responses are never cached and never shared: with credentials, lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
@@ -19,7 +19,7 @@ import {
   readResponseBody,
   relayResponse,
 } from './relay-response.js';
-import { assertEndpoint } from './request-checks.js';
+import { assertPlain } from './request-checks.js';
 
 interface PassThroughDeps {
   withBody: WithBody;
@@ -31,16 +31,18 @@ interface PassThroughDeps {
   runStepsOf: RunStepsOf;
 }
 
+export type PassThrough = (req: Request, res: Response) => Promise<void>;
+
 export function createPassThrough({
   withBody,
   forward,
   learn,
   maxRecordBytes,
   runStepsOf,
-}: PassThroughDeps): RequestHandler {
+}: PassThroughDeps): PassThrough {
   return async function passThrough(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
-    if (context.handle === undefined) assertEndpoint(req, context.target.path);
+    if (context.handle === undefined) assertPlain(context.target.path);
     context.result = 'bypass';
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) => forward(req, res, { target, body }));

@@ -7,120 +7,121 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express';
-import { contextOf, putContext } from '../http/context.js';
-import { cors } from '../http/cors.js';
+import { contextOf, hasContext, putContext } from '../http/context.js';
+import { answerOptions, cors } from '../http/cors.js';
 import { type ReportUnexpected, createErrorReply } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
-import { originForm, rawHandleOf, readHandle, readTarget } from '../http/target.js';
-import type { Admit, LimitMiss } from '../upstream/caller.js';
-import type { BatchRoutes } from './batch/routes.js';
-import { isList } from './record-request.js';
-import {
-  type RequestCheck,
-  answerOptions,
-  createRequestChecks,
-  refuseMethod,
-  refuseUnknownEndpoint,
-} from './request-checks.js';
+import { type Route, type RouteTable, routeFor } from '../http/route-table.js';
+import { type Owner, ownerOf, readTarget } from '../http/target.js';
+import type { Admit } from '../upstream/caller.js';
+import { type RequestCheck, createRequestChecks, methodRefused, unknownEndpoint } from './request-checks.js';
 
 export interface PipelineDeps {
+  table: RouteTable;
+  /** By the name that the routes give them. */
+  handlers: Readonly<Record<string, RequestHandler | undefined>>;
+  /** An interface that has OPTIONS, 404 and 405 of its own. */
+  fallbacks: { [owner in Owner]?: RequestHandler };
+  /** Errors in the form of an interface; others are as those of the record interface. */
+  errorReplies: { [owner in Owner]?: ErrorRequestHandler };
   check: RequestCheck;
   scanHeaders: ScanHeaders;
   /** Whether a script gets what a login may read. */
   jsonpWithCredentials: boolean;
   /** Judges a request by the traffic rules. */
   admit: Admit;
-  limitMiss: LimitMiss;
   requestLog: RequestLog;
   acceptRequestId: AcceptRequestId;
   onUnexpected: ReportUnexpected;
-  writeRoute: RequestHandler;
-  deletionGuard: RequestHandler;
-  /** Everything else a Handle server offers under `/api`. */
-  passThrough: RequestHandler;
-  /** Many handles in one request, where it is turned on. */
-  batch?: BatchRoutes;
-  /** The reverse look-up service, where one is configured. */
-  reverseLookup?: RequestHandler;
-  /** Redirects and pages for every path that is not of an API, where they are turned on. */
-  redirect?: { routes: RequestHandler[]; errorReply: ErrorRequestHandler };
-  /** Native messages over HTTP, where that is turned on. */
-  tunnel?: { path: RegExp; route: RequestHandler };
-  /** The description of the interface. */
-  openApi: RequestHandler;
-  /** ePIC v2, where it is turned on. */
-  v2?: { route: RequestHandler; errorReply: ErrorRequestHandler };
   /** Trusted proxies, in the syntax of Express. */
   trustedProxies: readonly string[];
 }
-
-// Regular expressions without groups: Express decodes nothing, and a broken escape reaches our own parser.
-const NAMED_HANDLE = /^\/api\/handles\/[^?]/;
-const OTHER_ENDPOINTS = /^\/api\/(?:handles|sessions|site|prefixes|verifications)(?:\/|$)/;
-const REVERSE_LOOKUP = /^\/hrls(?:\/|$)/;
-
-/** Paths for browsers: all but the API, in any case, and the reverse look-up. */
-const FOR_BROWSERS = /^(?!\/api(?:\/|$)|\/hrls(?:\/|$))/i;
-/** No handle: those have a slash between prefix and suffix. */
-const OPENAPI = /^\/openapi(?:\.json)?$/;
-const V2 = /^\/api\/v2(?=\/|$)/;
-const BATCH = /^\/api\/resolve\/?$/;
-const HANDLES = /^\/api\/handles(?:\/|$)/;
 
 export function createPipeline(deps: PipelineDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', deps.trustedProxies);
-  app.use(createBeginning(deps)); // everything below reads the target from here, undecoded
+  app.use(createBeginning(deps)); // everything below reads target and route from here
   app.use(cors); // errors carry the CORS headers too
   app.use(createRequestChecks(deps)); // before any route
   app.use(createAdmission(deps.admit));
-  if (deps.v2) app.all(V2, deps.v2.route); // has OPTIONS and errors of its own
-  app.options(/^/, answerOptions);
-  app.trace(/^/, refuseMethod); // it would echo credentials back to scripts (RFC 9110 §9.3.8)
-  if (deps.batch) {
-    app.get(HANDLES, deps.batch.byQuery); // leaves all but batches to the next route
-    app.post(BATCH, deps.batch.byBody);
-    app.all(BATCH, refuseMethod);
-  }
-  const limitRead = createReadLimit(deps.limitMiss);
-  app.get(HANDLES, parseHandle, limitRead, deps.passThrough); // GET and HEAD that read.ts leaves: never cached
-  app.delete(NAMED_HANDLE, deps.deletionGuard); // before the write: refused without the upstream
-  app.put(NAMED_HANDLE, deps.writeRoute);
-  app.delete(NAMED_HANDLE, deps.writeRoute);
-  app.post(NAMED_HANDLE, parseHandle, limitRead, deps.passThrough); // a read on a Handle server; RFC 9111 §4 wants it written through
-  app.all(OTHER_ENDPOINTS, deps.passThrough); // lists, sessions, site: never cached
-  if (deps.reverseLookup) app.all(REVERSE_LOOKUP, deps.reverseLookup);
-  if (deps.tunnel) app.post(deps.tunnel.path, deps.tunnel.route); // before the redirects, which take any other POST
-  app.get(OPENAPI, deps.openApi); // before the redirects, to which every other path belongs
-  app.all(OPENAPI, refuseMethod);
-  if (deps.redirect) app.all(FOR_BROWSERS, deps.redirect.routes);
-  app.use(refuseUnknownEndpoint); // the rest
-  if (deps.redirect) app.use(FOR_BROWSERS, deps.redirect.errorReply); // errors as pages, where people see them
-  if (deps.v2) app.use(V2, deps.v2.errorReply); // what was refused before it came to v2
+  app.use(createDispatch(deps));
+  app.use(createInterfaceErrorReply(deps));
   app.use(createErrorReply(deps)); // the one place for failures, so the last
   return app;
 }
 
+const FAMILIES = {
+  record: 'record',
+  list: 'record',
+  batch: 'record',
+  v2: 'v2',
+  redirect: 'redirect',
+  native: 'native-tunnel',
+} as const;
+
 /** Sets the context, and logs each request. */
 function createBeginning({
+  table,
   requestLog,
   acceptRequestId,
-}: Pick<PipelineDeps, 'requestLog' | 'acceptRequestId'>): RequestHandler {
+}: Pick<PipelineDeps, 'table' | 'requestLog' | 'acceptRequestId'>): RequestHandler {
   return function begin(req: Request, res: Response, next: NextFunction): void {
     const target = readTarget(req.url);
-    const family = V2.test(target.path) ? 'v2' : FOR_BROWSERS.test(target.path) ? 'redirect' : 'record';
+    const match = table.at(target.path);
+    const route = match && routeFor(match, req, target);
+    const family = FAMILIES[route?.interface ?? ownerOf(target.path)];
     const format = readFormat(readParameters(target.query));
     const requestId = acceptRequestId(req.get(REQUEST_ID), req);
-    putContext(res, { family, target, format, result: 'local', requestId });
+    putContext(res, { family, target, match, route, format, result: 'local', requestId });
     requestLog(req, res);
-    // Express matches its routes with this: it has to be the path that every check reads, of the absolute form too.
-    if (!req.url.startsWith(target.path)) req.url = originForm(target);
     next();
+  };
+}
+
+/** Recordings "unknown: GET /api/foo" and "path: server: …". */
+function createDispatch({
+  table,
+  handlers,
+  fallbacks,
+}: Pick<PipelineDeps, 'table' | 'handlers' | 'fallbacks'>): RequestHandler {
+  table.assertHandled(handlers);
+  return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
+    const { target, match, route } = contextOf(res);
+    const fallback = fallbacks[ownerOf(target.path)];
+    if (route !== undefined) return handlers[route.handler]?.(req, res, next);
+    if (fallback !== undefined) return fallback(req, res, next);
+    // On HDLProxy OPTIONS of an unknown path is 200 too.
+    if (req.method === 'OPTIONS') {
+      answerOptions(req, res, match?.allow ?? ['OPTIONS']);
+      return undefined;
+    }
+    throw match === undefined || isConditional(match.routes)
+      ? unknownEndpoint(req.method, target.path)
+      : methodRefused(req.method, match.allow);
+  };
+}
+
+/** A route with a condition alone does not make a path. */
+const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
+
+function createInterfaceErrorReply({
+  errorReplies,
+}: Pick<PipelineDeps, 'errorReplies'>): ErrorRequestHandler {
+  return function interfaceErrorReply(
+    error: unknown,
+    req: Request,
+    res: Response,
+    next: NextFunction,
+  ): unknown {
+    const reply = hasContext(res) ? errorReplies[ownerOf(contextOf(res).target.path)] : undefined;
+    if (reply !== undefined) return reply(error, req, res, next);
+    next(error);
+    return undefined;
   };
 }
 
@@ -131,30 +132,4 @@ function createAdmission(admit: Admit): RequestHandler {
     contextOf(res).caller = admitting instanceof Promise ? await admitting : admitting;
     next();
   };
-}
-
-/** An anonymous read that is forwarded is a miss like others. Of a login the Handle server judges. */
-function createReadLimit(limitMiss: LimitMiss): RequestHandler {
-  return async function limitRead(req: Request, res: Response, next: NextFunction): Promise<void> {
-    const { handle, caller } = contextOf(res);
-    if (handle === undefined || req.headers.authorization !== undefined) {
-      next();
-      return;
-    }
-    const forward = (): Promise<unknown> => {
-      next();
-      return new Promise((resolve) => res.once('close', resolve));
-    };
-    // A client that leaves early learns nothing, and neither does this count.
-    const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
-    await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
-  };
-}
-
-/** With credentials a wrong password has to be 401 even for public data. A list has no handle. */
-function parseHandle(_req: Request, res: Response, next: NextFunction): void {
-  const context = contextOf(res);
-  const rawHandle = rawHandleOf(context.target.path) ?? '';
-  if (!isList(rawHandle, readParameters(context.target.query))) context.handle = readHandle(rawHandle);
-  next();
 }

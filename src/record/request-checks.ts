@@ -1,9 +1,8 @@
-// Checks of a request before any route sees it, and of the endpoints that name no handle.
+// Checks of a request before any route sees it, and of paths that are forwarded as they came.
 import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { type RequestContext, contextOf } from '../http/context.js';
-import { answerOptions as answerOptionsOf } from '../http/cors.js';
 import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
@@ -70,79 +69,27 @@ function refuseScript({ method }: Request, context: RequestContext): void {
   throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
 }
 
-/** The last route of a path, and of a method: a 405 states the methods that are allowed (RFC 9110 §15.5.6). */
-export function refuseMethod(req: Request, res: Response): void {
-  const { path } = contextOf(res).target;
-  const allow = methodsAt(path);
-  throw allow === undefined ? unknownEndpoint(req.method, path) : methodRefused(req.method, allow);
-}
-
-/** The last route. */
-export function refuseUnknownEndpoint({ method }: Request, res: Response): void {
-  throw unknownEndpoint(method, contextOf(res).target.path);
-}
-
-/** OPTIONS, except that of a preflight, states the same methods as a 405. On HDLProxy it is 200 for an unknown path too. */
-export function answerOptions(req: Request, res: Response): void {
-  answerOptionsOf(req, res, methodsAt(contextOf(res).target.path) ?? ['OPTIONS']);
-}
-
 /** Recording "unknown: GET /api/foo". */
-const unknownEndpoint = (method: string, path: string): ServiceError =>
+export const unknownEndpoint = (method: string, path: string): ServiceError =>
   new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
 
-const methodRefused = (method: string, allow: readonly string[]): ServiceError =>
+/** A 405 states the methods that are allowed (RFC 9110 §15.5.6). */
+export const methodRefused = (method: string, allow: readonly string[]): ServiceError =>
   new ServiceError('METHOD_REFUSED', { detail: method, allow });
-
-const READ = ['GET', 'HEAD'];
-const ALL = [...READ, 'POST', 'PUT', 'DELETE'];
-
-/** The first match counts. Methods: recordings "sessions: …", "empty handle: …" and "path: server: …". */
-const ENDPOINTS: readonly (readonly [path: RegExp, methods: readonly string[]])[] = [
-  [/^\/api\/handles\/?$/, ALL],
-  [/^\/api\/resolve\/?$/, ['POST']],
-  [/^\/api\/sessions\/this$/, ALL],
-  [/^\/api\/sessions(\/|$)/, ['POST']],
-  [/^\/api\/site(\/|$)/, [...READ, 'POST']],
-  [/^\/api\/prefixes\/?$/, [...READ, 'POST', 'DELETE']],
-  [/^\/api\/prefixes\//, ['POST', 'DELETE']],
-  [/^\/api\/verifications(\/|$)/, [...READ, 'POST']],
-  [/^\/hrls(\/|$)/, READ],
-];
-
-/** Every other path but those of ePIC v2. */
-const OTHER_PATHS: typeof ENDPOINTS = [
-  [/^\/api\/handles\/./, ALL],
-  [/^\/openapi(\.json)?$/, READ],
-  [/^\/(?!api(\/|$))/i, [...READ, 'POST']],
-];
-
-const methodsIn = (paths: typeof ENDPOINTS, path: string): readonly string[] | undefined => {
-  const [, methods] = paths.find(([pattern]) => pattern.test(path)) ?? [];
-  return methods && [...methods, 'OPTIONS'];
-};
-
-/** With OPTIONS; undefined when nothing is at this path. */
-const methodsAt = (path: string): readonly string[] | undefined =>
-  methodsIn(ENDPOINTS, path) ?? methodsIn(OTHER_PATHS, path);
 
 /**
  * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot
  * segments, or decodes a path twice, would otherwise find a handle in it that was not fenced here, and that the
  * deletion rules have not seen.
  *
- * @throws ServiceError BAD_PATH, UNKNOWN_ENDPOINT, METHOD_REFUSED
+ * @throws ServiceError BAD_PATH
  */
-export function assertEndpoint({ method }: Request, path: string): void {
-  if (!isPlain(path)) {
-    throw new ServiceError('BAD_PATH', {
-      message:
-        'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
-    });
-  }
-  const methods = methodsIn(ENDPOINTS, path);
-  if (methods === undefined) throw unknownEndpoint(method, path);
-  if (!methods.includes(method)) throw methodRefused(method, methods);
+export function assertPlain(path: string): void {
+  if (isPlain(path)) return;
+  throw new ServiceError('BAD_PATH', {
+    message:
+      'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
+  });
 }
 
 /** The characters of a path (RFC 3986 §3.3). */

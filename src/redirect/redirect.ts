@@ -1,4 +1,4 @@
-// The routes for browsers: front page, handles, and the files of a site.
+// Answers browsers: front page, handles, and the files of a site.
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
@@ -27,7 +27,7 @@ interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
 }
 
 export interface RedirectInterface {
-  routes: RequestHandler[];
+  handlers: { redirect: RequestHandler; robots: RequestHandler; icon: RequestHandler };
   errorReply: ErrorRequestHandler;
 }
 
@@ -37,36 +37,37 @@ export function createRedirect(deps: RedirectDeps): RedirectInterface {
   const { branding, gzipMinBytes, onUnexpected } = deps;
   const sender = createPageSender(branding, gzipMinBytes);
   const parseList = createLocationListParser();
+  const sendFile =
+    (contentType: string, text: string): RequestHandler =>
+    (req, res) => {
+      const headers = { ...sender.securityHeaders, ...deps.redirectFreshness(Infinity, deps.now()) };
+      return sender.sendText(req, res, { contentType, text, headers });
+    };
   return {
-    routes: [refuseOtherMethods, createRoute({ ...deps, parseList, sender })],
+    handlers: {
+      redirect: createRoute(
+        { ...deps, parseList, sender },
+        sendFile(HTML_TYPE, sender.renderPage(frontPage(branding))),
+      ),
+      robots: sendFile('text/plain', ROBOTS),
+      icon: sendFile('image/svg+xml', ICON),
+    },
     errorReply: createRedirectErrorReply({ sender, onUnexpected }),
   };
 }
 
-function refuseOtherMethods(req: Request, _res: Response, next: NextFunction): void {
-  if (['GET', 'HEAD', 'POST'].includes(req.method)) {
-    next();
-    return;
-  }
-  throw new ServiceError('METHOD_REFUSED', {
-    detail: `${req.method}; write through /api/handles`,
-    allow: ['GET', 'HEAD', 'POST', 'OPTIONS'],
-  });
-}
-
-function createRoute(deps: RespondDeps & Pick<RedirectDeps, 'withBody' | 'refusalOfHandle'>): RequestHandler {
-  const { sender, redirectFreshness, withBody, refusalOfHandle, now } = deps;
-  const front = { contentType: HTML_TYPE, text: sender.renderPage(frontPage(sender.branding)) };
-  return async function redirectRoute(req: Request, res: Response): Promise<void> {
+function createRoute(
+  deps: RespondDeps & Pick<RedirectDeps, 'withBody' | 'refusalOfHandle'>,
+  sendFront: RequestHandler,
+): RequestHandler {
+  const { withBody, refusalOfHandle } = deps;
+  return async function redirectRoute(req: Request, res: Response, next: NextFunction): Promise<void> {
     const { target } = contextOf(res);
     const path = withoutFragment(target.path);
     const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
     const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
-    const file = path === '/' && formHandle === '' ? front : FILES[path];
-    if (file !== undefined) {
-      const headers = { ...sender.securityHeaders, ...redirectFreshness(Infinity, now()) };
-      await sender.sendText(req, res, { ...file, headers });
-    } else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
+    if (path === '/' && formHandle === '') await sendFront(req, res, next);
+    else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
       const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
       if (path === '/') await judgeForm(req, handle, refusalOfHandle);
@@ -85,11 +86,8 @@ async function judgeForm(
   if (refusal !== undefined) throw refusal;
 }
 
-const FILES: Readonly<Record<string, { contentType: string; text: string }>> = {
-  // As on HDLProxy (recording "page: /robots.txt").
-  '/robots.txt': { contentType: 'text/plain', text: 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n' },
-  '/favicon.ico': { contentType: 'image/svg+xml', text: ICON },
-};
+/** As on HDLProxy (recording "page: /robots.txt"). */
+const ROBOTS = 'User-agent: *\nCrawl-delay: 1\nRequest-rate: 1/1\n';
 
 /** A fragment is not sent by proper clients (recording "more: # in the request line"). */
 const withoutFragment = (text: string): string => text.split('#', 1)[0] ?? '';

@@ -4,23 +4,23 @@ import type { InterfaceName } from '../config/schema-traffic.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
 import { parseHandle } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
-import { rawHandleOf, readTarget } from '../http/target.js';
+import { type Interface, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
+import { ownerOf, readTarget } from '../http/target.js';
 import type { RequestFacts } from './rule.js';
 
 interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;
   /** Whether memory answers an anonymous read of a handle now. */
   isFresh: (handle: string) => boolean;
-  /** Whether the body is a native message, which names its handle itself. */
-  isNative: (req: IncomingMessage) => boolean;
+  table: RouteTable;
 }
 
 export type ReadFacts = (req: IncomingMessage) => RequestFacts;
 
-export function createReadFacts({ addressOf, isFresh, isNative }: FactsDeps): ReadFacts {
+export function createReadFacts({ addressOf, isFresh, table }: FactsDeps): ReadFacts {
   return function readFacts(req) {
-    const { method = '', headers, url = '' } = req;
-    const named = nameOf(url, method === 'POST' && isNative(req));
+    const { method = '', headers } = req;
+    const named = nameOf(req, table);
     const facts = {
       address: addressOf(req),
       userAgent: headers['user-agent'] ?? '',
@@ -41,31 +41,40 @@ interface NamedByTarget {
   isAuthoritative: boolean;
 }
 
-const V2 = '/api/v2/handles/';
-
-function nameOf(url: string, isNative: boolean): NamedByTarget {
-  const { path, query } = readTarget(url);
-  const parameters = readParameters(query);
+function nameOf(req: IncomingMessage, table: RouteTable): NamedByTarget {
+  const target = readTarget(req.url ?? '');
+  const parameters = readParameters(target.query);
+  const match = table.at(target.path);
+  const route = match && routeFor(match, req, target);
+  const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return {
-    ...interfaceOf(path, { isNative, prefix: parameters.get('prefix') }),
-    isBatch: path.startsWith('/api/resolve') || (rawHandleOf(path) === '' && parameters.has('handle')),
+    ...(prefix === null
+      ? handleAt(target.path, route?.interface ?? ownerOf(target.path), match)
+      : { interface: 'list', handle: `${prefix}/` }),
+    isBatch: route?.interface === 'batch',
     isAuthoritative: parameters.has('auth') || parameters.has('cert'),
   };
 }
 
-function interfaceOf(
+function handleAt(
   path: string,
-  { isNative, prefix }: { isNative: boolean; prefix: string | null },
+  of: Interface,
+  match: RouteMatch | undefined,
 ): Pick<NamedByTarget, 'interface' | 'handle'> {
-  const rawHandle = rawHandleOf(path);
-  if (rawHandle === '' && prefix !== null) return { interface: 'list', handle: `${prefix}/` };
-  if (rawHandle !== undefined) return { interface: 'record', handle: decode(rawHandle) };
-  if (path.startsWith(V2)) return { interface: 'v2', handle: decode(path.slice(V2.length)) };
-  if (path.startsWith('/api/v2')) return { interface: 'v2', handle: undefined };
-  if (/^\/(?:api|hrls)(?:\/|$)/i.test(path)) return { interface: 'record', handle: undefined };
-  if (isNative) return { interface: 'native', handle: undefined };
-  const decoded = decode(path);
-  return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
+  const { rest = '', routes: [route] = [] } = match ?? {};
+  switch (of) {
+    case 'native':
+      // A message names its handle itself.
+      return { interface: 'native', handle: undefined };
+    case 'v2':
+      return { interface: 'v2', handle: decode(rest) };
+    case 'redirect': {
+      const decoded = decode(path);
+      return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
+    }
+    default:
+      return { interface: 'record', handle: route?.path.endsWith('{handle}') ? decode(rest) : undefined };
+  }
 }
 
 function decode(rawHandle: string): string | undefined {

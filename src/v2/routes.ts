@@ -1,90 +1,145 @@
-// The routes of ePIC v2: checks login, path and method, and calls the function that answers.
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
-import { ServiceError } from '../errors.js';
-import { contextOf, unjudgedCaller } from '../http/context.js';
-import { listCollection, listPrefixes } from './collection.js';
-import type { V2Call, V2Deps, V2SharedDeps } from './deps.js';
-import { readLogin } from './login.js';
-import { mint } from './mint.js';
-import { sendProblem } from './response.js';
-import { getHandle, getPublicHandle } from './read.js';
-import { rejectAsServer } from './refusal.js';
-import { type Resource, answerOptions, assertMethod, readResource } from './resource.js';
-import { deleteHandle, putHandle } from './write.js';
+// The routes of ePIC v2.
+import { z } from 'zod';
+import { PROBLEM, anyObject, json, optionalText, pathText } from '../http/schemas.js';
+import { defineRoutes } from '../http/route-table.js';
+import { MAX_ITEMS } from './translation/fields.js';
+import { bodyValue } from './translation/schema.js';
 
-export interface V2Routes {
-  route: RequestHandler;
-  /** For requests that the server rejects before they reach the route. */
-  errorReply: ErrorRequestHandler;
-}
+const v2Value = z
+  .strictObject({
+    idx: z.int(),
+    type: z.string(),
+    parsed_data: z
+      .union([z.string(), anyObject, z.array(z.unknown()), z.null()])
+      .describe('Text; an object for HS_ADMIN, a list for HS_VLIST; null when there is no such form.'),
+    data: z.string().meta({ description: 'The bytes in base64.', contentEncoding: 'base64' }),
+    timestamp: z.string().optional(),
+    ttl_type: z.literal([0, 1]).describe('0: seconds, 1: absolute time.'),
+    ttl: z.union([z.int(), z.string()]),
+    refs: z.array(z.string().meta({ examples: ['1:21.T11998/abc'] })),
+    privs: z.string().regex(/^[r-][w-][r-][w-]$/),
+  })
+  .meta({ id: 'V2Value' });
 
-export function createV2Routes(deps: V2SharedDeps): V2Routes {
-  return {
-    async route(req, res) {
-      try {
-        await answer(forCaller(deps, req, res), req, res);
-      } catch (error) {
-        sendProblem(deps, res, error);
-      }
+const minted = z.strictObject({ 'epic-pid': z.string() }).meta({ id: 'V2Minted' });
+
+const conditions = z.object({
+  'If-Match': optionalText('Only when the record has this ETag; `*`: only when it exists.'),
+  'If-None-Match': optionalText('`*`: only when the handle does not exist yet.'),
+});
+
+const headers = { ETag: 'Strong; the tag of the values this caller may see.' };
+
+const body = {
+  description: 'All values of the record',
+  content: { 'application/json': z.array(bodyValue).min(1).max(MAX_ITEMS) },
+  example: [{ type: 'URL', parsed_data: 'https://example.org/' }],
+};
+const BODY_ERRORS = [
+  'V2_BAD_BODY',
+  'V2_INDEX_TAKEN',
+  'V2_REJECTED',
+  'V2_NOT_OWNED',
+  'BODY_TOO_LARGE',
+  'V2_NOT_JSON',
+] as const;
+
+const created = {
+  ...json('Created', minted),
+  headers: { ...headers, Location: 'The address of the handle.' },
+};
+
+const names = {
+  'text/plain': z.string(),
+  'application/json': z.union([z.array(z.unknown()), anyObject]),
+};
+
+export const v2Routes = defineRoutes(
+  {
+    interface: 'v2',
+    tag: { name: 'ePIC v2', description: 'The same handles through the ePIC API, version 2.' },
+    handler: 'v2',
+    parameters: z.object({
+      prefix: pathText('The prefix.', '21.T11998'),
+      suffix: pathText('The suffix; slashes in it may be %2F or stay as they are.', 'page'),
+    }),
+    errors: [
+      'BAD_PARAMETER',
+      'V2_LOGIN_NEEDED',
+      'V2_FORBIDDEN',
+      'V2_NOT_FOUND',
+      'METHOD_REFUSED',
+      'CONDITION_FAILED',
+      'TRAFFIC_REFUSED',
+      'RATE_LIMITED',
+      'INTERNAL',
+      'V2_NOT_SUPPORTED',
+      'UPSTREAM_UNREACHABLE',
+      'UPSTREAM_BAD_ANSWER',
+      'BUSY',
+      'NOT_LOCKED',
+      'OVERLOADED',
+      'UPSTREAM_TIMEOUT',
+    ],
+    errorContent: PROBLEM,
+    security: ['basic'],
+  },
+  {
+    'GET /api/v2/handles/{prefix}/{suffix}': {
+      id: 'v2Read',
+      summary: 'Read the values of a handle',
+      responses: { 200: { ...json('The values', z.array(v2Value)), headers }, 304: 'Not modified' },
+      security: ['none', 'basic'],
     },
-    errorReply(error: unknown, _req: Request, res: Response, next: NextFunction) {
-      if (res.headersSent) {
-        next(error);
-        return;
-      }
-      sendProblem(deps, res, error);
+    'PUT /api/v2/handles/{prefix}/{suffix}': {
+      id: 'v2Put',
+      summary: 'Create a handle, or replace its values',
+      headers: conditions,
+      body,
+      responses: { 201: created, 204: { description: 'Replaced', headers } },
+      errors: BODY_ERRORS,
     },
-  };
-}
-
-/** Reads of public records wait by the class and the client of the request. A login is not judged by its misses. */
-function forCaller({ runStepsOf, ...deps }: V2SharedDeps, { headers }: Request, res: Response): V2Deps {
-  const { resolver } = deps;
-  const caller = headers.authorization === undefined ? contextOf(res).caller : unjudgedCaller(res);
-  return {
-    ...deps,
-    run: runStepsOf(res),
-    resolver: {
-      fence: (handle) => resolver.fence(handle).catch(rejectAsServer),
-      resolve: (handle, options) => resolver.resolve(handle, { ...options, caller }),
+    'DELETE /api/v2/handles/{prefix}/{suffix}': {
+      id: 'v2Delete',
+      summary: 'Delete a handle',
+      description: '403 unless the operator has enabled deletion.',
+      headers: conditions,
+      responses: { 204: 'Deleted' },
     },
-  };
-}
+    'GET /api/v2/handles/{prefix}': {
+      id: 'v2Search',
+      summary: 'The handles of a prefix, or those that hold certain values',
+      description: 'Any other parameter is a type and the pattern of its value, such as `URL=*example.org*`.',
+      headers: z.object({ Depth: optionalText('`1`: the records instead of their names.') }),
+      query: z.object({
+        limit: z.int().min(0).default(1000).describe('Handles on a page; 0: all.'),
+        page: z.int().min(1).default(1).describe('Counted from 1.'),
+        URL: optionalText('The value of the type URL; `*` stands for any text.'),
+      }),
+      responses: { 200: { description: 'Names, or records', content: names } },
+    },
+    'POST /api/v2/handles/{prefix}': {
+      id: 'v2Mint',
+      summary: 'Create a handle under a new name',
+      headers: z.object({
+        'Idempotency-Key': optionalText('Requests with the same key create one handle.'),
+      }),
+      query: z.object({
+        generator: z.enum(['uuid', 'juuid']).optional().describe('How the name is made.'),
+        prefix: optionalText('Text before the name.'),
+        suffix: optionalText('Text after the name.'),
+      }),
+      body,
+      responses: { 201: created },
+      errors: BODY_ERRORS,
+    },
+    'GET /api/v2/handles/?': {
+      id: 'v2Prefixes',
+      summary: 'The prefixes served here',
+      responses: { 200: { description: 'One a line', content: names } },
+      security: ['none', 'basic'],
+    },
+  },
+);
 
-/** In this order: 401, 404, 405, then the checks of the call itself (415, 413, 400, 412, 403). */
-async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> {
-  const { anonymousRead, identities } = deps.settings;
-  if (req.method === 'OPTIONS') {
-    answerOptions(req, res);
-    return;
-  }
-  const isRead = req.method === 'GET' || req.method === 'HEAD';
-  if (anonymousRead && isRead && req.headers.authorization === undefined) {
-    await answerAnonymous(deps, req, res);
-    return;
-  }
-  const login = readLogin(req.headers.authorization, identities);
-  const resource = readResource(res);
-  assertMethod(req, resource);
-  await answerCaller(deps, { req, res, login }, resource);
-}
-
-function answerCaller(deps: V2Deps, call: V2Call, resource: Resource): Promise<void> {
-  const { method } = call.req;
-  if (resource.kind === 'prefixes') return listPrefixes(deps, call);
-  if (resource.kind === 'collection') {
-    return method === 'POST' ? mint(deps, call, resource) : listCollection(deps, call, resource);
-  }
-  if (method === 'PUT') return putHandle(deps, call, resource);
-  if (method === 'DELETE') return deleteHandle(deps, call, resource);
-  return getHandle(deps, call, resource);
-}
-
-async function answerAnonymous(deps: V2Deps, req: Request, res: Response): Promise<void> {
-  const resource = readResource(res);
-  if (resource.kind === 'handle') await getPublicHandle(deps, req, res, resource);
-  else if (resource.kind === 'prefixes') await listPrefixes(deps, { req, res });
-  else {
-    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
-  }
-}
+export type V2Id = (typeof v2Routes)[number]['id'];

@@ -6,13 +6,14 @@ import { createTokenCheck } from '../../src/admin/token.js';
 import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { createReadiness } from '../../src/observe/health.js';
-import { noOpenApi, noOperations } from '../support/admin.js';
+import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const TOKEN = 'correct-horse-battery:staple';
 const admin = (token?: string) =>
   request(
     createAdminApp({
+      table: adminTable,
       openApi: noOpenApi,
       tokenCheck: createTokenCheck({ token, isLoopback }),
       metrics: createMetrics(),

@@ -5,12 +5,13 @@ import { createAdminApp, type AdminDeps } from '../../src/admin/app.js';
 import { createTokenCheck } from '../../src/admin/token.js';
 import { isLoopback } from '../../src/config/addresses.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { noOpenApi, noOperations } from '../support/admin.js';
+import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/health.js';
 
 const admin = (deps: Partial<AdminDeps> = {}) =>
   request(
     createAdminApp({
+      table: adminTable,
       openApi: noOpenApi,
       tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
       metrics: createMetrics(),

@@ -4,11 +4,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type OpenApiDocument, publicDocument } from '../../src/openapi/document.js';
-import { METHODS } from '../../src/openapi/parts.js';
+import { METHODS, type OpenApiDocument } from '../../src/openapi/document.js';
 import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
-import { ADMIN_DOCUMENT, DOCUMENT } from '../support/openapi.js';
+import { ADMIN_DOCUMENT, DOCUMENT, publicDocument } from '../support/openapi.js';
 import { startProxy } from '../support/proxy.js';
 
 useNock();
@@ -66,7 +65,7 @@ const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, t
 
 describe('the public document', () => {
   it('leaves out an interface that is turned off', () => {
-    const { paths, tags } = publicDocument({ version: '1.0.0', title: 'x', has: NONE });
+    const { paths, tags } = publicDocument(NONE);
     expect(Object.keys(paths).filter((path) => /v2|hrls|resolve|^\/(\{handle\})?$/.test(path))).toEqual([]);
     expect(tags.map(({ name }) => name)).toEqual(['Record interface', 'Handle server', 'Description']);
   });
@@ -76,7 +75,7 @@ describe('the public document', () => {
     [{ tunnel: true }, ['application/x-hdl-message']],
     [{ redirect: true, tunnel: true }, ['application/x-www-form-urlencoded', 'application/x-hdl-message']],
   ])('names the bodies of a POST of the front page: %o', (has, types) => {
-    const { paths } = publicDocument({ version: '1.0.0', title: 'x', has: { ...NONE, ...has } });
+    const { paths } = publicDocument({ ...NONE, ...has });
     expect(Object.keys(paths['/']?.post?.requestBody?.content ?? {})).toEqual(types);
   });
 

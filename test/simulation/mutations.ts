@@ -139,6 +139,8 @@ export const MUTATIONS: Record<string, Mutation> = {
             return { ...(await original.call(this)), incompleteForMs: 0 };
           },
       ),
+    faults: ['Redis flushed', 'Redis restarted empty', 'message lost', 'slow line'],
+    world: { instances: 4 },
   },
   'a return does not wait for lapsed members': { isRare: true, apply: awaitNoLapsed, ...ALL_LOSE_REDIS },
   'nothing is reported': {

@@ -8,6 +8,7 @@ import { putContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
 import { createTrafficPolicy } from '../../src/traffic/policy.js';
+import { RouteTable } from '../../src/http/route-table.js';
 import { createReadFacts } from '../../src/traffic/request-facts.js';
 import { exchange } from '../support/raw-socket.js';
 import '../support/real-sockets.js';
@@ -35,7 +36,11 @@ async function startGuarded(
 const { wrap } = createTrafficPolicy({
   rules: [{ name: 'all', match: {}, limit: { perMinute: 1, by: 'rule' }, log: false, shadow: false }],
   takeTokens: () => Promise.reject(boom),
-  readFacts: createReadFacts({ addressOf: () => '192.0.2.1', isFresh: () => false, isNative: () => false }),
+  readFacts: createReadFacts({
+    addressOf: () => '192.0.2.1',
+    isFresh: () => false,
+    table: new RouteTable([]),
+  }),
   judgedNetworkOf: () => undefined,
   addressOf: () => '192.0.2.1',
   onUse: () => undefined,

@@ -1,8 +1,10 @@
 // The status page: an HTML frame without data, which its scripts fill by element id.
 import { readFileSync } from 'node:fs';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
+import { ServiceError } from '../../errors.js';
 import { type Html, html } from '../../html/html.js';
 import { renderDocument, securityHeaders } from '../../html/layout.js';
+import { callOf, decodeParameter } from '../call.js';
 import { STATUS_STYLE } from './style.js';
 
 const CHART_WIDTH = 300;
@@ -128,11 +130,11 @@ const SCRIPTS = ['main.js', 'render.js', 'health.js', 'format.js', 'dom.js', 'ch
 export function createStatusFiles(): RequestHandler {
   const files = new Map(SCRIPTS.map((name) => [name, readScript(name)]));
   files.set('style.css', STATUS_STYLE);
-  return function statusFile(req: Request, res: Response, next: NextFunction): void {
-    const name = String(req.params['file']);
+  return function statusFile(req: Request, res: Response): void {
+    const name = decodeParameter(callOf(res).rest);
     const text = files.get(name);
-    if (text === undefined) next();
-    else res.set(HEADERS).type(name).send(text);
+    if (text === undefined) throw new ServiceError('UNKNOWN_ENDPOINT', { detail: `no file ${req.path}` });
+    res.set(HEADERS).type(name).send(text);
   };
 }
 

@@ -19,11 +19,13 @@ const oneOrMore = <T extends z.ZodType>(schema: T) =>
   z.union([schema, z.array(schema).max(MAX_SELECTORS)]).optional();
 
 /** An unknown member is refused: with a misspelt `type` the answer would be another one. */
-export const batchBody = z.strictObject({
-  handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
-  type: oneOrMore(z.string()).describe('As the parameter of a GET: only the values of these types.'),
-  index: oneOrMore(z.union([z.int(), z.string()])).describe('As the parameter of a GET.'),
-});
+export const batchBody = z
+  .strictObject({
+    handles: z.array(z.string()).describe('The handles as text, not percent-encoded.'),
+    type: oneOrMore(z.string()).describe('As the parameter of a GET: only the values of these types.'),
+    index: oneOrMore(z.union([z.int(), z.string()])).describe('As the parameter of a GET.'),
+  })
+  .meta({ id: 'BatchBody' });
 
 /** Whether the query of `/api/handles` names handles. With `prefix` it is a list, as on a Handle server. */
 export const isBatch = (parameters: URLSearchParams): boolean =>

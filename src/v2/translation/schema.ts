@@ -10,42 +10,50 @@ const withoutRequest = (idx: unknown): unknown =>
   idx === null || idx === -1 || idx === '-1' ? undefined : idx;
 
 /** Unknown properties are ignored. The descriptions go into the OpenAPI document. */
-export const bodyValue = z.object(
-  {
-    idx: z.preprocess(withoutRequest, integerField(1).optional()),
-    type: textField,
-    parsed_data: z
-      .unknown()
-      .optional()
-      .describe(
-        'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required where there is no `data`.',
-      ),
-    data: z
-      .string({ error: 'give a text' })
-      .nullish()
-      .describe(
-        'The content: bytes where it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), else a text.',
-      ),
-    timestamp: z
-      .unknown()
-      .optional()
-      .describe('Accepted and ignored: the Handle server stamps values with its own clock.'),
-    ttl_type: integerField(0, 1)
-      .nullish()
-      .describe(
-        '0: `ttl` is seconds; 1: `ttl` is a time. Without it a date is a time and a number is seconds.',
-      ),
-    ttl: z
-      .union([z.number(), z.string()], { error: 'give seconds or a date' })
-      .nullish()
-      .describe(
-        'Relative seconds, of which the amount counts (-300 is 300), or with `ttl_type` 1 a date or its seconds since 1970.',
-      ),
-    refs: referencesField.nullish(),
-    ...permissionFields,
-  },
-  { error: 'give an object' },
-);
+export const bodyValue = z
+  .object(
+    {
+      idx: z.preprocess(withoutRequest, integerField(1).optional()),
+      type: textField,
+      parsed_data: z
+        .unknown()
+        .optional()
+        .describe(
+          'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required where there is no `data`.',
+        ),
+      data: z
+        .string({ error: 'give a text' })
+        .nullish()
+        .describe(
+          'The content: bytes where it is canonical base64 (padded, unused bits zero, lines of 60 characters allowed), else a text.',
+        ),
+      timestamp: z
+        .unknown()
+        .optional()
+        .describe('Accepted and ignored: the Handle server stamps values with its own clock.'),
+      ttl_type: integerField(0, 1)
+        .nullish()
+        .describe(
+          '0: `ttl` is seconds; 1: `ttl` is a time. Without it a date is a time and a number is seconds.',
+        ),
+      ttl: z
+        .union([z.number(), z.string()], { error: 'give seconds or a date' })
+        .nullish()
+        .describe(
+          'Relative seconds, of which the amount counts (-300 is 300), or with `ttl_type` 1 a date or its seconds since 1970.',
+        ),
+      refs: referencesField.nullish(),
+      ...permissionFields,
+    },
+    { error: 'give an object' },
+  )
+  .meta({
+    id: 'V2BodyValue',
+    description:
+      'parsed_data or data is required; both must have the same meaning. Without idx the next free index is used.',
+    // Checked by readData.
+    anyOf: [{ required: ['parsed_data'] }, { required: ['data'] }],
+  });
 
 /** @throws ServiceError V2_BAD_BODY whose detail names the position of the value and the property */
 export function readInputs(body: unknown): V2Input[] {

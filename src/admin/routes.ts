@@ -1,0 +1,205 @@
+// The routes of the admin listener.
+import { z } from 'zod';
+import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
+import { type Route, type Security, defineRoutes } from '../http/route-table.js';
+import { logLevelBody, purgeBody } from './bodies.js';
+
+export const ADMIN_GROUP = {
+  tag: { name: 'Admin', description: 'For the operator.' },
+  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN', 'METHOD_REFUSED'],
+  errorContent: PROBLEM,
+  security: ['none', 'adminToken'] satisfies Security[],
+} as const;
+
+/** Calls that monitoring and the status page repeat: logged at `debug`. */
+const ROUTINE: ReadonlySet<string> = new Set([
+  'health',
+  'readiness',
+  'metrics',
+  'statusPage',
+  'statusFile',
+  'events',
+  'stats',
+] satisfies AdminId[]);
+
+export const isRoutine = ({ id }: Route): boolean => ROUTINE.has(id);
+
+/** Probes of orchestrators cannot send a token. */
+export const isProbe = ({ id }: Route): boolean => id === 'health' || id === 'readiness';
+
+const text = z.string();
+const ofType = (description: string, type: string) => ({ description, content: { [type]: text } });
+
+const readiness = z.object({ status: z.enum(['ready', 'not ready']), notReady: z.array(text) });
+
+const copies = z
+  .object({
+    handle: text,
+    cached: z.boolean(),
+    copies: z.array(
+      z.object({
+        tier: z.enum(['memory', 'redis']),
+        kind: z.enum(['found', 'empty', 'not-found']),
+        use: z.enum(['fresh', 'stale', 'none']),
+        ageSeconds: z.number(),
+        lifeLeftSeconds: z.number(),
+        standInLeftSeconds: z.number().optional(),
+        bytes: z.int().optional(),
+        hits: z.int().optional(),
+      }),
+    ),
+  })
+  .meta({ id: 'CacheCopies' });
+
+const clients = z.array(z.object({ name: text, misses: z.int() }));
+
+const traffic = z.object({
+  rules: z.array(z.object({ name: text, matched: z.int(), limited: z.int(), shadowed: z.int() })),
+  networks: clients,
+  agents: clients,
+  blocked: z.array(
+    z.object({
+      network: text,
+      until: text.meta({ format: 'date-time' }),
+      reason: z.enum(['unknown-names', 'most-misses']),
+    }),
+  ),
+});
+
+const prefix = z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' });
+
+export const adminRoutes = defineRoutes(
+  {
+    ...ADMIN_GROUP,
+    parameters: z.object({
+      network: pathText('The network as `GET /traffic` lists it, or an address in it.', '192.0.2.0/24'),
+      file: pathText('The name of the file.', 'main.js'),
+    }),
+  },
+  {
+    'GET /healthz': {
+      id: 'health',
+      summary: 'Liveness',
+      responses: {
+        200: json('The process runs', z.object({ status: z.literal('ok').optional() })),
+        503: json(
+          'An event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
+          z.object({ status: z.literal('held').optional(), heldMs: z.int().optional() }),
+        ),
+      },
+    },
+    'GET /readyz': {
+      id: 'readiness',
+      summary: 'Readiness',
+      responses: {
+        200: json('Ready', readiness),
+        503: json('Not ready, because of these parts', readiness),
+      },
+    },
+    'GET /metrics': {
+      id: 'metrics',
+      summary: 'Metrics for Prometheus',
+      responses: { 200: ofType('Text exposition format 0.0.4', 'text/plain') },
+    },
+    'GET /': {
+      id: 'statusPage',
+      summary: 'The status page',
+      responses: { 200: ofType('The page, without figures', 'text/html') },
+    },
+    'GET /status/{file}': {
+      id: 'statusFile',
+      summary: 'A script or the style sheet of the status page',
+      responses: { 200: { description: 'The file', content: { 'text/javascript': text, 'text/css': text } } },
+      errors: ['UNKNOWN_ENDPOINT'],
+    },
+    'GET /events': {
+      id: 'events',
+      summary: 'The statistics once a second, as server-sent events',
+      responses: {
+        200: ofType(
+          'Messages with the response of `/stats` as data, and with limited networks',
+          'text/event-stream',
+        ),
+      },
+      errors: ['ADMIN_BUSY'],
+    },
+    'GET /stats': {
+      id: 'stats',
+      summary: 'The statistics',
+      responses: { 200: json('Statistics', anyObject) },
+    },
+    'GET /traffic': {
+      id: 'traffic',
+      summary: 'Traffic rules, the clients with the most misses, and limited networks',
+      responses: {
+        200: json('The counts of rules since the start, of clients in the last five to ten minutes', traffic),
+      },
+    },
+    'DELETE /traffic/blocked/{network}': {
+      id: 'unblockNetwork',
+      summary: 'End the limit of a network, in all instances',
+      responses: { 204: 'Done; other instances follow within two seconds' },
+      errors: ['ADMIN_NOT_BLOCKED'],
+    },
+    'GET /cache': {
+      id: 'lookIntoCache',
+      summary: 'The cache entries of a handle',
+      query: z.object({ handle: text.meta({ description: 'The handle.', example: '21.T1/a' }) }),
+      responses: { 200: json('Every entry', copies) },
+      errors: ['BAD_PARAMETER'],
+    },
+    'POST /purge': {
+      id: 'purge',
+      summary: 'Invalidate handles on all instances',
+      description: 'With `soft` the entries become stale: served only while the Handle server fails.',
+      body: {
+        description: 'Which handles',
+        content: { 'application/json': purgeBody },
+        example: { handle: '21.T11998/page' },
+      },
+      responses: {
+        200: json(
+          'Done; `shared` false: other instances are invalidated when Redis is back',
+          z.object({ purged: anyObject, soft: z.boolean(), shared: z.boolean() }),
+        ),
+      },
+      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'],
+    },
+    'GET /export': {
+      id: 'exportRecords',
+      summary: 'The records of a prefix in memory, one JSON object per line',
+      query: z.object({ prefix }),
+      responses: { 200: ofType('Records with their times', 'application/x-ndjson') },
+      errors: ['BAD_PARAMETER'],
+    },
+    'POST /import': {
+      id: 'importRecords',
+      summary: 'Put exported records into memory',
+      description: 'They are stale: served only while the Handle server fails, or where there is none.',
+      body: {
+        description: 'Up to 4 MiB of lines of an export',
+        content: { 'application/x-ndjson': text },
+      },
+      responses: {
+        200: json(
+          'How many are in memory now, are not needed, and are no records',
+          z.object({ restored: z.int(), kept: z.int(), refused: z.int() }),
+        ),
+      },
+      errors: ['BODY_TOO_LARGE'],
+    },
+    'PUT /log-level': {
+      id: 'setLogLevel',
+      summary: 'Set the log level',
+      body: {
+        description: 'Until the next start',
+        content: { 'application/json': logLevelBody },
+        example: { level: 'debug' },
+      },
+      responses: { 200: json('Done', logLevelBody) },
+      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'],
+    },
+  },
+);
+
+export type AdminId = (typeof adminRoutes)[number]['id'];

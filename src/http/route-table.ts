@@ -1,0 +1,199 @@
+// The table of routes: which handler answers a method at a path. Paths are raw bytes and are not decoded.
+import type { IncomingMessage } from 'node:http';
+import type { z } from 'zod';
+import type { ErrorCode } from '../errors.js';
+import { type Owner, type Target, ownerOf } from './target.js';
+
+/** A HEAD is answered by the route of the GET. */
+export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
+
+/** The interface of a request, for traffic rules and metrics. */
+export type Interface = Owner | 'list' | 'batch' | 'native';
+
+/** Schemas of a body by media type. */
+export type Content = Readonly<Record<string, z.ZodType>>;
+
+export interface ResponseDescription {
+  description: string;
+  /** Descriptions of headers by name. */
+  headers?: Readonly<Record<string, string>>;
+  content?: Content;
+}
+
+/** What the OpenAPI document says of a route beside method and path. */
+interface RouteDescription {
+  summary: string;
+  description?: string;
+  query?: z.ZodObject;
+  headers?: z.ZodObject;
+  body?: { description: string; isOptional?: boolean; content: Content; example?: unknown };
+  /** By status; a text alone is the description of a response without a body. */
+  responses: Readonly<Record<string, ResponseDescription | string>>;
+  /** Errors of the catalogue, each in `errorContent`. */
+  errors?: readonly ErrorCode[];
+}
+
+/** What the routes of a group share. */
+interface GroupDescription<Handler extends string> {
+  /** Missing on the admin listener. */
+  interface?: Interface;
+  tag: { name: string; description: string };
+  /** The handler of routes that name none. */
+  handler?: Handler;
+  /** Parameters of paths. */
+  parameters?: z.ZodObject;
+  /** Errors and responses of each route, beside those that the route names itself. */
+  errors?: readonly ErrorCode[];
+  responses?: RouteDescription['responses'];
+  errorContent?: Content;
+  /** Ways to log in; without it none is needed. */
+  security?: readonly Security[];
+}
+
+export type Security = 'none' | 'basic' | 'session' | 'adminToken';
+
+/** A route as a table of routes states it; its key is the method and the path. */
+export interface RouteEntry<Id extends string, Handler extends string> extends RouteDescription {
+  /** The `operationId` of the document. */
+  id: Id;
+  interface?: Interface;
+  handler?: Handler;
+  security?: readonly Security[];
+  /** A route with a condition is asked before one without. */
+  when?: (req: IncomingMessage, target: Target) => boolean;
+}
+
+export interface Route<Id extends string = string, Handler extends string = string>
+  extends RouteEntry<Id, Handler>, Omit<GroupDescription<Handler>, 'responses' | 'errors' | 'security'> {
+  method: Method;
+  path: string;
+  handler: Handler;
+  errors: readonly ErrorCode[];
+}
+
+/**
+ * The routes of a group. A path is literal but for its end: `/?` tolerates a slash, `/*` takes every path below,
+ * `{name}` takes the rest of the path, `{name?}` may be missing, `{a}/{b}` needs a separator, plain or `%2F`.
+ */
+export function defineRoutes<const Id extends string, const Handler extends string = Id>(
+  group: GroupDescription<Handler>,
+  entries: Readonly<Record<`${Method} /${string}`, RouteEntry<Id, Handler>>>,
+): Route<Id, Handler>[] {
+  return Object.entries(entries).map(([key, entry]) => {
+    const [method, path] = key.split(' ') as [Method, string];
+    // Without a handler in entry and group, Handler is Id.
+    const handler = entry.handler ?? group.handler ?? (entry.id as unknown as Handler);
+    return {
+      ...group,
+      ...entry,
+      method,
+      path,
+      handler,
+      errors: [...(group.errors ?? []), ...(entry.errors ?? [])],
+      responses: { ...group.responses, ...entry.responses },
+    };
+  });
+}
+
+/** What is at a path. */
+export interface RouteMatch<R extends Route = Route> {
+  /** Those with a condition first. */
+  routes: readonly R[];
+  /** For `Allow`: the methods of routes without a condition, and OPTIONS. */
+  allow: readonly string[];
+  /** The raw text of the parameters; empty where the path has none. */
+  rest: string;
+}
+
+interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allow'> {
+  /** The literal part of the path. */
+  head: string;
+  owner: Owner;
+  /** Of a path with two parameters. */
+  isPair: boolean;
+}
+
+export class RouteTable<R extends Route = Route> {
+  readonly #literal = new Map<string, RouteMatch<R>>();
+  readonly #open: OpenPath<R>[] = [];
+
+  constructor(routes: readonly R[]) {
+    for (const path of new Set(routes.map((route) => route.path))) {
+      this.#add(
+        path,
+        routes.filter((route) => route.path === path),
+      );
+    }
+    // The longest literal part first, and the path with more parameters.
+    this.#open.sort(
+      (one, other) => other.head.length - one.head.length || Number(other.isPair) - Number(one.isPair),
+    );
+  }
+
+  #add(path: string, routes: readonly R[]): void {
+    const [head = ''] = /^[^{*?]+/.exec(path) ?? [];
+    const end = path.slice(head.length);
+    const match = matchOf(routes);
+    if (/^(?:[?*]|\{\w+\?\})?$/.test(end)) this.#literal.set(head, match);
+    if (/^(?:[?*]|\{\w+\?\})$/.test(end)) this.#literal.set(head.slice(0, -1), match);
+    if (!/^[{*]/.test(end)) return;
+    this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
+  }
+
+  /** @throws Error when a route names a handler that is not there */
+  assertHandled(handlers: Readonly<Record<string, unknown>>): void {
+    for (const { routes } of [...this.#literal.values(), ...this.#open]) {
+      const missing = routes.find(({ handler }) => handlers[handler] === undefined);
+      if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
+    }
+  }
+
+  /** Undefined where nothing is; no path of an API belongs to a path of another interface. */
+  at(path: string): RouteMatch<R> | undefined {
+    const literal = this.#literal.get(path);
+    if (literal !== undefined) return literal;
+    const owner = ownerOf(path);
+    for (const { head, isPair, owner: ownerOfHead, routes, allow } of this.#open) {
+      if (ownerOfHead !== owner || path.length <= head.length || !path.startsWith(head)) continue;
+      const rest = path.slice(head.length);
+      if (!isPair || SEPARATOR.test(rest)) return { routes, allow, rest };
+    }
+    return undefined;
+  }
+}
+
+/** Between two parameters. A plain slash at the end is none. */
+const SEPARATOR = /\/.|%2f/i;
+
+/** In the order of `Allow`. */
+const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
+  GET: ['GET', 'HEAD'],
+  POST: ['POST'],
+  PUT: ['PUT'],
+  DELETE: ['DELETE'],
+};
+
+function matchOf<R extends Route>(routes: readonly R[]): RouteMatch<R> {
+  const plain = routes.filter(({ when }) => when === undefined);
+  const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
+    plain.some((route) => route.method === method) ? allowed : [],
+  );
+  return {
+    routes: [...routes.filter(({ when }) => when !== undefined), ...plain],
+    allow: [...methods, 'OPTIONS'],
+    rest: '',
+  };
+}
+
+/** The route that answers a request. */
+export function routeFor<R extends Route>(
+  { routes }: Pick<RouteMatch<R>, 'routes'>,
+  req: IncomingMessage,
+  target: Target,
+): R | undefined {
+  const method = req.method === 'HEAD' ? 'GET' : req.method;
+  return routes.find((route) => route.method === method && (route.when?.(req, target) ?? true));
+}
+
+/** A path as the document spells it. */
+export const documentPath = (path: string): string => path.replace(/(?<=.)\/[?*]$/, '').replace('?}', '}');

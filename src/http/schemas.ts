@@ -1,0 +1,39 @@
+// The schemas of errors, for the OpenAPI documents.
+import { z } from 'zod';
+import { CATALOGUE } from '../errors.js';
+import type { Content } from './route-table.js';
+
+export const errorCode = z.enum(Object.keys(CATALOGUE)).meta({ id: 'ErrorCode' });
+
+const problem = z
+  .object({
+    type: z.literal('about:blank').optional(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().optional(),
+    code: errorCode,
+    responseCode: z
+      .int()
+      .describe(
+        'That of the Handle System. In a 404, 100: no such handle; 4: no such path; 301: the prefix is not served here.',
+      ),
+    handle: z.string().optional(),
+  })
+  .meta({ id: 'Problem' });
+
+/** RFC 9457. */
+export const PROBLEM: Content = { 'application/problem+json': problem };
+
+/** Any JSON object. */
+export const anyObject = z.looseObject({});
+
+/** A parameter that may be missing. */
+export const optionalText = (description: string) => z.string().optional().describe(description);
+
+/** A parameter of a path. */
+export const pathText = (description: string, example: string) => z.string().meta({ description, example });
+
+export const json = (description: string, schema: z.ZodType) => ({
+  description,
+  content: { 'application/json': schema },
+});

@@ -1,0 +1,138 @@
+// The schemas of the bodies of the record interface, for the OpenAPI document. A Handle server may send more members.
+import { z } from 'zod';
+import { anyObject, errorCode } from '../http/schemas.js';
+
+const text = z.string();
+const oneOrMore = <T extends z.ZodType>(schema: T) => z.union([schema, z.array(schema)]).optional();
+
+const handleAndIndex = { handle: text, index: z.int() };
+
+const dataOf = (format: string, value: z.ZodType) => z.object({ format: z.literal(format), value });
+
+/** The members that a program reads by the format, such as `"format": "string"`. */
+const valueData = z
+  .union([
+    dataOf('string', text),
+    dataOf('base64', text),
+    dataOf(
+      'admin',
+      z.object({ ...handleAndIndex, permissions: text, legacyByteLength: z.boolean().optional() }),
+    ),
+    dataOf('vlist', z.array(z.object(handleAndIndex))),
+    dataOf('site', anyObject),
+    dataOf('key', anyObject),
+  ])
+  .meta({ id: 'ValueData', description: 'Bytes that are no text are base64.' });
+
+const FORMATS = ['string', 'base64', 'hex', 'admin', 'vlist', 'site', 'key'];
+
+const sentData = z
+  .union([
+    text,
+    z.number(),
+    z.boolean(),
+    z.object({ format: text.meta({ examples: FORMATS }), value: z.unknown() }),
+  ])
+  .describe('Text alone has the format string.');
+
+const valueWith = (data: z.ZodType) =>
+  z.object({
+    index: z.int(),
+    type: text.meta({ examples: ['URL'] }),
+    data,
+    permissions: text
+      .optional()
+      .describe('Admin read, admin write, public read, public write; default `1110`.'),
+    ttl: z.union([z.int(), text]).optional().describe('Seconds, or an absolute time.'),
+    timestamp: text.optional().describe('Time of the last change; set by the server.'),
+    references: z.array(z.object({ handle: text, index: z.int().min(0) })).optional(),
+  });
+
+export const sentValue = valueWith(sentData).meta({ id: 'SentValue' });
+
+export const record = z
+  .object({
+    responseCode: z.int().describe('1: found or done. 200: no such values.'),
+    handle: text.optional().describe('As in the request; the minted one after `mintNewSuffix`.'),
+    values: z.array(valueWith(valueData).meta({ id: 'Value' })).optional(),
+  })
+  .meta({ id: 'Record' });
+
+export const recordError = z
+  .object({
+    responseCode: z.int().describe('That of the Handle System. 100: no such handle. Others: see message.'),
+    message: text.optional(),
+    code: errorCode
+      .optional()
+      .describe('Of an error of this proxy; missing where the Handle server answered.'),
+    handle: text.optional(),
+  })
+  .meta({ id: 'RecordError' });
+
+const flag = z.union([z.boolean(), text]).optional();
+
+export const recordParameters = z
+  .object({
+    index: oneOrMore(z.union([z.int(), text])),
+    type: oneOrMore(text),
+    auth: flag,
+    publicOnly: flag,
+    pretty: flag,
+  })
+  .meta({ id: 'RecordParameters' });
+
+export const handleList = z
+  .object({
+    responseCode: z.int(),
+    message: text.optional(),
+    prefix: text.optional(),
+    totalCount: text.optional(),
+    page: z.int().optional(),
+    pageSize: z.int().optional(),
+    handles: z.array(text).optional(),
+  })
+  .meta({ id: 'HandleList' });
+
+export const session = z
+  .object({
+    sessionId: text.optional(),
+    nonce: text.optional().describe('To be signed.'),
+    serverAlg: text.optional(),
+    serverSignature: text.optional(),
+    authenticated: z.boolean().optional(),
+    id: text.optional().describe('Index and handle of the user.'),
+    error: text.optional(),
+  })
+  .meta({ id: 'Session' });
+
+export const sessionLogin = z
+  .object({
+    version: text.optional(),
+    sessionId: text.optional(),
+    id: text.optional().describe('Index and handle of the user, such as `300:21.T11998/USER01`.'),
+    type: z.enum(['HS_SECKEY', 'HS_PUBKEY']).optional(),
+    nonce: text.optional(),
+    cnonce: text.optional(),
+    alg: text.optional(),
+    signature: text.optional(),
+    salt: text.optional(),
+    iterations: z.int().optional(),
+    length: z.int().optional(),
+  })
+  .meta({ id: 'SessionLogin' });
+
+export const site = z.object({ responseCode: z.int(), site: anyObject }).meta({ id: 'Site' });
+
+export const prefixList = z
+  .object({ responseCode: z.int(), totalCount: text.optional(), prefixes: z.array(text).optional() })
+  .meta({ id: 'PrefixList' });
+
+export const batch = z
+  .array(
+    z.object({
+      handle: text.describe('As in the request.'),
+      status: z.int().describe('Status of the GET of this handle.'),
+      body: z.union([record, recordError]),
+    }),
+  )
+  .meta({ id: 'Batch' });
