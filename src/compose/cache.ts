@@ -49,7 +49,7 @@ export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | u
 }
 
 /** Undefined where no Redis is configured. */
-export function redisOptions({
+function redisOptions({
   config,
   logger,
   metrics,
