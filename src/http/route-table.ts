@@ -105,9 +105,7 @@ export interface RouteMatch<R extends Route = Route> {
   rest: string;
 }
 
-type Place<R extends Route> = Pick<RouteMatch<R>, 'routes' | 'allow'>;
-
-interface OpenPlace<R extends Route> extends Place<R> {
+interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allow'> {
   /** The literal part of the path. */
   head: string;
   owner: Owner;
@@ -116,8 +114,8 @@ interface OpenPlace<R extends Route> extends Place<R> {
 }
 
 export class RouteTable<R extends Route = Route> {
-  readonly #literal = new Map<string, Place<R>>();
-  readonly #open: OpenPlace<R>[] = [];
+  readonly #literal = new Map<string, RouteMatch<R>>();
+  readonly #open: OpenPath<R>[] = [];
 
   constructor(routes: readonly R[]) {
     for (const path of new Set(routes.map((route) => route.path))) {
@@ -135,11 +133,11 @@ export class RouteTable<R extends Route = Route> {
   #add(path: string, routes: readonly R[]): void {
     const [head = ''] = /^[^{*?]+/.exec(path) ?? [];
     const end = path.slice(head.length);
-    const place = placeOf(routes);
-    if (/^(?:[?*]|\{\w+\?\})?$/.test(end)) this.#literal.set(head, place);
-    if (/^(?:[?*]|\{\w+\?\})$/.test(end)) this.#literal.set(head.slice(0, -1), place);
+    const match = matchOf(routes);
+    if (/^(?:[?*]|\{\w+\?\})?$/.test(end)) this.#literal.set(head, match);
+    if (/^(?:[?*]|\{\w+\?\})$/.test(end)) this.#literal.set(head.slice(0, -1), match);
     if (!/^[{*]/.test(end)) return;
-    this.#open.push({ ...place, head, owner: ownerOf(head), isPair: end.includes('/') });
+    this.#open.push({ ...match, head, owner: ownerOf(head), isPair: end.includes('/') });
   }
 
   /** @throws Error when a route names a handler that is not there */
@@ -153,13 +151,12 @@ export class RouteTable<R extends Route = Route> {
   /** Undefined where nothing is; no path of an API belongs to a path of another interface. */
   at(path: string): RouteMatch<R> | undefined {
     const literal = this.#literal.get(path);
-    if (literal !== undefined) return { ...literal, rest: '' };
+    if (literal !== undefined) return literal;
     const owner = ownerOf(path);
-    for (const place of this.#open) {
-      const { head, isPair } = place;
-      if (path.length <= head.length || !path.startsWith(head) || place.owner !== owner) continue;
+    for (const { head, isPair, owner: ownerOfHead, routes, allow } of this.#open) {
+      if (ownerOfHead !== owner || path.length <= head.length || !path.startsWith(head)) continue;
       const rest = path.slice(head.length);
-      if (!isPair || SEPARATOR.test(rest)) return { ...place, rest };
+      if (!isPair || SEPARATOR.test(rest)) return { routes, allow, rest };
     }
     return undefined;
   }
@@ -176,7 +173,7 @@ const ALLOWED: Readonly<Record<Method, readonly string[]>> = {
   DELETE: ['DELETE'],
 };
 
-function placeOf<R extends Route>(routes: readonly R[]): Place<R> {
+function matchOf<R extends Route>(routes: readonly R[]): RouteMatch<R> {
   const plain = routes.filter(({ when }) => when === undefined);
   const methods = Object.entries(ALLOWED).flatMap(([method, allowed]) =>
     plain.some((route) => route.method === method) ? allowed : [],
@@ -184,6 +181,7 @@ function placeOf<R extends Route>(routes: readonly R[]): Place<R> {
   return {
     routes: [...routes.filter(({ when }) => when !== undefined), ...plain],
     allow: [...methods, 'OPTIONS'],
+    rest: '',
   };
 }
 

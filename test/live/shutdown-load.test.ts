@@ -107,8 +107,8 @@ describe('SIGTERM with 100 clients', () => {
       const exited = proxy.stop();
       await Promise.all(clients);
       expect(counts.refused).toBe(100);
-      // Without the wait 34 to 98 are lost. One that the machine has not run for 20 ms may connect just then.
-      expect(counts.lost).toBeLessThan(5);
+      // A bare `server.close()` loses about 100, in 199 of 200 stops.
+      expect(counts.lost).toBe(0);
       expect(await exited).toEqual({ code: 0, signal: null });
     },
   );
