@@ -7,8 +7,7 @@ import { systemClock } from './cache/clock.js';
 import type { Config } from './config/schema.js';
 import { describeServers, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
 import type { Context } from './context.js';
-import { createActivity } from './observe/activity.js';
-import { createTrafficActivity } from './observe/traffic-activity.js';
+import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
@@ -19,7 +18,6 @@ import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeCoordination } from './compose/coordination.js';
-import { makeHits } from './compose/hits.js';
 import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
@@ -67,17 +65,15 @@ export function createApp(deps: AppDeps): App {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
   const pseudonym = pseudonymOf(newInstance());
   const now = deps.now ?? Date.now;
-  const activity = createActivity(now);
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
-  const observed = { activity, trafficActivity: createTrafficActivity(now), ...traced };
   const context: Context = {
     log: deps.logger,
     metrics: deps.metrics,
     clock: { ...systemClock, now },
     tracer: tracing?.tracer,
   };
-  const shared: SharedDeps = { ...deps, context, now, pseudonym, ...makeBounds(deps.config), ...observed };
+  const shared: SharedDeps = { ...deps, context, now, pseudonym, ...makeBounds(deps.config), ...traced };
   const cache: Cache = makeCache(
     shared,
     cacheEvents(() => ({ resolver, restoring })),
@@ -90,8 +86,7 @@ export function createApp(deps: AppDeps): App {
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
-  const controlled = { cache, resolver, eventLoop, upstreams, restoring, coordination };
-  const operations = makeOperations(shared, controlled);
+  const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
   const native = makeNative(shared, made);
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
@@ -112,7 +107,6 @@ export function createApp(deps: AppDeps): App {
     },
     async close() {
       eventLoop.close();
-      activity.close();
       coordination.close();
       await Promise.all([close(), upstreams.close(), restoring.close()]);
       await cache.close();
@@ -157,7 +151,11 @@ function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
 
 /** Adds what all interfaces answer hits with. */
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
-  return { ...made, preparing: makePreparing(shared, made), hits: makeHits(shared) };
+  return {
+    ...made,
+    preparing: makePreparing(shared, made),
+    hits: createHits(shared.context),
+  };
 }
 
 function registerUsage(

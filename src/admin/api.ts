@@ -49,8 +49,8 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
   });
   const readJson = createReadJson(withBody);
   return {
-    stats(_req, res) {
-      res.json(operations.stats());
+    async stats(_req, res) {
+      res.json(await operations.stats());
     },
     async lookIntoCache(req, res) {
       const { handle } = req.query;
@@ -86,8 +86,8 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       Object.assign(res.locals, { told: counts });
       res.json(counts);
     },
-    traffic(_req, res) {
-      res.json(operations.traffic());
+    async traffic(_req, res) {
+      res.json(await operations.traffic());
     },
     async unblockNetwork(_req, res) {
       // With its slash percent-encoded or not.

@@ -16,6 +16,7 @@ import type { Operations } from './operations.js';
 import { sendProblem } from './problem.js';
 import { type AdminId, isRoutine } from './routes.js';
 import { createEventStream } from './status/events.js';
+import { createHistory } from './status/history.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
 interface AdminCall {
@@ -91,7 +92,7 @@ function createHandlers({
     },
     statusPage,
     statusFile: createStatusFiles(),
-    events: createEventStream({ stats: () => statusOf(operations), onUnexpected }),
+    events: createEventStream({ status: createStatusReader(operations), onUnexpected }),
     openApi,
     ...createApi(operations),
   };
@@ -117,17 +118,24 @@ function createDispatch(
   };
 }
 
-/** What the status page shows: the statistics and the traffic. */
-function statusOf(operations: Operations): object {
-  const { rules, networks, agents, blocked } = operations.traffic();
+/** What the status page shows: the statistics, those of the last minute, and the traffic. */
+function createStatusReader(operations: Operations): () => Promise<object> {
+  const addToHistory = createHistory(() => performance.now());
   const shown = <T>(list: readonly T[]): T[] => list.slice(0, MAX_SHOWN);
-  const lists = {
-    rules: shown(rules),
-    networks: shown(networks),
-    agents: shown(agents),
-    blocked: shown(blocked),
+  return async function readStatus() {
+    const [stats, { rules, networks, agents, blocked }] = await Promise.all([
+      operations.stats(),
+      operations.traffic(),
+    ]);
+    const traffic = {
+      rules: shown(rules),
+      networks: shown(networks),
+      agents: shown(agents),
+      blocked: shown(blocked),
+      blockedCount: blocked.length,
+    };
+    return { ...stats, ...addToHistory(stats), traffic };
   };
-  return { ...operations.stats(), traffic: { ...lists, blockedCount: blocked.length } };
 }
 
 /** Rows of a list on the status page. */

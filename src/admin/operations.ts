@@ -1,7 +1,6 @@
 // What the admin API does with this instance.
 import type { Restoring } from '../cache/snapshot/restoring.js';
-import type { ClientCounts, RuleCounts } from '../observe/traffic-activity.js';
-import type { Statistics } from './statistics.js';
+import type { RuleCounts, Statistics } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -26,10 +25,17 @@ export interface CacheCopy {
   hits?: number;
 }
 
+interface ClientCount {
+  name: string;
+  /** With refused requests. */
+  misses: number;
+}
+
 export interface Traffic {
   rules: RuleCounts[];
-  networks: ClientCounts[];
-  agents: ClientCounts[];
+  /** Of the last five to ten minutes, without responses from the response cache. */
+  networks: ClientCount[];
+  agents: ClientCount[];
   /** The one that ends last comes first. */
   blocked: { network: string; until: string; reason: string }[];
 }
@@ -37,8 +43,8 @@ export interface Traffic {
 export interface Operations {
   purge: (request: PurgeRequest) => Promise<PurgeResult>;
   inspect: (handle: string) => Promise<CacheCopy[]>;
-  stats: () => Statistics;
-  traffic: () => Traffic;
+  stats: () => Promise<Statistics>;
+  traffic: () => Promise<Traffic>;
   /** Ends the limit of a network here and in Redis. @returns whether there was one */
   unblock: (network: string) => Promise<boolean>;
   setLogLevel: (level: string) => void;

@@ -51,12 +51,12 @@ const copies = z
   })
   .meta({ id: 'CacheCopies' });
 
-const counts = { requests: z.int(), misses: z.int(), notFound: z.int(), limited: z.int() };
+const clients = z.array(z.object({ name: text, misses: z.int() }));
 
 const traffic = z.object({
   rules: z.array(z.object({ name: text, matched: z.int(), limited: z.int(), shadowed: z.int() })),
-  networks: z.array(z.object({ name: text, ...counts })),
-  agents: z.array(z.object({ name: text, ...counts })),
+  networks: clients,
+  agents: clients,
   blocked: z.array(
     z.object({
       network: text,

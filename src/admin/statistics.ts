@@ -1,175 +1,169 @@
-// Statistics of the instance, from what its parts report.
-import type {
-  ActivityReport,
-  Second,
-  ServerState,
-  RecentError,
-  UpstreamSecond,
-} from '../observe/activity.js';
-import type { StoreUsage } from '../observe/metrics.js';
-import { type Percentiles, percentiles } from '../observe/latency.js';
-import type { Ranked } from '../observe/top-list.js';
+// Statistics of the instance since its start, read from its metrics.
+import { CATALOGUE } from '../errors.js';
+import { METRICS, type MetricEntry } from '../observe/metric-list.js';
+import type { Metrics, StoreUsage } from '../observe/metrics.js';
+import { VALUES } from '../observe/label-values.js';
+import { type Histogram, percentilesOf } from './latency.js';
 
-export interface InstanceReport {
+interface Reading {
+  labels: Partial<Record<string, string | number>>;
+  value: number;
+  /** Of a part of a histogram. */
+  metricName?: string;
+}
+
+/** What a registry cannot answer. */
+interface InstanceFacts {
   version: string;
-  memory: StoreUsage[];
-  process: { pid: number; rssBytes: number; heapUsedBytes: number; eventLoopDelayMs: number };
+  startedAt: number;
   redis: 'up' | 'away' | 'unused';
-  running: number;
-  waiting: number;
   logLevel: string;
-  activity: ActivityReport;
 }
 
-export type Statistics = ReturnType<typeof statisticsOf>;
+export type Statistics = Awaited<ReturnType<typeof readStatistics>>;
 
-/** The part that comes from requests. */
-interface RequestStatistics {
-  startedAt: string;
-  uptimeSeconds: number;
-  requests: {
-    total: number;
-    byResult: Record<string, number>;
-    /** Such as `record`, `redirect`, `native-udp`. */
-    byInterface: Record<string, number>;
-    /** Over the last ten seconds. */
-    perSecond: number;
-    /** Hits and stale hits among cacheable reads, since the start; null without any. */
-    hitRatio: number | null;
-    hitRatioLastMinute: number | null;
-    /** Over the last minute. */
-    latencyMs: Percentiles;
-  };
-  upstream: {
-    requests: number;
-    failures: number;
-    perSecond: number;
-    latencyMs: Percentiles;
-  };
-  topHandles: Ranked[];
-  topMisses: Ranked[];
-  recentErrors: RecentError[];
-  /** One point per second of the last minute, oldest first. */
-  history: HistoryPoint[];
-}
-
-interface HistoryPoint {
-  second: number;
-  answers: number;
-  hitRatio: number | null;
-  p99Ms: number | null;
-  upstreamAnswers: number;
-  upstreamP99Ms: number | null;
-  upstreamFailures: number;
-}
-
-const RATE_SECONDS = 10;
-const HISTORY_SECONDS = 60;
-
-export function statisticsOf({ activity, running, waiting, redis, ...report }: InstanceReport, now: number) {
-  const { version, memory, logLevel, process } = report;
-  const { upstream, ...statistics } = requestStatistics(activity, now);
-  const { breakers, servers } = activity;
+export async function readStatistics(
+  { registry, recent }: Pick<Metrics, 'registry' | 'recent'>,
+  { version, startedAt, redis, logLevel }: InstanceFacts,
+  now: number,
+) {
+  const read = (metric: MetricEntry): Promise<Reading[]> => readMetric(registry, metric);
+  const [requests, upstream, memory] = await Promise.all([
+    readRequests(read),
+    readUpstream(read, recent),
+    readMemory(read),
+  ]);
+  const { rss, heapUsed } = process.memoryUsage();
+  const eventLoopDelaySeconds = sum(await read(METRICS.eventLoopDelay));
   return {
     version,
-    ...statistics,
-    upstream: {
-      ...upstream,
-      running,
-      waiting,
-      servers: Object.entries(breakers).map(([server, state]) => ({
-        server,
-        breaker: state === 'open' ? 'open' : 'closed',
-        ...(servers[server] ?? UNKNOWN),
-      })),
-    },
-    redis: { state: redis },
-    memory,
-    logLevel,
-    process,
-  };
-}
-
-const UNKNOWN: ServerState = { state: 'unknown' };
-
-function requestStatistics(activity: ActivityReport, now: number): RequestStatistics {
-  const { startedAt, results: byResult, families: byInterface, upstream } = activity;
-  const seconds = joinSeconds(activity);
-  // The current second is incomplete.
-  const second = Math.floor(now / 1000) - 1;
-  const recent = seconds.filter((one) => one.second > second - RATE_SECONDS && one.second <= second);
-  return {
     startedAt: new Date(startedAt).toISOString(),
     uptimeSeconds: Math.round((now - startedAt) / 1000),
-    requests: {
-      total: sumValues(byResult),
-      byResult,
-      byInterface,
-      perSecond: rate(recent.map(({ results }) => sumValues(results))),
-      hitRatio: hitRatio(byResult),
-      hitRatioLastMinute: hitRatio(sumCounts(seconds.map(({ results }) => results))),
-      latencyMs: percentiles(sumLists(seconds.map(({ latency }) => latency))),
-    },
-    upstream: {
-      ...upstream,
-      perSecond: rate(recent.map((one) => sumList(one.upstream))),
-      latencyMs: percentiles(sumLists(seconds.map((one) => one.upstream))),
-    },
-    topHandles: activity.topHandles,
-    topMisses: activity.topMisses,
-    recentErrors: [...activity.errors].reverse(),
-    history: historyOf(seconds, second),
+    requests,
+    upstream,
+    ...recent.handles(),
+    recentErrors: recent.errors(),
+    redis: { state: redis, errors: sum(await read(METRICS.redisErrors)) },
+    memory,
+    logLevel,
+    process: { pid: process.pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelaySeconds },
   };
 }
 
-const EMPTY: Omit<WholeSecond, 'second'> = { results: {}, latency: [], upstream: [], upstreamFailures: 0 };
+export interface RuleCounts {
+  name: string;
+  matched: number;
+  limited: number;
+  shadowed: number;
+}
 
-function historyOf(seconds: readonly WholeSecond[], last: number): HistoryPoint[] {
-  const bySecond = new Map(seconds.map((second) => [second.second, second]));
-  return Array.from({ length: HISTORY_SECONDS }, (_, at) => {
-    const second = last - HISTORY_SECONDS + 1 + at;
-    const { results, latency, upstream, upstreamFailures } = bySecond.get(second) ?? EMPTY;
-    return {
-      second,
-      answers: sumValues(results),
-      hitRatio: hitRatio(results),
-      p99Ms: percentiles(latency).p99,
-      upstreamAnswers: sumList(upstream),
-      upstreamP99Ms: percentiles(upstream).p99,
-      upstreamFailures,
-    };
+/** What each traffic rule did since the start. */
+export async function readRules(
+  { registry }: Pick<Metrics, 'registry'>,
+  rules: readonly { name: string }[],
+): Promise<RuleCounts[]> {
+  const readings = await readMetric(registry, METRICS.trafficRules);
+  return rules.map(({ name }) => {
+    const {
+      matched = 0,
+      limited = 0,
+      shadowed = 0,
+    } = sumBy(
+      readings.filter(({ labels }) => labels['rule'] === name),
+      'result',
+    );
+    return { name, matched, limited, shadowed };
   });
 }
 
-type WholeSecond = Second & UpstreamSecond;
+type Read = (metric: MetricEntry) => Promise<Reading[]>;
 
-/** In a second without requests of clients there may be some of the upstream, and the other way round. */
-function joinSeconds({ seconds, upstreamSeconds }: ActivityReport): WholeSecond[] {
-  const bySecond = new Map<number, WholeSecond>();
-  for (const part of [...seconds, ...upstreamSeconds]) {
-    bySecond.set(part.second, { ...EMPTY, ...bySecond.get(part.second), ...part });
+const readMetric = async (registry: Metrics['registry'], { name }: MetricEntry): Promise<Reading[]> =>
+  (await registry.getSingleMetric(name)?.get())?.values ?? [];
+
+async function readRequests(read: Read) {
+  const readings = await read(METRICS.requests);
+  const byResult = sumBy(readings, 'result');
+  const { hit: hits = 0, miss: misses = 0, stale = 0, error: errors = 0 } = byResult;
+  return {
+    total: sum(readings),
+    hits,
+    misses,
+    stale,
+    errors,
+    /** Hits and stale hits among cacheable reads; null without any. */
+    hitRatio: hitRatio({ hits, misses, stale }),
+    byResult,
+    /** Such as `record`, `redirect`, `native-udp`. */
+    byInterface: sumBy(readings, 'family'),
+    latency: latencyOf(await read(METRICS.requestSeconds)),
+  };
+}
+
+async function readUpstream(read: Read, recent: Metrics['recent']) {
+  const requests = await read(METRICS.upstreamRequests);
+  const breakers = await read(METRICS.breakerOpen);
+  return {
+    requests: sum(requests),
+    failures: sum(requests.filter(({ labels }) => String(labels['outcome']) in CATALOGUE)),
+    inFlight: sum(await read(METRICS.upstreamRunning)),
+    queued: sum(await read(METRICS.upstreamWaiting)),
+    rejected: sum(await read(METRICS.rejected)),
+    latency: latencyOf(await read(METRICS.upstreamSeconds)),
+    servers: breakers.map(({ labels, value }) => {
+      const server = String(labels['server']);
+      return { server, breaker: value === 1 ? 'open' : 'closed', ...recent.serverState(server) };
+    }),
+  };
+}
+
+async function readMemory(read: Read): Promise<(StoreUsage & { evictions: number })[]> {
+  const [entries, bytes, evictions] = [
+    sumBy(await read(METRICS.cacheEntries), 'store'),
+    sumBy(await read(METRICS.cacheBytes), 'store'),
+    sumBy(await read(METRICS.cacheEvictions), 'store'),
+  ];
+  return VALUES.store.map((store) => ({
+    store,
+    entries: entries[store] ?? 0,
+    bytes: bytes[store] ?? 0,
+    evictions: evictions[store] ?? 0,
+  }));
+}
+
+/** Of all series together; readers take percentiles between two readings from the buckets. */
+function latencyOf(readings: readonly Reading[]) {
+  const counts = new Map<number, number>();
+  for (const { labels, value } of readings) {
+    const le = Number(labels['le']);
+    if (Number.isFinite(le)) counts.set(le, (counts.get(le) ?? 0) + value);
   }
-  return [...bySecond.values()];
+  const histogram: Histogram = {
+    count: sum(readings.filter(({ metricName }) => metricName?.endsWith('_count'))),
+    buckets: [...counts].map(([le, count]) => ({ le, count })),
+  };
+  return { ...percentilesOf(histogram), ...histogram };
 }
 
-function hitRatio({ hit = 0, stale = 0, miss = 0 }: Partial<Record<string, number>>): number | null {
-  const all = hit + stale + miss;
-  return all === 0 ? null : Number(((hit + stale) / all).toFixed(4));
+interface Reads {
+  hits: number;
+  misses: number;
+  stale: number;
 }
 
-function sumCounts(counts: readonly Record<string, number>[]): Record<string, number> {
+export function hitRatio({ hits, misses, stale }: Reads): number | null {
+  const all = hits + stale + misses;
+  return all === 0 ? null : Number(((hits + stale) / all).toFixed(4));
+}
+
+const sum = (readings: readonly Reading[]): number => readings.reduce((all, { value }) => all + value, 0);
+
+/** Values of the label that counted nothing are left out. */
+function sumBy(readings: readonly Reading[], label: string): Partial<Record<string, number>> {
   const sums: Record<string, number> = {};
-  for (const [name, count] of counts.flatMap((one) => Object.entries(one))) {
-    sums[name] = (sums[name] ?? 0) + count;
+  for (const { labels, value } of readings) {
+    const name = String(labels[label]);
+    if (value !== 0) sums[name] = (sums[name] ?? 0) + value;
   }
   return sums;
 }
-
-function sumLists(lists: readonly (readonly number[])[]): number[] {
-  const longest = Math.max(0, ...lists.map(({ length }) => length));
-  return Array.from({ length: longest }, (_, at) => lists.reduce((all, list) => all + (list[at] ?? 0), 0));
-}
-
-const sumList = (list: readonly number[]): number => list.reduce((all, one) => all + one, 0);
-const sumValues = (counts: Record<string, number>): number => sumList(Object.values(counts));
-const rate = (counts: readonly number[]): number => Math.round((sumList(counts) / RATE_SECONDS) * 10) / 10;

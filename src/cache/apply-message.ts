@@ -22,7 +22,7 @@ export interface MessageApplier {
   bans: () => Bans | undefined;
 }
 
-const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget', 'replaced']);
+const DELETES: ReadonlySet<string> = new Set<KeyChange['kind']>(['changed', 'forget']);
 
 /** More bans than can arrive while the list is read from Redis. */
 const MAX_ARRIVED = 10_000;
@@ -117,7 +117,6 @@ function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {
       memory.soften(change.key);
       break;
     case 'forget':
-    case 'replaced':
       memory.forget(change.key);
   }
 }

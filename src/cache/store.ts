@@ -13,6 +13,14 @@ export interface Lookup<Ticket> {
   ticket: Ticket;
 }
 
+export interface AuthoritativeAnswer<Ticket> {
+  /** Stored if the ticket is still valid; undefined: nothing is stored. */
+  entry: Entry | undefined;
+  ticket: Ticket;
+  /** Whether this instance has held the same record. Then Redis is not waited for while it is away. */
+  isUnchanged: boolean;
+}
+
 /**
  * The fence of a write in flight. While it is raised no load of the key is stored; readers keep their hits, because the old
  * record is right until the write is acknowledged. A fence expires, so that a writer that is killed cannot block its key;
@@ -38,12 +46,10 @@ export interface Store<Ticket> {
   accepts(key: string, ticket: Ticket): boolean;
   /** Stores the entry if the ticket is still valid. */
   set(key: string, entry: Entry, ticket: Ticket): Awaitable<boolean>;
-  /** As `set`, for an authoritative answer: also invalidates other copies and loads in flight, which are older. */
-  replace(key: string, entry: Entry, ticket: Ticket): Promise<boolean>;
+  /** Takes an authoritative answer: invalidates other copies and loads in flight, which are older. */
+  replace(key: string, answer: AuthoritativeAnswer<Ticket>): Promise<void>;
   /** Deletes the entry and invalidates all tickets of the key. */
   forget(key: string): Promise<void>;
-  /** Deletes the copies of other processes, which are older than this one. With Redis, the copy of this process goes too. */
-  forgetCopies(key: string): Promise<void>;
   /** Makes the entry stale and invalidates all tickets of the key. */
   soften(key: string): Promise<void>;
   /** Deletes all keys with a prefix, or makes them stale. */

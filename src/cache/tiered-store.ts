@@ -1,10 +1,10 @@
 // The two-tier store that the resolver uses: memory before Redis. It publishes every invalidation.
 import type { Ban } from './coherence/bans.js';
 import type { Hub } from './coherence/hub.js';
-import type { Entry } from './entry.js';
+import { type Entry, hasSameContent } from './entry.js';
 import type { MemoryStore } from './memory/memory-store.js';
 import type { RedisStore, RedisTicket } from './redis/store.js';
-import type { Fence, Lookup, Store } from './store.js';
+import type { AuthoritativeAnswer, Fence, Lookup, Store } from './store.js';
 
 export interface TieredTicket {
   memory: number;
@@ -21,9 +21,6 @@ interface TieredStoreDeps {
   lostMaxAgeMs?: number | undefined;
   now: () => number;
 }
-
-/** `unknown`: stored in memory, and perhaps in Redis. */
-type StoreResult = 'stored' | 'refused' | 'unknown';
 
 export class TieredStore implements Store<TieredTicket> {
   readonly #deps: TieredStoreDeps;
@@ -62,29 +59,39 @@ export class TieredStore implements Store<TieredTicket> {
   set(key: string, entry: Entry, ticket: TieredTicket): boolean | Promise<boolean> {
     const { memory, redis } = this.#deps;
     if (redis === undefined) return memory.set(key, entry, ticket.memory);
-    return this.#store('set', key, entry, ticket).then((result) => result !== 'refused');
+    return this.#store(key, entry, ticket);
   }
 
-  async replace(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
-    const result = await this.#store('replace', key, entry, ticket);
-    if (result === 'refused') return false;
-    // If Redis has not confirmed the entry, it may still hold an older one.
-    await this.#deps.coherence.publish({ kind: result === 'stored' ? 'replaced' : 'forget', key });
-    return true;
+  async replace(key: string, answer: AuthoritativeAnswer<TieredTicket>): Promise<void> {
+    const { redis, coherence } = this.#deps;
+    const { entry, ticket, isUnchanged } = answer;
+    const kept = this.#keepInMemory(key, answer);
+    if (redis === undefined && entry !== undefined && (kept !== undefined || this.#holds(key, entry))) return;
+    const replacement = kept && redis?.replacement(key, kept, ticket.redis);
+    const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
+    // Redis could not be read just now.
+    if (isUnchanged && ticket.redis === undefined) void published;
+    else await published;
+  }
+
+  /** A write, or another authoritative answer, may have come in between: which is newer is unknown, and none is kept. */
+  #keepInMemory(key: string, { entry, ticket }: AuthoritativeAnswer<TieredTicket>): Entry | undefined {
+    if (entry === undefined || ticket.redis?.isFenced) return undefined;
+    const isKept = this.#deps.memory.replace(key, this.#bounded(entry, ticket), ticket.memory);
+    return isKept ? entry : undefined;
+  }
+
+  #holds(key: string, entry: Entry): boolean {
+    const kept = this.#deps.memory.peek(key);
+    return kept !== undefined && hasSameContent(kept, entry);
   }
 
   /** Redis first if it has a fence of the key: the memory of a process that has just started may not know it. */
-  async #store(
-    how: 'set' | 'replace',
-    key: string,
-    entry: Entry,
-    ticket: TieredTicket,
-  ): Promise<StoreResult> {
+  async #store(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean> {
     const storeInMemory = (): boolean =>
-      this.#deps.memory[how](key, this.#bounded(entry, ticket), ticket.memory);
-    if (ticket.redis?.isFenced)
-      return (await this.#share(key, entry, ticket)) === 'stored' && storeInMemory() ? 'stored' : 'refused';
-    return storeInMemory() ? this.#share(key, entry, ticket) : 'refused';
+      this.#deps.memory.set(key, this.#bounded(entry, ticket), ticket.memory);
+    if (ticket.redis?.isFenced) return (await this.#share(key, entry, ticket)) === true && storeInMemory();
+    return storeInMemory() && (await this.#share(key, entry, ticket)) !== false;
   }
 
   /** Redis may hold a fence that this process does not know. If its writer is lost, only a short TTL corrects the entry. */
@@ -95,22 +102,15 @@ export class TieredStore implements Store<TieredTicket> {
   }
 
   /** An entry that Redis refuses does not stay in memory. */
-  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<StoreResult> {
+  async #share(key: string, entry: Entry, ticket: TieredTicket): Promise<boolean | undefined> {
     const { memory, redis } = this.#deps;
-    if (redis === undefined) return 'stored';
-    const isStored = await redis.set(key, entry, ticket.redis);
-    if (isStored === undefined) return 'unknown';
-    if (!isStored) memory.forget(key);
-    return isStored ? 'stored' : 'refused';
+    const isStored = await redis?.set(key, entry, ticket.redis);
+    if (isStored === false) memory.forget(key);
+    return isStored;
   }
 
   forget(key: string): Promise<void> {
     return this.#deps.coherence.publish({ kind: 'forget', key });
-  }
-
-  forgetCopies(key: string): Promise<void> {
-    // The entry in Redis is a copy too, and may be older.
-    return this.#deps.coherence.publish({ kind: this.#deps.redis ? 'forget' : 'replaced', key });
   }
 
   soften(key: string): Promise<void> {

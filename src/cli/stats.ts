@@ -15,9 +15,14 @@ const CLEAR = '\u001b[2J\u001b[H';
 
 export async function stats(options: StatsOptions): Promise<void> {
   const { watch = false, json = false } = options;
+  let before: { at: number; total: number } | undefined;
   const fetchStats = async (): Promise<string> => {
-    const report = await askAdmin(options, '/stats');
-    return json ? JSON.stringify(report) : statsText(report as StatsReport);
+    const report = (await askAdmin(options, '/stats')) as StatsReport;
+    if (json) return JSON.stringify(report);
+    const now = { at: performance.now(), total: report.requests.total };
+    const perSecond = before && ((now.total - before.total) * 1000) / (now.at - before.at);
+    before = now;
+    return statsText(report, perSecond);
   };
   if (!watch) {
     process.stdout.write(`${await fetchStats()}\n`);

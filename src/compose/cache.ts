@@ -15,7 +15,7 @@ const FENCE_SPARE_MS = 15_000;
 export type CacheEvents = Pick<CacheDeps, 'onInvalidated' | 'onBanned' | 'onDeleted'>;
 
 export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
-  const { config, now, logger, metrics, activity } = shared;
+  const { config, now, logger, metrics } = shared;
   const { cache } = config;
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
@@ -29,10 +29,7 @@ export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
     onRedisState(state) {
       metrics.setRedisState(state);
       if (state === 'up') logger.info('redis connected');
-      else {
-        logger.warn('redis unavailable, answering from memory and upstream');
-        activity.addError('redis unavailable');
-      }
+      else logger.warn('redis unavailable, answering from memory and upstream');
     },
   });
 }
@@ -52,7 +49,7 @@ export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | u
 }
 
 /** Undefined where no Redis is configured. */
-export function redisOptions({
+function redisOptions({
   config,
   logger,
   metrics,

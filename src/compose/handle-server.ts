@@ -1,9 +1,9 @@
 // Creates what talks to one Handle server and its mirrors: connections, limits, circuit breaker, health.
 import { CATALOGUE } from '../errors.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
-import type { ServerState } from '../observe/activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { ServerState } from '../observe/recent.js';
 import { type Forward, createForwarder, createLimitedForward } from '../record/forward.js';
 import { type UpstreamClient, type UpstreamClientOptions, createUpstreamClient } from '../upstream/client.js';
 import {
@@ -129,51 +129,39 @@ function makeReads(
 }
 
 function makeBreaker(
-  { logger, metrics, activity }: SharedDeps,
+  { logger, metrics }: SharedDeps,
   { url, mirrors, breaker: { failures, openForMs } }: ServerConfig,
 ): UpstreamClientOptions['breaker'] {
-  const show = (state: 'open' | 'closed', server: string): void => {
-    metrics.setBreakerState(state, server);
-    activity.setBreakerState(state, server);
-  };
   for (const server of [url, ...mirrors]) {
     metrics.addServer(server);
-    show('closed', server);
+    metrics.setBreakerState('closed', server);
   }
   return {
     failures,
     openForMs,
     onStateChange(state, server) {
-      show(state === 'open' ? 'open' : 'closed', server);
-      if (state === 'open') activity.addError(`circuit breaker open: ${server}`);
+      metrics.setBreakerState(state, server);
       logger.warn({ breaker: state, server }, 'circuit breaker state changed');
     },
   };
 }
 
 function reportHealth(
-  { logger, activity }: SharedDeps,
+  { logger, metrics }: SharedDeps,
   keysOf: KeysOf,
 ): NonNullable<UpstreamClientOptions['onHealth']> {
   return (server, health, failures) => {
     const state = describeHealth(health, keysOf(server));
-    activity.setServerState(server, state);
+    metrics.recent.setServerState(server, state);
     logHealth(logger, { server, failures }, state);
   };
 }
 
 /** What the metrics, the traces and the status page learn of reads. */
-export function reportCalls({
-  metrics,
-  activity,
-  tracer,
-}: SharedDeps): NonNullable<UpstreamClientOptions['onCall']> {
+export function reportCalls({ metrics, tracer }: SharedDeps): NonNullable<UpstreamClientOptions['onCall']> {
   return ({ server, result, durationMs }) => {
     metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
-    const isFailure = result in CATALOGUE;
-    tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure });
-    activity.countUpstreamRequest({ isFailure, ms: durationMs });
-    if (isFailure) activity.addError(`upstream request failed: ${result}`);
+    tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
   };
 }
 

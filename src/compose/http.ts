@@ -19,6 +19,7 @@ import { createAcceptRequestId } from '../http/request-id.js';
 import { type RequestLog, createRequestLog } from '../http/request-log.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Route, RouteTable } from '../http/route-table.js';
+import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
@@ -27,7 +28,6 @@ import type { TrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import type { Hits } from './hits.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import {
   type AdmitMessageFrom,
@@ -165,6 +165,7 @@ function makeListener(
     ...freshnessRules(config),
     gzipMinBytes: config.http.gzipMinBytes,
     onStale: shared.metrics.countStale,
+    startTimer: kept.hits.startTimer,
     onAnsweredHit: kept.hits.count,
     now,
   });
@@ -197,15 +198,13 @@ function makeListener(
 }
 
 function makeRequestLog(shared: SharedDeps): RequestLog {
-  const { metrics, activity, logger, tracer } = shared;
+  const { metrics, logger, tracer } = shared;
   const countClient = makeClientCounter(shared);
   return createRequestLog({
     currentTrace: tracer?.current,
     onAnswered(request, req) {
       countClient(request, req);
       metrics.countRequest(request);
-      activity.countRequest(request);
-      if (request.status >= 500) activity.addError(`${request.status} for ${request.handle ?? request.path}`);
       logger.info(request, 'request');
     },
   });

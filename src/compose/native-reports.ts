@@ -1,8 +1,8 @@
 // Count, log line and trace of native messages.
 import type { Answered, ReportMessage } from '../native/answer.js';
 import { OP_CODE } from '../native/codec/message.js';
-import type { AnsweredMessage, TunnelRequest } from '../native/prepared-messages.js';
-import type { Hits } from './hits.js';
+import type { AnsweredMessage, PreparedMessagesDeps, TunnelRequest } from '../native/prepared-messages.js';
+import type { Hits } from '../observe/hits.js';
 import type { SharedDeps } from './shared-deps.js';
 
 const OPERATIONS: Partial<Record<number, string>> = {
@@ -11,7 +11,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Of messages on TCP and UDP that are answered anew; those in the tunnel are reported as HTTP requests. */
-export function makeReport({ metrics, activity, logger, tracer }: SharedDeps): ReportMessage {
+export function makeReport({ metrics, logger, tracer }: SharedDeps): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
     const answer = (trace?: TraceOfMessage): Answered | Promise<Answered> => {
@@ -20,9 +20,7 @@ export function makeReport({ metrics, activity, logger, tracer }: SharedDeps): R
         const { handle, outcome, opCode = OP_CODE.reserved } = answered;
         const { result, responseCode: status, failure } = outcome;
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
-        metrics.countRequest({ family, result, status, ms });
-        activity.countRequest({ family, handle, result, ms });
-        if (failure && failure.status >= 500) activity.addError(`${failure.status} for ${handle ?? family}`);
+        metrics.countRequest({ family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
         logger.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
@@ -53,14 +51,14 @@ const attributesOf = ({ family, handle, status, result }: Described): Record<str
 
 const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
 
-type ReportHit = (hit: AnsweredMessage, post: TunnelRequest | undefined) => void;
+type ReportHit = PreparedMessagesDeps['onHit'];
 
 /** Of messages that are answered as prepared. */
-export function makeReportHit({ tracer }: SharedDeps, { count }: Hits): ReportHit {
+export function makeReportHit({ tracer }: SharedDeps, { count }: Pick<Hits, 'count'>): ReportHit {
   const postOf = createPostOf();
-  return function reportHit(hit, post) {
-    if (post === undefined) count(hit, undefined);
-    else count(postOf(hit, post.target), post.requestId);
+  return function reportHit(hit, post, startedAt) {
+    if (post === undefined) count(hit, undefined, startedAt);
+    else count(postOf(hit, post.target), post.requestId, startedAt);
     if (tracer === undefined) return;
     const attributes = attributesOf({ ...hit, result: 'hit' });
     if (post !== undefined) tracer.current()?.describe({ 'url.path': pathOf(post), ...attributes });

@@ -9,9 +9,9 @@ import { PreparedMessages } from '../native/prepared-messages.js';
 import { createResolve } from '../native/resolve.js';
 import { type SiteInfo, NO_SITE, siteOfHandle, siteOfRecord } from '../native/site-info.js';
 import { siteRecord } from '../native/site-record.js';
+import type { Hits } from '../observe/hits.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { SiteJson } from '../handle/site-data.js';
-import type { Hits } from './hits.js';
 import { makeReportHit } from './native-reports.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
@@ -45,7 +45,13 @@ export function makeNative(shared: SharedDeps, backends: NativeBackends): Native
       limitMiss,
       onStale: metrics.countStale,
     }),
-    prepared: new PreparedMessages({ ...preparing, site, now, onHit: makeReportHit(shared, hits) }),
+    prepared: new PreparedMessages({
+      ...preparing,
+      site,
+      now,
+      startTimer: hits.startTimer,
+      onHit: makeReportHit(shared, hits),
+    }),
     site,
     now,
     onUnexpected: reportUnexpected(shared),

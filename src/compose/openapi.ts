@@ -7,7 +7,7 @@ import type { Route } from '../http/route-table.js';
 import { createDocument } from '../openapi/document.js';
 import { createOpenApiRoute } from '../openapi/serve.js';
 
-export const SUMMARIES = {
+const SUMMARIES = {
   public: 'Resolve and write persistent identifiers through a caching proxy.',
   admin: 'Operate a caching proxy for persistent identifiers.',
 };

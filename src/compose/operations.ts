@@ -1,62 +1,51 @@
 // What the admin API does with this instance: purge, inspection, statistics, log level.
 import { VERSION } from '../config/package-files.js';
 import type { CacheCopy, Operations, PurgeRequest, Traffic } from '../admin/operations.js';
-import { statisticsOf } from '../admin/statistics.js';
+import { readRules, readStatistics } from '../admin/statistics.js';
 import type { Cache } from '../cache/cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
-import type { EventLoop } from '../observe/health.js';
+import type { Ranked } from '../observe/top-list.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { sumUsages } from '../upstream/concurrency-limiter.js';
 import { networkNamed } from './traffic.js';
-import type { Upstreams } from './upstreams.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { SharedDeps } from './shared-deps.js';
 
 interface Controlled {
   cache: Cache;
   resolver: Resolver<unknown>;
-  eventLoop: EventLoop;
   restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
-  upstreams: Pick<Upstreams, 'servers'>;
   coordination: Pick<Coordination, 'limitedNetworks'>;
 }
 
 const MAX_CONCURRENT_PURGES = 200;
 
 export function makeOperations(shared: SharedDeps, controlled: Controlled): Operations {
-  const { logger, activity } = shared;
-  const { cache, resolver, eventLoop, upstreams, restoring, coordination } = controlled;
+  const { logger, metrics, now } = shared;
+  const { cache, resolver, restoring, coordination } = controlled;
+  const startedAt = now();
   return {
     async purge(request) {
       await purge(resolver, request);
       return { isShared: cache.redisState() !== 'away' };
     },
     inspect: (handle) => inspect(resolver.keyOf(handle), cache, shared.now),
-    stats() {
-      const { pid } = process;
-      const { rss, heapUsed } = process.memoryUsage();
-      const { running, waiting } = sumUsages(
-        upstreams.servers.flatMap(({ usage }) => Object.values(usage())),
-      );
-      const report = {
-        version: VERSION,
-        memory: cache.memory.usage(),
-        process: { pid, rssBytes: rss, heapUsedBytes: heapUsed, eventLoopDelayMs: eventLoop.delayMs() },
-        redis: cache.redisState(),
-        running,
-        waiting,
-        logLevel: logger.level,
-        activity: activity.report(),
+    stats: () =>
+      readStatistics(
+        metrics,
+        { version: VERSION, startedAt, redis: cache.redisState(), logLevel: logger.level },
+        now(),
+      ),
+    async traffic() {
+      const { networks, agents } = metrics.recent.clients();
+      return {
+        rules: await readRules(metrics, shared.config.traffic.rules),
+        networks: networks.map(missesOf),
+        agents: agents.map(missesOf),
+        blocked: blockedOf(coordination.limitedNetworks.list()),
       };
-      return statisticsOf(report, shared.now());
-    },
-    traffic() {
-      const { rules } = shared.config.traffic;
-      const blocked = blockedOf(coordination.limitedNetworks.list());
-      return { ...shared.trafficActivity.report(rules), blocked };
     },
     async unblock(given) {
       const network = networkNamed(given);
@@ -69,6 +58,8 @@ export function makeOperations(shared: SharedDeps, controlled: Controlled): Oper
     exportRecords: restoring.exportRecords,
   };
 }
+
+const missesOf = ({ name, count }: Ranked): Traffic['networks'][number] => ({ name, misses: count });
 
 const blockedOf = (limited: readonly LimitedNetwork[]): Traffic['blocked'] =>
   [...limited]

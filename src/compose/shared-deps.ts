@@ -5,8 +5,6 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
-import type { Activity } from '../observe/activity.js';
-import type { TrafficActivity } from '../observe/traffic-activity.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
 import { createSpanSender } from '../observe/otlp.js';
@@ -20,8 +18,6 @@ export interface SharedDeps {
   config: Config;
   logger: Logger;
   metrics: Metrics;
-  activity: Activity;
-  trafficActivity: TrafficActivity;
   /** Our name in `Via`. */
   pseudonym: string;
   now: () => number;

@@ -100,15 +100,15 @@ export function makeWriterOf({
 /** Counts the requests that are logged by network and agent. */
 export function makeClientCounter({
   config,
-  trafficActivity,
-}: SharedDeps): (request: { status: number; result: string; code?: string }, req: IncomingMessage) => void {
+  metrics,
+}: SharedDeps): (request: { result: string; code?: string }, req: IncomingMessage) => void {
   const addressOf = createAddressOf(createProxyTrust(config.http.trustedProxies));
-  return function countClient({ status, result, code }, req) {
+  return function countClient({ result, code }, req) {
     const address = addressOf(req);
     // A client that has left may have no address any more.
     const network = isIP(address) === 0 ? undefined : networkOf(address);
     const agent = req.headers['user-agent'] ?? '';
-    trafficActivity.countRequest({ network, agent, status, result, code });
+    metrics.recent.countClient({ network, agent, result, code });
   };
 }
 
@@ -121,10 +121,9 @@ export function networkNamed(text: string): string | undefined {
   return bits === undefined || network.endsWith(`/${bits}`) ? network : undefined;
 }
 
-function reportUse({ metrics, logger, trafficActivity }: SharedDeps): (use: RuleUse) => void {
+function reportUse({ metrics, logger }: SharedDeps): (use: RuleUse) => void {
   return ({ rule, facts, result }) => {
     metrics.countTrafficRule(rule.name, result);
-    trafficActivity.countRule(rule.name, result);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
     logger.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');

@@ -29,19 +29,6 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
 }
 
-/** The same configuration with other values for each server. */
-export function mapServers<T extends UpstreamSections>(
-  config: T,
-  change: (server: ServerConfig | UpstreamSections['upstream']) => Partial<ServerConfig>,
-): T {
-  const { upstream, upstreams } = config;
-  return {
-    ...config,
-    upstream: { ...upstream, ...change(upstream) },
-    upstreams: upstreams.map((server) => ({ ...server, ...change(server) })),
-  };
-}
-
 /** Identifies what is behind the proxy: instances with the same text may share a cache. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;

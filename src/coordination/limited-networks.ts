@@ -35,7 +35,7 @@ const MAX_NETWORKS = 10_000;
  * Key: a sorted set, by the end of the limit. ARGV: now, the end, the member, the time until the end (ms). The first
  * write is a deletion, because a full Redis (noeviction) refuses a script whose first write needs memory.
  */
-export const LIMIT_NETWORK = `
+const LIMIT_NETWORK = `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[1])))`;

@@ -29,7 +29,7 @@ export type TakeTokens = (
  * for a token in ms, tokens of a full bucket, tokens to take. Returns whether they were taken, and the time in ms until
  * the bucket is full. The clock is that of Redis, so that those of the instances may differ.
  */
-export const TAKE_TOKENS = `
+const TAKE_TOKENS = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local interval = tonumber(ARGV[1])
@@ -85,7 +85,7 @@ export function createTokenBuckets({ now, shared }: TokenDeps): TakeTokens {
 }
 
 /** Takes tokens from a bucket that is full in `debtMs`. */
-export function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketState {
+function takeFrom(debtMs: number, limit: BucketLimit, tokens: number): BucketState {
   const afterMs = debtMs + limit.intervalMs * tokens;
   const isTaken = afterMs <= limit.intervalMs * limit.burst;
   const fullInMs = isTaken ? afterMs : debtMs;

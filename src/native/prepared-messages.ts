@@ -47,8 +47,10 @@ interface PreparedOptions {
   post?: TunnelRequest;
 }
 
-interface MessageDeps extends PreparedDeps {
-  onHit: (hit: AnsweredMessage, post: TunnelRequest | undefined) => void;
+export interface PreparedMessagesDeps extends PreparedDeps {
+  /** Start time for a request, for `onHit`; undefined where a hit is not measured. */
+  startTimer: () => number | undefined;
+  onHit: (hit: AnsweredMessage, post: TunnelRequest | undefined, startedAt: number | undefined) => void;
   now: () => number;
   /** Of the site record that names this instance. */
   site: { readonly serial: number };
@@ -71,10 +73,10 @@ export const isPreparable = ({ header: { flags } }: Request): boolean =>
 
 export class PreparedMessages {
   readonly #cache: PreparedCache<PreparedMessage>;
-  readonly #deps: MessageDeps;
+  readonly #deps: PreparedMessagesDeps;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
-  constructor(deps: MessageDeps) {
+  constructor(deps: PreparedMessagesDeps) {
     this.#deps = deps;
     this.#cache = new PreparedCache('native', deps, sizeOf);
   }
@@ -85,13 +87,15 @@ export class PreparedMessages {
    */
   answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
     const { maxBytes = Infinity, post } = options;
+    const startedAt = this.#deps.startTimer();
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
     const now = this.#deps.now();
     const prepared = this.#cache.current(name, now);
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
-    this.#deps.onHit(prepared, post);
-    return this.#fill(prepared, received, now);
+    const bytes = this.#fill(prepared, received, now);
+    this.#deps.onHit(prepared, post, startedAt);
+    return bytes;
   }
 
   prepare({ received, transport, handle, entry, status, reply }: MessageHit): void {

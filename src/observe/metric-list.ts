@@ -46,9 +46,12 @@ export const METRICS = {
   requestSeconds: {
     name: 'handle_proxy_request_seconds',
     type: 'histogram',
-    labelNames: ['family'],
-    help: 'Duration of requests; responses from the response cache take microseconds and are not measured.',
-    fromStart: each('family'),
+    labelNames: ['family', 'result'],
+    help: 'Duration of requests, by interface and result as above; of hits above 1,000 per second 1 in 16 is measured, for all 16.',
+    fromStart: VALUES.family.flatMap((family) => [
+      { family, result: 'hit' },
+      { family, result: 'miss' },
+    ]),
   },
   upstreamRequests: {
     name: 'handle_proxy_upstream_requests_total',

@@ -1,18 +1,32 @@
 // The metrics of one process. compose connects the callbacks of other modules to these functions.
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { CATALOGUE } from '../errors.js';
 import type { LabelValue } from './label-values.js';
 import { METRICS, type MetricEntry } from './metric-list.js';
+import { Recent } from './recent.js';
+import { RequestSeconds } from './request-seconds.js';
 import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
 export interface RequestSample {
   /** The interface. */
   family: LabelValue<'family'>;
+  handle?: string | undefined;
   result: string;
   status: number;
-  /** Undefined for responses too fast to be measured. */
-  ms?: number;
-  /** Number of such requests, by default one. */
-  count?: number;
+  ms: number;
+  /** Of HTTP. */
+  path?: string;
+  /** Of an error. */
+  code?: string | undefined;
+}
+
+/** Hits that were measured, or that take the duration of one that was. */
+export interface MeasuredHits {
+  family: LabelValue<'family'>;
+  handle: string;
+  ms: number;
+  /** Number of hits. */
+  weight: number;
 }
 
 export interface StoreUsage {
@@ -33,6 +47,8 @@ export interface LimitUsage {
 
 export interface Metrics {
   countRequest(request: RequestSample): void;
+  countHits(hits: { family: LabelValue<'family'>; status: number; count: number }): void;
+  observeHits(hits: MeasuredHits): void;
   /** A handle that was answered in a batch. */
   countBatchHandle: (result: string) => void;
   countInternalError(): void;
@@ -65,6 +81,7 @@ export interface Metrics {
   exposition(): Promise<string>;
   readonly contentType: string;
   readonly registry: Registry;
+  readonly recent: Recent;
 }
 
 /** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
@@ -75,28 +92,31 @@ const MISNAMED = [
 ];
 
 /** Each call has its own registry, so that two proxies in one process (tests) do not mix. */
-export function createMetrics(): Metrics {
+export function createMetrics(now: () => number = Date.now): Metrics {
   const registry = new Registry();
+  const recent = new Recent(now);
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return {
-    ...createRequestMetrics(registry),
-    ...createUpstreamMetrics(registry),
-    ...createCacheMetrics(registry),
+    ...createRequestMetrics(registry, recent),
+    ...createUpstreamMetrics(registry, recent),
+    ...createCacheMetrics(registry, recent),
     ...createServerMetrics(registry),
     ...createTrafficMetrics(registry),
     exposition: () => registry.metrics(),
     registry,
+    recent,
     contentType: registry.contentType,
   };
 }
 
-function createRequestMetrics(registry: Registry) {
+function createRequestMetrics(registry: Registry, recent: Recent) {
   const flushes: (() => void)[] = [];
   const requests = addCounter(registry, METRICS.requests, () => {
     for (const flush of flushes) flush();
   });
-  const seconds = addHistogram(registry, METRICS.requestSeconds);
+  const seconds = new RequestSeconds();
+  seconds.register(registry);
   const staleAnswers = addCounter(registry, METRICS.staleAnswers);
   const internalErrors = addCounter(registry, METRICS.internalErrors);
   const batchHandles = addCounter(registry, METRICS.batchHandles);
@@ -110,9 +130,18 @@ function createRequestMetrics(registry: Registry) {
     registerFlush: (flush: () => void): void => {
       flushes.push(flush);
     },
-    countRequest: ({ family, result, status, ms, count = 1 }: RequestSample): void => {
-      requests.inc({ family, result, status }, count);
-      if (ms !== undefined) seconds.observe({ family }, ms / 1000);
+    countRequest: ({ family, handle, result, status, ms, path, code }: RequestSample): void => {
+      requests.inc({ family, result, status });
+      seconds.add(family, result, ms / 1000);
+      if (handle !== undefined) recent.countHandle(handle, result);
+      if (result === 'error') recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
+    },
+    countHits: ({ family, status, count }: Parameters<Metrics['countHits']>[0]): void => {
+      requests.inc({ family, result: 'hit', status }, count);
+    },
+    observeHits: ({ family, handle, ms, weight }: MeasuredHits): void => {
+      seconds.add(family, 'hit', ms / 1000, weight);
+      recent.countHandle(handle, 'hit', weight);
     },
     countStale: (reason: LabelValue<'reason'>): void => {
       staleAnswers.inc({ reason });
@@ -120,7 +149,7 @@ function createRequestMetrics(registry: Registry) {
   };
 }
 
-function createUpstreamMetrics(registry: Registry) {
+function createUpstreamMetrics(registry: Registry, recent: Recent) {
   const registers = [registry];
   const requests = addCounter(registry, METRICS.upstreamRequests);
   const seconds = addHistogram(registry, METRICS.upstreamSeconds);
@@ -143,8 +172,10 @@ function createUpstreamMetrics(registry: Registry) {
     countUpstreamRequest: ({ server, outcome, ms }: Parameters<Metrics['countUpstreamRequest']>[0]): void => {
       requests.inc({ server, outcome });
       seconds.observe({ server }, ms / 1000);
+      if (outcome in CATALOGUE) recent.addError(`upstream request failed: ${outcome}`);
     },
     setBreakerState: (state: string, server: string): void => {
+      if (state === 'open') recent.addError(`circuit breaker open: ${server}`);
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
     countRejected: (labels: Parameters<Metrics['countRejected']>[0]): void => {
@@ -156,7 +187,7 @@ function createUpstreamMetrics(registry: Registry) {
   };
 }
 
-function createCacheMetrics(registry: Registry) {
+function createCacheMetrics(registry: Registry, recent: Recent) {
   const registers = [registry];
   const readers: (() => readonly StoreUsage[])[] = [];
   const usage = (): StoreUsage[] => readers.flatMap((read) => read());
@@ -185,6 +216,7 @@ function createCacheMetrics(registry: Registry) {
     },
     setRedisState: (state: 'up' | 'lost'): void => {
       redisUp.set(state === 'up' ? 1 : 0);
+      if (state === 'lost') recent.addError('redis unavailable');
     },
   };
 }

@@ -31,7 +31,12 @@ export class TopList {
 
   top(max: number): Ranked[] {
     this.#rotate();
-    return mergeRanked([this.#young.ranked(), this.#old.ranked()], max);
+    const sums = new Map(this.#young.counts);
+    for (const [name, count] of this.#old.counts) sums.set(name, (sums.get(name) ?? 0) + count);
+    return [...sums]
+      .map(([name, count]) => ({ name, count }))
+      .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
+      .slice(0, max);
   }
 
   #rotate(): void {
@@ -44,32 +49,18 @@ export class TopList {
 }
 
 class Sketch {
-  readonly #counts = new Map<string, number>();
+  readonly counts = new Map<string, number>();
   #floor = 0;
 
   add(name: string, count: number): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? this.#floor) + count);
-    if (this.#counts.size < 2 * MAX_NAMES) return;
+    this.counts.set(name, (this.counts.get(name) ?? this.#floor) + count);
+    if (this.counts.size < 2 * MAX_NAMES) return;
     // Numbers alone, because they sort faster than names with a comparison. Of equal counts the oldest are dropped.
-    const ascending = Float64Array.from(this.#counts.values()).sort();
+    const ascending = Float64Array.from(this.counts.values()).sort();
     this.#floor = ascending.at(-MAX_NAMES - 1) ?? 0;
-    for (const [known, times] of this.#counts) {
-      if (this.#counts.size === MAX_NAMES) return;
-      if (times <= this.#floor) this.#counts.delete(known);
+    for (const [known, times] of this.counts) {
+      if (this.counts.size === MAX_NAMES) return;
+      if (times <= this.#floor) this.counts.delete(known);
     }
   }
-
-  ranked(): Ranked[] {
-    return [...this.#counts].map(([name, count]) => ({ name, count }));
-  }
-}
-
-/** Merges lists, the most frequent name first. */
-export function mergeRanked(lists: readonly (readonly Ranked[])[], max: number): Ranked[] {
-  const sums = new Map<string, number>();
-  for (const { name, count } of lists.flat()) sums.set(name, (sums.get(name) ?? 0) + count);
-  return [...sums]
-    .map(([name, count]) => ({ name, count }))
-    .sort((one, other) => other.count - one.count || (one.name < other.name ? -1 : 1))
-    .slice(0, max);
 }

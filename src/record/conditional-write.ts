@@ -12,7 +12,7 @@ import type { RunSteps } from '../http/request-work.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { Steps } from '../time-slicer.js';
 import { type RecordClient, type RecordRead, readVisible } from '../upstream/record-client.js';
-import { parseRecord, recordEtag } from './record-etag.js';
+import { recordEtag, recordOf } from './record-etag.js';
 
 export interface ConditionalDeps {
   records: Pick<RecordClient, 'get'>;
@@ -82,7 +82,7 @@ function* statesOf(
 ): Steps<RecordStates> {
   const none = { exists: false, etags: [] };
   if (response.responseCode === RESPONSE_CODE.handleNotFound) return { selected: none, whole: none };
-  const record = response.status === 200 ? yield* parseRecord(response.body) : undefined;
+  const record = response.status === 200 ? yield* recordOf(response.body, response.members) : undefined;
   if (record === undefined) throw refusedRead(response);
   const whole = { exists: true, etags: yield* etagsOf(record, { handle, selection: WHOLE }) };
   if (selection.indexes.length === 0) return { selected: whole, whole };

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { selectsAll } from '../handle/value.js';
 import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
 import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../http/error-reply.js';
-import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
+import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Reply, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { AcceptRequestId } from '../http/request-id.js';
@@ -27,7 +27,13 @@ export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'>, FreshnessRules
   /** Called for reads that memory does not answer. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
-  onAnsweredHit: (answered: AnsweredHit, requestId: string | undefined) => void;
+  /** Start time for a request, for `onAnsweredHit`; undefined where a hit is not measured. */
+  startTimer: () => number | undefined;
+  onAnsweredHit: (
+    answered: AnsweredHit,
+    requestId: string | undefined,
+    startedAt: number | undefined,
+  ) => void;
   requestLog: RequestLog;
   onUnexpected: ReportUnexpected;
 }
@@ -35,13 +41,11 @@ export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'>, FreshnessRules
 /** False when Express must handle the request, which is untouched then. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
-interface ReadRequest {
+interface ReadRequest extends TimedRecipient {
   req: IncomingMessage;
   res: ServerResponse;
-  method: string;
   /** Raw request target. */
   target: string;
-  headers: FastHeaders;
 }
 
 interface Rendered {
@@ -69,15 +73,16 @@ export function createRead(deps: ReadDeps): Read {
   function read(req: IncomingMessage, res: ServerResponse): boolean | Promise<void> {
     const { method, url: target } = req;
     if ((method !== 'GET' && method !== 'HEAD') || target === undefined) return false;
+    const startedAt = deps.startTimer();
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials) return false;
     const refusal = check(req, target, headers);
     const now = deps.now();
     const prepared = refusal === undefined ? responses.currentResponse(target, now) : undefined;
-    if (prepared !== undefined && sendHit(res, prepared, { method, headers }, now)) return true;
+    if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, now)) return true;
     const request = parseRecordRequest(target, refusal);
     if (request === undefined) return false;
-    const call = { req, res, method, target, headers: { ...headers } };
+    const call = { req, res, method, target, headers: { ...headers }, startedAt };
     if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
     return resolve(call, request);
   }
@@ -105,10 +110,14 @@ export function createRead(deps: ReadDeps): Read {
   return read;
 }
 
+interface TimedRecipient extends Recipient {
+  startedAt: number | undefined;
+}
+
 type SendHit = (
   res: ServerResponse,
   prepared: PreparedResponse,
-  recipient: Recipient,
+  recipient: TimedRecipient,
   now: number,
 ) => boolean;
 
@@ -118,12 +127,12 @@ function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): S
   return function sendHit(res, prepared, recipient, now) {
     const status = sendPrepared(res, prepared, recipient, now);
     if (status === undefined) return false;
-    const { method, headers } = recipient;
+    const { method, headers, startedAt } = recipient;
     const { family, handle, target } = prepared;
     // Nearly always the prepared response itself, which log and metrics recognise.
     const isUsual = method === prepared.method && status === prepared.status;
     const answered = isUsual ? prepared : { family, handle, target, method, status };
-    onAnsweredHit(answered, acceptRequestId(headers.requestId, res.req));
+    onAnsweredHit(answered, acceptRequestId(headers.requestId, res.req), startedAt);
     return true;
   };
 }

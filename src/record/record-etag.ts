@@ -8,20 +8,30 @@ import type { Format } from '../http/query.js';
 import { type Encoding, etagOf } from '../http/representation.js';
 import type { Steps } from '../time-slicer.js';
 
+interface Members {
+  responseCode?: unknown;
+  values?: unknown;
+}
+
 /** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
 export function* parseRecord(body: string): Steps<RecordContent | undefined> {
   const json = extractObject(body);
   try {
-    const { responseCode, values } = parseJson(json) as { responseCode?: unknown; values?: unknown };
-    if (responseCode === RESPONSE_CODE.valuesNotFound)
-      return { kind: 'empty', values: '' as Bytes, message: '' };
-    if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
+    const members = parseJson(json) as Members;
     yield;
-    const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
-    return { kind: 'found', values: all.values, message: '' };
+    return yield* recordOf(json, members);
   } catch {
     return undefined;
   }
+}
+
+/** From a 200 response and its parsed form. @throws TypeError for a value without index or type */
+export function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
+  if (responseCode === RESPONSE_CODE.valuesNotFound)
+    return { kind: 'empty', values: '' as Bytes, message: '' };
+  if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
+  const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
+  return { kind: 'found', values: all.values, message: '' };
 }
 
 interface RecordForm {

@@ -104,7 +104,9 @@ export class Loader<Ticket> {
     const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(task.key));
     const isKept = this.#isKept(task, entry);
     const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
-    const storing = isKept ? this.#store(task, entry, kept.ticket) : this.#drop(task, kept);
+    const storing = task.authoritative
+      ? this.#replace(task.key, { entry, isKept, kept })
+      : this.#store(task.key, { entry, isKept, kept });
     // The next read must not find the older record, on any instance.
     if (task.authoritative) await storing;
     else if (storing instanceof Promise) storing.catch(exceptServiceError);
@@ -137,29 +139,25 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  #store({ key, authoritative }: LoadTask, entry: Entry, ticket: Ticket): unknown {
+  #store(key: string, { entry, isKept, kept }: Answered<Ticket>): unknown {
     const { store } = this.#deps;
-    if (!authoritative) return store.set(key, entry, ticket);
-    return store
-      .replace(key, entry, ticket)
-      .then((isKept) => (isKept ? undefined : this.#invalidate(key, entry)));
+    if (isKept) return store.set(key, entry, kept.ticket);
+    return kept.entry && store.forget(key);
   }
 
-  /**
-   * A write, or another authoritative answer, came in between: which of the two is newer is unknown. An older record
-   * must not be answered after this one, so an entry that differs is removed, and so are the copies of others.
-   */
-  async #invalidate(key: string, entry: Entry): Promise<void> {
-    const { store } = this.#deps;
-    const { entry: kept } = await store.get(key);
-    if (kept === undefined) await store.soften(key);
-    else if (hasSameContent(kept, entry)) await store.forgetCopies(key);
-    else await store.forget(key);
+  #replace(key: string, { entry, isKept, kept }: Answered<Ticket>): Promise<void> {
+    return this.#deps.store.replace(key, {
+      entry: isKept ? entry : undefined,
+      ticket: kept.ticket,
+      isUnchanged: kept.entry !== undefined && hasSameContent(kept.entry, entry),
+    });
   }
+}
 
-  #drop({ key, authoritative }: LoadTask, { entry: kept }: Lookup<Ticket>): unknown {
-    return authoritative || kept !== undefined ? this.#deps.store.forget(key) : undefined;
-  }
+interface Answered<Ticket> {
+  entry: Entry;
+  isKept: boolean;
+  kept: Lookup<Ticket>;
 }
 
 /** A read has changed nothing, so it does not matter that an invalidation was not confirmed. */

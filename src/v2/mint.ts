@@ -31,7 +31,7 @@ export async function mint(deps: V2Deps, call: V2Call, { prefix }: Collection): 
   const { query } = context.target;
   const makeName = readGenerator(prefix, readParameters(query));
   await withJson(deps, req, async (json) => {
-    const inputs = readInputs(json);
+    const inputs = await deps.run(readInputs(json), Infinity);
     // The preconditions apply to the collection, which exists and has no ETag.
     assertPreconditions(req, await deps.run(validatorsOf([]), Infinity));
     const values = await buildRecord(deps, { inputs, handle: `${prefix}/`, login, current: [] });

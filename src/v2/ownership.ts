@@ -4,6 +4,8 @@ import { type AdminData, RIGHT, decodeAdmin, decodeVlist } from '../handle/prede
 import { tryDecode } from '../handle/bytes.js';
 import { foldHandle } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { Steps } from '../time-slicer.js';
 import type { V2Deps } from './deps.js';
 import type { Login } from './login.js';
 import { readPublic } from './read.js';
@@ -26,9 +28,11 @@ export async function buildRecord(
 ): Promise<HandleValue[]> {
   const { index, permissions } = settings.admin;
   const automatic = automaticAdmin(settings.admin, prefixOf(handle), identity);
-  const values = toRecord(inputs, { automaticAdmin: { index, admin: automatic, permissions }, current });
-  await assertOwnership({ handle, values, current, identity, automatic }, (group) =>
-    readGroup(readers, group),
+  const translation = { automaticAdmin: { index, admin: automatic, permissions }, current };
+  const values = await readers.run(toRecord(inputs, translation), Infinity);
+  await assertOwnership(
+    { handle, values, current, identity, automatic },
+    { run: readers.run, readGroup: (group) => readGroup(readers, group) },
   );
   return values;
 }
@@ -69,6 +73,11 @@ interface OwnershipInput {
 /** The values of a group; empty when its handle does not exist, undefined when another server has it. */
 export type ReadGroup = (handle: string) => Promise<readonly HandleValue[] | undefined>;
 
+interface OwnershipDeps {
+  run: RunSteps;
+  readGroup: ReadGroup;
+}
+
 /** Each of these rights is enough to change the record, or to obtain the right to. */
 const CHANGE_RIGHTS = RIGHT.modifyValue | RIGHT.modifyAdmin | RIGHT.addAdmin;
 
@@ -84,41 +93,45 @@ const MAX_MEMBERS = 2048;
  *
  * @throws ServiceError V2_NOT_OWNED
  */
-export async function assertOwnership(input: OwnershipInput, readGroup: ReadGroup): Promise<void> {
-  if (await remainsOwned(input, readGroup)) return;
+export async function assertOwnership(input: OwnershipInput, deps: OwnershipDeps): Promise<void> {
+  if (await remainsOwned(input, deps)) return;
   const { index, handle } = input.identity;
   const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
   throw new ServiceError('V2_NOT_OWNED', { detail });
 }
 
-async function remainsOwned(input: OwnershipInput, readGroup: ReadGroup): Promise<boolean> {
+async function remainsOwned(input: OwnershipInput, deps: OwnershipDeps): Promise<boolean> {
   const { handle, values, current, identity, automatic } = input;
-  const admins = adminsOf(values);
+  const admins = await deps.run(adminsOf(values), Infinity);
   const kept = new Set(admins.map(adminKey));
-  const before = adminsOf(current);
+  const before = await deps.run(adminsOf(current), Infinity);
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   if (changers.some((admin) => matches(admin, identity) || isSameReference(admin, automatic))) return true;
   const prefixHandle = `0.NA/${prefixOf(handle)}`;
-  return isMember(changers, { identity, prefixHandle, readGroup, visited: new Set() });
+  return isMember(changers, { ...deps, identity, prefixHandle, visited: new Set() });
 }
 
-const adminsOf = (values: readonly HandleValue[]): AdminData[] =>
-  values
-    .filter(({ type }) => type === ADMIN_TYPE)
-    .flatMap((value) => tryDecode(decodeAdmin, bytesOfRecordData(value)) ?? []);
+function* adminsOf(values: readonly HandleValue[]): Steps<AdminData[]> {
+  const admins: AdminData[] = [];
+  for (const value of values) {
+    yield;
+    const admin = value.type === ADMIN_TYPE ? tryDecode(decodeAdmin, bytesOfRecordData(value)) : undefined;
+    if (admin !== undefined) admins.push(admin);
+  }
+  return admins;
+}
 
-interface MemberSearch {
+interface MemberSearch extends OwnershipDeps {
   identity: ValueReference;
   prefixHandle: string;
-  readGroup: ReadGroup;
   /** Ends the search when groups name each other. */
   visited: Set<string>;
 }
 
 /** Depth-first search of the caller in HS_VLIST groups. */
 async function isMember(groups: readonly ValueReference[], search: MemberSearch): Promise<boolean> {
-  const { identity, prefixHandle, readGroup, visited } = search;
+  const { identity, prefixHandle, run, readGroup, visited } = search;
   for (const group of groups) {
     const key = `${group.index}:${foldHandle(group.handle, true)}`;
     if (visited.size === MAX_GROUPS) return false;
@@ -127,18 +140,23 @@ async function isMember(groups: readonly ValueReference[], search: MemberSearch)
     const record = await readGroup(group.handle);
     // The prefix administers everything under it.
     if (record === undefined && isSameHandle(group.handle, prefixHandle)) return true;
-    const members = membersOf(record ?? [], group);
+    const members = await run(membersOf(record ?? [], group), Infinity);
     if (members.some((member) => matches(member, identity))) return true;
     if (await isMember(members, search)) return true;
   }
   return false;
 }
 
-const membersOf = (record: readonly HandleValue[], group: ValueReference): ValueReference[] =>
-  record
-    .filter(({ type, index }) => type === MEMBERS_TYPE && (group.index === 0 || group.index === index))
-    .flatMap((value) => tryDecode(decodeVlist, bytesOfRecordData(value)) ?? [])
-    .slice(0, MAX_MEMBERS);
+function* membersOf(record: readonly HandleValue[], group: ValueReference): Steps<ValueReference[]> {
+  const members: ValueReference[] = [];
+  for (const value of record) {
+    if (value.type !== MEMBERS_TYPE || (group.index !== 0 && group.index !== value.index)) continue;
+    yield;
+    members.push(...(tryDecode(decodeVlist, bytesOfRecordData(value)) ?? []).slice(0, MAX_MEMBERS));
+    if (members.length >= MAX_MEMBERS) break;
+  }
+  return members.slice(0, MAX_MEMBERS);
+}
 
 /** Index 0 is any index. The suffix is compared case-sensitively, although a login ignores the case. */
 const matches = (admin: ValueReference, identity: ValueReference): boolean =>

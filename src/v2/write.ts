@@ -32,7 +32,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   contextOf(res).result = 'write';
   assertJson(req);
   await withJson(deps, req, async (json) => {
-    const target = { ...resource, inputs: readInputs(json) };
+    const target = { ...resource, inputs: await deps.run(readInputs(json), Infinity) };
     await (isCreateOnly(req) ? putNew(deps, call, target) : putLocked(deps, call, target));
   });
 }
@@ -113,7 +113,8 @@ async function replace(
   { handle, rawHandle, inputs, current, assertHeld }: LockedPut & { current: CallerRecord },
 ): Promise<WrittenRecord | undefined> {
   const values = await buildRecord(deps, { inputs, handle, login, current: current.values });
-  const plan = planWrite({ current: current.values, isFull: current.isFull, next: values });
+  const planning = planWrite({ current: current.values, isFull: current.isFull, next: values });
+  const plan = await deps.run(planning, Infinity);
   try {
     const outcome = await replaceRecord(deps, { login, handle, plan, assertHeld });
     return { handle, rawHandle, isNew: outcome === 'created', values };

@@ -39,8 +39,8 @@ test('the statistics count requests, results and top handles', async () => {
   const { body } = (await request(proxy.app.admin).get('/stats').expect(200)) as { body: object };
   expect(upstream.asked).toBeGreaterThanOrEqual(3);
   expect(body).toMatchObject({
-    requests: { total: 7, byResult: { hit: 4, miss: 2, error: 1 }, hitRatio: 0.6667 },
-    upstream: { failures: 1, running: 0, waiting: 0, servers: [{ breaker: 'closed' }] },
+    requests: { total: 7, hits: 4, misses: 2, errors: 1, stale: 0, hitRatio: 0.6667 },
+    upstream: { failures: 1, inFlight: 0, queued: 0, servers: [{ breaker: 'closed' }] },
     redis: { state: 'unused' },
     logLevel: 'silent',
     process: { pid: process.pid },
@@ -51,7 +51,6 @@ test('the statistics count requests, results and top handles', async () => {
     { name: `${HANDLE}-none`, count: 1 },
   ]);
   expect(JSON.stringify(body)).toContain('UPSTREAM_FAILED');
-  expect(body).toHaveProperty('history.length', 60);
 });
 
 const recordOrFail = (target: string) =>

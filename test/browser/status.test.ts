@@ -131,11 +131,7 @@ describeInBrowser('the status page', (open) => {
     await proxy.ask(PAGE, { headers: { 'User-Agent': 'SomeBot' } });
     const { page, complaints, findings } = await open({ viewport: { width: 1280, height: 1200 } });
     await page.goto(admin.url);
-    for (const row of [
-      '4 198.51.100.0/24: 4 requests, 4 not found, 0 limited',
-      '4 <b>guesser</b>: 4 requests, 4 not found, 0 limited',
-      '1 bots: 0 passed, 0 in shadow',
-    ])
+    for (const row of ['4 198.51.100.0/24', '4 <b>guesser</b>', '1 bots: 0 passed, 0 in shadow'])
       await page.getByRole('row', { name: row, exact: true }).waitFor();
     await page.getByRole('row', { name: '198.51.100.0/24 asks for handles that do not exist' }).waitFor();
     expect(await findings()).toEqual([]);

@@ -36,7 +36,6 @@ test.each<[Message, 'gone' | 'stale' | 'fresh']>([
   [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, 'gone'],
   [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1000 }, 'stale'],
   [{ kind: 'forget', key: 'A' }, 'gone'],
-  [{ kind: 'replaced', key: 'A' }, 'gone'],
   [{ kind: 'soften', key: 'A' }, 'stale'],
   [ban(7), 'gone'],
   [ban(7, '', true), 'stale'],

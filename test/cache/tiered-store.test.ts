@@ -1,18 +1,20 @@
 // Memory before Redis: what Redis gives while a change is published does not come back to memory.
 import { describe, expect, test } from 'vitest';
 import { createMessageApplier } from '../../src/cache/apply-message.js';
-import type { Change } from '../../src/cache/coherence/message.js';
+import type { Change, Replacement } from '../../src/cache/coherence/message.js';
 import { type Entry, asStale } from '../../src/cache/entry.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisStore, RedisTicket } from '../../src/cache/redis/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { bounds, openInstance } from '../support/instances.js';
 import { gate } from '../support/lock-contract.js';
+import { isSettled } from '../support/manual-clock.js';
 import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
 const KEY = '21.T1/A';
 const now = (): number => NOW;
 const LOST_MAX_AGE_MS = 5000;
+const REPLACEMENT: Replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
 const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false };
 
 describe('the store without Redis', () => {
@@ -38,6 +40,7 @@ function open(options: { isStored?: boolean | undefined; isFenced?: boolean; isA
       ),
     accepts: () => true,
     set: () => Promise.resolve(isStored),
+    replacement: (_key: string, _entry: Entry, ticket: RedisTicket) => ticket && REPLACEMENT,
   } as unknown as RedisStore;
   const publish = async (change: Change): Promise<void> => {
     changes.push(change);
@@ -142,22 +145,43 @@ test('an entry stays in memory while Redis cannot be read', async () => {
   expect(memory.peek(KEY)).toEqual(entryOf('new'));
 });
 
-test.each<[what: string, stored: boolean | undefined, kind: Change['kind']]>([
-  ['is replaced where Redis has stored it', true, 'replaced'],
-  ['makes Redis forget the older one where it could not store it', undefined, 'forget'],
-])('an authoritative answer %s', async (_what, stored, kind) => {
-  const { store, changes, pass } = open({ isStored: stored });
-  pass();
+const NEW = entryOf('new', { requestedAt: NOW + 1 });
+
+test('an authoritative answer is stored in Redis by the message that invalidates older ones', async () => {
+  const { memory, store, changes } = open();
   const { ticket } = await store.get(KEY);
-  expect(await store.replace(KEY, entryOf('new', { requestedAt: NOW + 1 }), ticket)).toBe(true);
-  expect(changes).toEqual([{ kind, key: KEY }]);
+  void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
+  expect(memory.peek(KEY)).toEqual(NEW);
+  expect(changes).toMatchObject([{ kind: 'forget', key: KEY, replacement: REPLACEMENT }]);
 });
 
-test('with Redis the copies of an entry are dropped there too', async () => {
-  const { store, changes, pass } = open();
+test.each<[when: string, options: Parameters<typeof open>[0]]>([
+  ['while a write is in flight that Redis knows of', { isFenced: true }],
+  ['that was loaded without Redis', { isAsked: false }],
+])('an authoritative answer %s is not stored in Redis', async (_when, options) => {
+  const { store, changes } = open(options);
+  const { ticket } = await store.get(KEY);
+  void store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
+  expect(changes).toMatchObject([{ kind: 'forget', key: KEY }]);
+});
+
+test('an authoritative answer that Redis refuses does not stay in memory', async () => {
+  const { memory, store, pass } = open();
+  const { ticket } = await store.get(KEY);
+  const replaced = store.replace(KEY, { entry: NEW, ticket, isUnchanged: false });
   pass();
-  await store.forgetCopies(KEY);
-  expect(changes).toEqual([{ kind: 'forget', key: KEY }]);
+  await replaced;
+  expect(memory.peek(KEY)).toBeUndefined();
+});
+
+test.each([
+  ['waits for Redis when it differs from the kept record', false, false],
+  ['does not wait when it is the kept record', true, true],
+])('an authoritative answer while Redis is away %s', async (_what, isUnchanged, isAnswered) => {
+  const { store, changes } = open({ isAsked: false });
+  const { ticket } = await store.get(KEY);
+  expect(await isSettled(store.replace(KEY, { entry: NEW, ticket, isUnchanged }))).toBe(isAnswered);
+  expect(changes).toHaveLength(1);
 });
 
 test('an unknown end keeps the key no longer when the clock is put back', async () => {

@@ -131,7 +131,7 @@ test('stats prints each figure with its unit, under a heading', async () => {
     'Proxy',
     'Requests (since the start)',
     'Handle server (since the start)',
-    'Latency (last minute)',
+    'Latency (since the start)',
     'Memory',
     'Top handles (requests in the last 5 to 10 minutes)',
   ]);
@@ -140,7 +140,7 @@ test('stats prints each figure with its unit, under a heading', async () => {
   expect(stdout).toMatch(/^ {2}Hit share +50 % \(2 of 4\)$/m);
   expect(stdout).toMatch(/^ {2}Handle server +median [\d.]+ ms, 99th percentile [\d.]+ ms$/m);
   expect(stdout).toMatch(/^ {2}21\.T11998\/page +3 requests$/m);
-  expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB$/m);
+  expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB, 0 evictions$/m);
 });
 
 test('serve starts the proxy, and exits with 2 when configuration is missing', async () => {

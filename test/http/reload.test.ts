@@ -125,5 +125,5 @@ test('what was counted and kept before is still there', async () => {
   reload(proxy, { HTTP_CLIENT_MAX_AGE: '5s' });
   for (let times = 0; times < 3; times++) await proxy.ask(PAGE);
   expect(demo.asked).toBe(0);
-  expect(proxy.app.operations.stats().requests.byResult).toMatchObject({ hit: 5, miss: 1 });
+  expect((await proxy.app.operations.stats()).requests.byResult).toMatchObject({ hit: 5, miss: 1 });
 });

@@ -25,7 +25,7 @@ test.each([
     HTTP_TRUSTED_PROXIES: 'loopback',
     TRAFFIC_RULES: JSON.stringify([{ name: 'own', match: { network: '192.0.2.0/24' }, class: 'preferred' }]),
   });
-  const waiting = (): number => proxy.app.operations.stats().upstream.waiting;
+  const waiting = async (): Promise<number> => (await proxy.app.operations.stats()).upstream.queued;
   const from = (address: string, path: string) =>
     proxy.ask(path, { headers: { 'X-Forwarded-For': address } });
 

@@ -1,9 +1,10 @@
 // Bans and members as Redis lists them.
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { MAX_BANS } from '../../src/cache/coherence/bans.js';
 import { LEASE_MS, MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
 import type { Change } from '../../src/cache/coherence/message.js';
-import { readBans } from '../../src/cache/redis/group-states.js';
+import { asStale } from '../../src/cache/entry.js';
 import { PREFIX, type ScriptClient, describeScripts, runNamed } from '../support/script-client.js';
 import { entryOf } from '../support/store-contract.js';
 
@@ -18,7 +19,7 @@ describeScripts('the scripts of bans and members', (world) => {
     const numbers: number[] = [];
     for (let at = 0; at <= MAX_BANS; at++)
       numbers.push(await world.scripts.publish(ban(`21.T1/${at} `, at % 2 === 1)));
-    const known = await readBans(world.scripts.commands);
+    const { bans: known } = await world.scripts.enter('', 'era');
     expect(known.floor).toBe(numbers[0]);
     expect(known.bans).toHaveLength(MAX_BANS);
     expect(known.bans).toContainEqual({ number: numbers[1], prefix: '21.T1/1 ', isSoft: true });
@@ -46,6 +47,57 @@ describeScripts('the scripts of bans and members', (world) => {
     });
     expect(world.scripts.store.accepts(KEY, ticket)).toBe(false);
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
+  });
+
+  test('members that come from one era stay in the next one together', async () => {
+    expect((await world.scripts.enter('elsewhere', 'one')).era).toBe('one');
+    expect((await world.scripts.enter('elsewhere', 'two')).era).toBe('one');
+    expect((await world.scripts.enter('', 'three')).era).toBe('one');
+    expect(await world.scripts.enter('one', 'four')).toMatchObject({ era: 'one', bans: { bans: [] } });
+  });
+
+  test('an era begins, and no entry from before is fresh, when a member comes from one that the server does not know', async () => {
+    await world.scripts.enter('', 'one');
+    await world.scripts.put(KEY, entryOf('old'));
+    const { era, bans } = await world.scripts.enter('at another server', 'two');
+    expect(era).toBe('two');
+    expect(bans.bans).toEqual([{ number: bans.seq, prefix: '', isSoft: true }]);
+    for (const each of bans.bans) world.scripts.bans.add(each);
+    expect(await world.scripts.read(KEY)).toEqual(asStale(entryOf('old')));
+    // The other members, from either server, do not begin another one.
+    for (const from of ['one', 'at another server', 'two'])
+      expect((await world.scripts.enter(from, 'three')).era).toBe('two');
+  });
+
+  test('the members that listen are told of the next era', async () => {
+    await world.scripts.enter('', 'one');
+    const listener = new Redis(world.redis.url);
+    const heard = new Promise((resolve) =>
+      listener.once('message', (_channel, text) => {
+        resolve(text);
+      }),
+    );
+    await listener.subscribe(`${PREFIX}messages`);
+    const { bans } = await world.scripts.enter('at another server', 'two');
+    expect(await heard).toBe(`${bans.seq} me - ban soft 0 `);
+    listener.disconnect();
+  });
+
+  test('another run of the server begins without the eras of the last one', async () => {
+    await world.scripts.enter('', 'one');
+    world.scripts.run = runNamed('next');
+    expect((await world.scripts.enter('one', 'two')).era).toBe('two');
+  });
+
+  test('a member is vouched for by another one that has a lease, while its membership runs', async () => {
+    const [one, other] = [world.scripts.members('one'), world.scripts.members('other')];
+    await one.renew();
+    expect(await other.renew()).toMatchObject({ isVouched: false });
+    await one.renew({ lease: 'new' });
+    expect(await other.renew()).toMatchObject({ isVouched: true });
+    expect(await one.renew({ lease: 'new' })).toMatchObject({ isVouched: false });
+    await world.client.zadd(`${PREFIX}members`, '1.5', 'one');
+    expect(await other.renew()).toMatchObject({ isVouched: false });
   });
 
   test('a member is absent, then listed, and lapsed when its membership has ended', async () => {
@@ -103,11 +155,11 @@ describeScripts('the scripts of bans and members', (world) => {
     expect([...before.ends.keys()].sort()).toEqual(['deaf', 'other']);
     await other.expel(['deaf']);
     expect((await one.others()).ends.get('deaf')).toBe(before.ends.get('deaf'));
-    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['deaf'], removed: [] });
+    expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['deaf'], removed: [] });
     expect(await other.renew()).toMatchObject({ lapsed: ['deaf'] });
     const expelledAt = -Number(before.ends.get('deaf'));
     await world.client.zadd(`${PREFIX}members`, -(expelledAt - MEMBERSHIP_MS - 60_000), 'deaf');
-    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['deaf'], removed: ['deaf'] });
+    expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['deaf'], removed: ['deaf'] });
     expect([...(await one.others()).ends.keys()]).toEqual(['other']);
   });
 
@@ -125,8 +177,8 @@ describeScripts('the scripts of bans and members', (world) => {
     );
     const lapsed = ['long ago', 'just now'];
     expect(await one.renew()).toMatchObject({ count: 3, lapsed, removed: [] });
-    expect(await one.renew({ removes: true })).toMatchObject({ count: 2, lapsed, removed: ['long ago'] });
-    expect(await one.renew({ removes: true })).toMatchObject({ lapsed: ['just now'], removed: [] });
+    expect(await one.renew({ lease: 'long' })).toMatchObject({ count: 2, lapsed, removed: ['long ago'] });
+    expect(await one.renew({ lease: 'long' })).toMatchObject({ lapsed: ['just now'], removed: [] });
   });
 
   test('a member list of another server run is started anew: it may lack members', async () => {

@@ -35,7 +35,6 @@ describeScripts('the scripts of cache coherence', (world) => {
     ['it was changed', { kind: 'changed', key: KEY, fence: FENCE }],
     ['it was forgotten', forget()],
     ['it was softened', { kind: 'soften', key: KEY }],
-    ['it was replaced on purpose', { kind: 'replaced', key: KEY }],
     ['a write of it has begun', raise()],
   ])('a load is refused when %s since', async (_why, change) => {
     const ticket = await world.scripts.ticket(KEY);
@@ -43,6 +42,38 @@ describeScripts('the scripts of cache coherence', (world) => {
     await world.scripts.publish({ kind: 'unchanged', key: KEY, fence: FENCE });
     expect(await world.scripts.store.set(KEY, entryOf('old'), ticket)).toBe(false);
     expect(await world.scripts.put(KEY, entryOf('new'))).toBe(true);
+  });
+
+  test('an authoritative answer is stored, and makes void every load from before, in one step', async () => {
+    const [older, ticket] = [await world.scripts.ticket(KEY), await world.scripts.ticket(KEY)];
+    const replacement = world.scripts.store.replacement(KEY, entryOf('new'), ticket);
+    expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
+      isStored: true,
+    });
+    expect(await world.scripts.store.set(KEY, entryOf('old'), older)).toBe(false);
+    expect(await world.scripts.read(KEY)).toEqual(entryOf('new'));
+  });
+
+  test.each<[string, Change]>([
+    ['the key was changed since', forget()],
+    ['a write of the key is in flight', raise()],
+  ])('an authoritative answer is refused, and the entry is deleted, when %s', async (_why, change) => {
+    const ticket = await world.scripts.ticket(KEY);
+    await world.scripts.put(KEY, entryOf('old'));
+    await world.scripts.publish(change);
+    const replacement = world.scripts.store.replacement(KEY, entryOf('new'), ticket);
+    expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
+      isStored: false,
+    });
+    expect(await world.scripts.read(KEY)).toBeUndefined();
+  });
+
+  test('an authoritative answer that began under another server run is not stored', async () => {
+    const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
+    world.scripts.run = runNamed('next');
+    expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
+      isStored: false,
+    });
   });
 
   test('a load is stored when only another key of its group was changed', async () => {
@@ -147,7 +178,7 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect((await world.scripts.members('me').renew()).was).toBe('absent');
   });
 
-  test.each<Change['kind']>(['raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften', 'replaced'])(
+  test.each<Change['kind']>(['raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften'])(
     '"%s" is published with its number in the same step',
     async (kind) => {
       const change = { kind, key: KEY, fence: FENCE, lifeMs: FENCE_MS } as Change;

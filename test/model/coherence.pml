@@ -5,8 +5,9 @@
  * Every step of a process and of Redis may be delayed for any time, so slow lines, frozen processes, a frozen or
  * unreachable Redis need no fault of their own. Faults that happen FAULTS times at most are chosen with -D: LOSE
  * (a message), CUT (a connection), RESTART (empty, or with what Redis held at some time before: an old dump, a stale
- * replica), EVICT (the state of the group or the list of members), KILL, PAUSE (a virtual machine). With LATE the
- * last instance starts at any time. With -DNO_... a rule of the protocol is left out: Spin has to find an old answer.
+ * replica), EVICT (the state of the group or the list of members), KILL, PAUSE (a virtual machine), FAILBACK (the master
+ * hangs, another one takes its place, and the first one comes back as it was). With LATE the last instance starts at any
+ * time. With AUTH the first writer is an authoritative read of a record that was changed elsewhere. With -DNO_... a rule of the protocol is left out: Spin has to find an old answer.
  *
  * Not in the model: clocks that run at different rates, more than 128 members, bans, several masters of a cluster,
  * the end of the life of a fence.
@@ -43,41 +44,49 @@
 #define UP_TO(timer, end) timer = (timer < end -> timer + 1 : timer)
 
 mtype = { raise, changed, forget, soften, pong };
-mtype = { down, subscribed, joined, linked };
+mtype = { down, subscribed, entered, joined, linked };
 mtype = { idle, raising, fenced, answered, published, awaiting, expelling, away, back, done };
 
 /* What Redis holds of the group. An entry counts only under the server run that it was stored under. */
 typedef GroupState {
   byte ofRun; byte seq; byte floor; byte lastChange; byte fences;
-  byte entry; bit isFresh; byte entryRun; byte entryLeft
+  byte entry; bit isFresh; byte entryRun; byte entryLeft;
+  byte era; byte before /* the eras that came before, as bits */
 };
 GroupState state, dump;
+#ifdef FAILBACK
+/* The first master, which hangs while another one takes its place. */
+GroupState hung;
+byte hungMember[N], hungLeased;
+bit isHung, isReturned;
+#endif
 bit isDumped, wasStarted;
 byte delayed, cut; /* instances that may take any time, and those that Redis cannot be reached from */
 byte server, newest = 1; /* run of the server; the highest number of any run */
 /* Time to the end of each membership, and MEMBERSHIP more until it is removed. NEVER: not listed. */
-byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled;
+byte listRun, listAge = LEASE_WAIT, member[N] = NEVER, expelled, leased = BIT(N) - 1, eras = 1;
 
 typedef Instance {
-  bit isUp; bit isPaused; mtype link; byte known; byte numberRead; byte lease; byte returning; byte pending;
-  byte memory; bit isFresh; byte fences; byte lapsed; /* fences and lapsed members by writer, as bits */
+  bit isUp; bit isPaused; mtype link; byte known; byte knownRun; byte era; byte numberRead; byte lease; byte returning; byte pending;
+  byte memory; bit isFresh; byte fences; byte watched; /* fences by writer, as bits; watched: until the writer has lapsed */
   /* Load: 1 begun, 2 answered by the upstream, 3 kept in memory, not in Redis yet, 4 read from Redis. */
-  byte load; byte loaded; bit isCurrent; byte ticketSeq; byte ticketRun;
+  byte load; byte loaded; bit isCurrent; bit isAuthCurrent; byte ticketSeq; byte ticketRun;
   /* Renewal: 1 sent, 2 replied to. */
-  byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow
+  byte renewal; byte renewalAge; bit isIgnored; bit isPonged; bit isRenewed; bit isAbsent; bit isLate; byte lapsedNow; bit isVouched
 };
 Instance at[N];
 chan sub[N] = [ROOM] of { mtype, byte, byte, byte }; /* kind, number, sender, call */
 
 typedef Write {
   mtype step; byte version; bit isRaised; byte sinceRenewal;
-  byte call; bit isAgain; byte others; byte acked; byte renewed; byte gone; bit isUnread; byte wait; byte listWait
+  byte ticketSeq; byte ticketRun; byte call; bit isAgain; byte others; byte acked; byte renewed; byte gone; bit isUnread; byte wait; byte listWait
 };
 Write write[WRITERS];
 byte upstream, acknowledged, loads, faults = FAULTS;
 
 #define RUNS(i) (at[i].isUp && !at[i].isPaused)
 #define IS_CONNECTED(i) (at[i].link != down)
+#define CAN_PUBLISH(i) (IS_CONNECTED(i) && HAS_ENTERED(i))
 #define IS_LISTED(i) (member[i] != NEVER)
 #define HAS_LAPSED(i) (IS_LISTED(i) && (member[i] <= MEMBERSHIP || (expelled & BIT(i))))
 #ifdef NO_RUN
@@ -103,6 +112,11 @@ byte upstream, acknowledged, loads, faults = FAULTS;
 #define STARTS_LATE 0
 #endif
 #define STEP(i, s) (i < WRITERS && write[i].step == s)
+#ifdef AUTH
+#define IS_AUTH(i) (i == 0)
+#else
+#define IS_AUTH(i) false
+#endif
 
 inline select_instance(i) { if :: i = 0 :: i = 1 :: N > 2 -> i = N - 1 fi }
 
@@ -121,7 +135,8 @@ inline cut_off(i) {
 
 inline copy_state(to, from) {
   to.ofRun = from.ofRun; to.seq = from.seq; to.floor = from.floor; to.lastChange = from.lastChange; to.fences = from.fences;
-  to.entry = from.entry; to.isFresh = from.isFresh; to.entryRun = from.entryRun; to.entryLeft = from.entryLeft
+  to.entry = from.entry; to.isFresh = from.isFresh; to.entryRun = from.entryRun; to.entryLeft = from.entryLeft;
+  to.era = from.era; to.before = from.before
 }
 
 #define FOR_EACH(...) j = 0; do :: j < N -> __VA_ARGS__; j++ :: else -> break od; j = 0
@@ -132,7 +147,7 @@ inline open_state() {
   if
   :: IS_OF_RUN(state.ofRun)
   :: else ->
-     newest++; state.ofRun = server; state.seq = newest; state.floor = newest; state.lastChange = 0; state.fences = 0
+     newest++; state.ofRun = server; state.seq = newest; state.floor = newest; state.lastChange = 0; state.fences = 0; state.era = 0; state.before = 0
   fi
 }
 
@@ -151,7 +166,7 @@ inline publish(what, who, number) {
   fi;
   lost = NONE;
   if
-  :: MAY_LOSE -> faults--; if :: lost = 0 :: lost = 1 :: lost = N - 1 fi
+  :: MAY_LOSE -> faults--; isLost = (what == raise); if :: lost = 0 :: lost = 1 :: lost = N - 1 fi
   :: true
   fi;
   FOR_EACH(if :: at[j].isUp && IS_CONNECTED(j) && j != lost -> sub[j]!what,state.seq,who,number :: else fi);
@@ -168,16 +183,52 @@ inline renew(i, joins) {
   :: at[i].isAbsent && !joins
   :: else ->
      member[i] = 2 * MEMBERSHIP; expelled = expelled & ~BIT(i); at[i].lapsedNow = 0;
+#ifdef FAILBACK
+     leased = (at[i].lease > 0 -> leased | BIT(i) : leased & ~BIT(i)); at[i].isVouched = 0;
+     FOR_EACH(if :: j != i && member[j] > MEMBERSHIP && member[j] != NEVER && (leased & BIT(j) & ~expelled) -> at[i].isVouched = 1 :: else fi);
+#endif
      if :: at[i].lease > 0 -> FOR_EACH(if :: member[j] == 0 -> member[j] = NEVER :: else fi) :: else fi;
      FOR_EACH(if :: j < WRITERS && write[j].step == awaiting -> write[j].renewed = write[j].renewed | BIT(i) :: else fi);
      FOR_EACH(if :: HAS_LAPSED(j) -> at[i].lapsedNow = at[i].lapsedNow | BIT(j) :: else fi)
   fi
 }
 
+/* An era is a time in which one server was the master without a break. Nothing of an earlier one is used. */
+#ifdef FAILBACK
+#define HAS_ENTERED(i) (at[i].knownRun == server)
+inline begin_era(i) {
+  state.before = state.before | BIT(state.era); eras++; state.era = eras; publish(soften, i, 0)
+}
+inline enter_era(i) {
+  if
+  :: !state.era -> eras++; state.era = eras
+#ifndef NO_ERA
+  :: state.era && at[i].era && at[i].era != state.era && !(state.before & BIT(at[i].era)) -> begin_era(i)
+#endif
+  :: else
+  fi;
+  if :: at[i].era && at[i].era != state.era -> state.before = state.before | BIT(at[i].era) :: else fi;
+  at[i].era = state.era;
+  if :: HAS_ENTERED(i) :: else -> distrust(i); at[i].knownRun = server fi
+}
+#else
+#define HAS_ENTERED(i) true
+inline enter_era(i) { skip }
+#endif
+
 /* ---- The link of an instance ---- */
 
-inline distrust(i) { at[i].isFresh = 0; at[i].isCurrent = 0 }
-inline drop(i) { at[i].memory = NONE; at[i].isFresh = 0; at[i].isCurrent = 0 }
+/* Without a lease it may miss messages that nobody waits for. */
+inline end_lease(i) {
+  at[i].lease = 0;
+#ifndef NO_REREAD
+  if :: at[i].link == entered || at[i].link == joined || at[i].link == linked -> at[i].link = subscribed; at[i].numberRead = 0 :: else fi
+#endif
+}
+
+inline void_loads(i) { at[i].isCurrent = 0; at[i].isAuthCurrent = 0 }
+inline distrust(i) { at[i].isFresh = 0; void_loads(i) }
+inline drop(i) { at[i].memory = NONE; at[i].isFresh = 0; void_loads(i) }
 
 inline disconnect(i) {
   at[i].link = down; at[i].isPonged = 0; at[i].numberRead = 0;
@@ -204,9 +255,8 @@ inline receive(i) {
      :: else ->
         if
         :: kind == raise ->
-           at[i].fences = at[i].fences | BIT(from); at[i].isCurrent = 0;
-           if :: at[i].lapsed & BIT(from) -> distrust(i) :: else fi
-        :: kind == changed -> at[i].fences = at[i].fences & ~BIT(from); drop(i)
+           at[i].fences = at[i].fences | BIT(from); at[i].watched = at[i].watched | BIT(from); void_loads(i)
+        :: kind == changed -> at[i].fences = at[i].fences & ~BIT(from); at[i].watched = at[i].watched & ~BIT(from); drop(i)
         :: kind == forget -> drop(i)
         :: kind == soften -> distrust(i)
         fi;
@@ -236,27 +286,36 @@ inline end_renewal(i) {
   :: !at[i].isLate && !at[i].isAbsent ->
 #ifndef NO_SOFTEN
      if
-     :: at[i].fences & at[i].lapsedNow & ~at[i].lapsed -> distrust(i); at[i].pending = (at[i].pending == 2 -> 2 : 1)
+     :: at[i].watched & at[i].lapsedNow ->
+        distrust(i); at[i].watched = at[i].watched & ~at[i].lapsedNow; at[i].pending = (at[i].pending == 2 -> 2 : 1)
      :: else
      fi;
 #endif
-     at[i].lapsed = at[i].lapsedNow;
      if
-     :: at[i].lease == 0 && at[i].returning == NEVER ->
+     :: at[i].lease == 0 && at[i].link == linked && at[i].returning == NEVER ->
         at[i].returning = MEMBERSHIP;
         if :: at[i].fences -> distrust(i) :: else fi
      :: else
      fi;
      if
+     :: at[i].lease == 0 && at[i].link != linked /* the numbers are read first */
 #ifndef NO_WAIT_FOR_LAPSED
-     :: at[i].lease == 0 && at[i].lapsedNow && at[i].returning > 0
+     :: at[i].lease == 0 && at[i].link == linked && at[i].lapsedNow && at[i].returning > 0
 #endif
-     :: else -> at[i].lease = (at[i].renewalAge < LEASE -> LEASE - at[i].renewalAge : 0); at[i].returning = NEVER
+     :: else ->
+#ifdef FAILBACK
+#ifndef NO_ERA_OF_LOST
+        /* The members that are lost may have been linked to another master since. */
+        if :: at[i].lease == 0 && at[i].lapsedNow && !at[i].isVouched -> begin_era(i); at[i].era = state.era; at[i].known = state.seq; distrust(i) :: else fi;
+#endif
+#endif
+        at[i].returning = NEVER;
+        if :: at[i].renewalAge < LEASE -> at[i].lease = LEASE - at[i].renewalAge :: else -> end_lease(i) fi
      fi;
      if :: i < WRITERS && write[i].step == away -> write[i].step = back :: else fi
   fi;
   at[i].renewal = 0; at[i].renewalAge = 0; at[i].isPonged = 0; at[i].isRenewed = 1;
-  at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0
+  at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0; at[i].isVouched = 0
 }
 
 /* ---- A load ---- */
@@ -264,7 +323,7 @@ inline end_renewal(i) {
 inline begin_load(i) {
   loads++; at[i].isCurrent = 1; at[i].load = 1;
   if
-  :: at[i].lease == 0
+  :: at[i].lease == 0 || !HAS_ENTERED(i)
   :: else ->
      if
      :: IS_OF_RUN(state.ofRun) -> at[i].ticketSeq = state.seq; at[i].ticketRun = state.ofRun
@@ -330,6 +389,39 @@ inline read_members(i) {
   write[i].gone = expelled; write[i].step = awaiting
 }
 
+/* An authoritative load: it takes a ticket, and stores what it finds while it makes every older load void. */
+inline begin_authoritative(i) {
+  at[i].isAuthCurrent = 1; write[i].step = fenced;
+  if
+  :: at[i].lease > 0 && IS_OF_RUN(state.ofRun) && HAS_ENTERED(i) -> write[i].ticketSeq = state.seq; write[i].ticketRun = state.ofRun
+  :: else
+  fi
+}
+
+inline publish_replaced(i) {
+  open_state();
+  at[i].isAuthCurrent = at[i].isAuthCurrent && !at[i].fences && write[i].ticketSeq && write[i].ticketRun == state.ofRun &&
+    state.floor <= write[i].ticketSeq && state.lastChange <= write[i].ticketSeq && !state.fences;
+  if :: at[i].isAuthCurrent :: else -> drop(i) fi;
+  write[i].call++; write[i].acked = 0; write[i].others = 0; write[i].ticketSeq = state.lastChange;
+  publish(forget, i, write[i].call); write[i].step = published;
+  if
+  :: at[i].isAuthCurrent ->
+     at[i].memory = write[i].version; at[i].isFresh = 1; void_loads(i);
+     state.entry = write[i].version; state.isFresh = 1; state.entryRun = state.ofRun; state.entryLeft = NEVER;
+#ifdef NO_REPLACED_CHANGE
+     state.lastChange = write[i].ticketSeq
+#endif
+  :: else
+  fi;
+  write[i].ticketSeq = 0; write[i].ticketRun = 0
+}
+
+#ifdef NO_READ
+#define IS_READ(i) true
+#else
+#define IS_READ(i) (!write[i].isUnread)
+#endif
 #define MISSING(i) (write[i].others & ~write[i].acked)
 #ifdef NO_BARRIER
 #define HAS_WAITED(i) true
@@ -344,22 +436,25 @@ inline acknowledge(i) {
 
 inline end_write(i) {
   write[i].step = done; write[i].version = 0; write[i].isRaised = 0; write[i].sinceRenewal = 0; write[i].call = 0;
-  write[i].isAgain = 0; write[i].others = 0; write[i].acked = 0; write[i].renewed = 0; write[i].isUnread = 0;
+  write[i].ticketSeq = 0; write[i].ticketRun = 0; write[i].isAgain = 0; write[i].others = 0; write[i].acked = 0; write[i].renewed = 0; write[i].isUnread = 0;
   write[i].wait = 0; write[i].listWait = 0
 }
 
 /* Members that have renewed since the list was read, and not acknowledged, have missed the message. */
 inline end_of_round(i) {
-  write[i].others = MISSING(i) & write[i].renewed & ~write[i].gone; write[i].renewed = 0; write[i].gone = 0; write[i].acked = 0; write[i].isUnread = 0;
+  write[i].others = MISSING(i) & write[i].renewed & ~write[i].gone; write[i].renewed = 0; write[i].gone = 0; write[i].acked = 0;
   if
+#ifndef NO_READ
+  :: write[i].isUnread -> write[i].isUnread = 0; not_published(i)
+#endif
 #ifdef NO_EXPEL
   :: true -> acknowledge(i)
 #else
-  :: !write[i].others -> acknowledge(i)
-  :: write[i].others && !write[i].isAgain && IS_CONNECTED(i) -> write[i].isAgain = 1; publish_changed(i)
-  :: write[i].others && write[i].isAgain && IS_CONNECTED(i) ->
+  :: IS_READ(i) && !write[i].others -> acknowledge(i)
+  :: IS_READ(i) && write[i].others && !write[i].isAgain && CAN_PUBLISH(i) -> write[i].isAgain = 1; publish_changed(i)
+  :: IS_READ(i) && write[i].others && write[i].isAgain && CAN_PUBLISH(i) ->
      expelled = expelled | write[i].others; write[i].wait = LEASE_WAIT; write[i].step = expelling
-  :: write[i].others && !IS_CONNECTED(i) -> not_published(i)
+  :: IS_READ(i) && write[i].others && !CAN_PUBLISH(i) -> not_published(i)
 #endif
   fi
 }
@@ -377,18 +472,19 @@ inline end_of_round(i) {
 #else
 #define ALL_ARE_CUT_OFF false
 #endif
-#define GIVES_UP(i) ((delayed & BIT(i)) || !IS_CONNECTED(i))
+#define GIVES_UP(i) ((delayed & BIT(i)) || !CAN_PUBLISH(i))
 
 proctype Process(byte i) {
-  byte j, lost, number, from, call; mtype kind;
+  byte j, lost, number, from, call; bit isLost; mtype kind;
   do
   :: d_step { RUNS(i) && nempty(sub[i]) -> receive(i) }
-  /* Return: subscribe; report and join; read the number; report, renew. */
+  /* Return: subscribe; enter the era; report and join; read the number; report, renew. */
   :: atomic { RUNS(i) && at[i].link == down && !(cut & BIT(i)) -> at[i].link = subscribed }
-  :: atomic { RUNS(i) && IS_CONNECTED(i) && at[i].pending && HAS_ROOM -> report(i) }
-  :: atomic { RUNS(i) && at[i].link == subscribed && at[i].lease > 0 -> at[i].link = joined }
-  :: atomic { RUNS(i) && at[i].link == subscribed && at[i].lease == 0 && HAS_REPORTED(i) && !at[i].renewal ->
-       renew(i, 1); at[i].isAbsent = 0; at[i].lapsedNow = 0;
+  :: atomic { RUNS(i) && at[i].link == subscribed && HAS_ROOM -> open_state(); enter_era(i); at[i].link = entered }
+  :: atomic { RUNS(i) && CAN_PUBLISH(i) && at[i].pending && HAS_ROOM -> report(i) }
+  :: atomic { RUNS(i) && at[i].link == entered && at[i].lease > 0 -> at[i].link = joined }
+  :: atomic { RUNS(i) && at[i].link == entered && at[i].lease == 0 && HAS_REPORTED(i) && !at[i].renewal ->
+       renew(i, 1); at[i].isAbsent = 0; at[i].lapsedNow = 0; at[i].isVouched = 0;
        if :: i < WRITERS -> write[i].sinceRenewal = 0 :: else fi;
        at[i].link = joined }
   :: d_step { RUNS(i) && at[i].link == joined && !at[i].numberRead -> open_state(); at[i].numberRead = state.seq }
@@ -410,21 +506,26 @@ proctype Process(byte i) {
   :: d_step { RUNS(i) && (at[i].load == 2 || at[i].load == 4) -> keep(i) }
   :: atomic { RUNS(i) && at[i].load == 3 -> if :: store(i) :: GIVES_UP(i) -> end_load(i) /* Redis could not be asked */ fi }
   /* The write. Redis may run what it is sent, and the reply may not arrive. */
-  :: d_step { RUNS(i) && STEP(i, idle) ->
-       at[i].fences = at[i].fences | BIT(i); at[i].isCurrent = 0;
+  :: d_step { RUNS(i) && STEP(i, idle) && IS_AUTH(i) -> begin_authoritative(i) }
+  :: d_step { RUNS(i) && STEP(i, idle) && !IS_AUTH(i) ->
+       at[i].fences = at[i].fences | BIT(i); void_loads(i);
        write[i].step = (LEASED_RAISE(i) -> raising : fenced) }
-  :: atomic { RUNS(i) && STEP(i, raising) && IS_CONNECTED(i) && HAS_ROOM ->
-       publish(raise, i, 0); if :: write[i].isRaised = LEASED_RAISE(i) :: GIVES_UP(i) fi; write[i].step = fenced }
+  :: atomic { RUNS(i) && STEP(i, raising) && CAN_PUBLISH(i) && HAS_ROOM ->
+       publish(raise, i, 0); if :: write[i].isRaised = LEASED_RAISE(i) && !isLost :: GIVES_UP(i) fi; isLost = 0; write[i].step = fenced }
   :: atomic { RUNS(i) && STEP(i, raising) && GIVES_UP(i) -> write[i].step = fenced }
   :: atomic { RUNS(i) && STEP(i, fenced) -> upstream++; write[i].version = upstream; write[i].step = answered }
-  :: atomic { RUNS(i) && (STEP(i, answered) || STEP(i, back)) && IS_CONNECTED(i) && HAS_ROOM ->
-       if :: publish_changed(i) :: GIVES_UP(i) -> publish(changed, i, 0); not_published(i) fi }
+  :: atomic { RUNS(i) && (STEP(i, answered) || STEP(i, back)) && CAN_PUBLISH(i) && HAS_ROOM ->
+       if
+       :: IS_AUTH(i) && STEP(i, answered) -> publish_replaced(i)
+       :: !IS_AUTH(i) || STEP(i, back) -> publish_changed(i)
+       :: GIVES_UP(i) -> publish(changed, i, 0); not_published(i)
+       fi }
   :: atomic { RUNS(i) && (STEP(i, answered) || STEP(i, back)) && GIVES_UP(i) -> not_published(i) }
-  :: d_step { RUNS(i) && STEP(i, published) && IS_CONNECTED(i) -> read_members(i) }
+  :: d_step { RUNS(i) && STEP(i, published) && CAN_PUBLISH(i) -> read_members(i) }
   :: atomic { RUNS(i) && STEP(i, published) && GIVES_UP(i) -> write[i].isUnread = 1; write[i].wait = LEASE_WAIT; write[i].step = awaiting }
   :: atomic { RUNS(i) && STEP(i, awaiting) && HAS_WAITED(i) && HAS_ROOM -> end_of_round(i) }
   :: atomic { RUNS(i) && STEP(i, expelling) && !write[i].wait -> acknowledge(i) }
-  /* Without a fence in Redis, and while others reach Redis, or reach it earlier, the first of the exceptions holds. */
+  /* Without a fence that all others know, and while others reach Redis, or reach it earlier, the first of the exceptions holds. */
   :: atomic { RUNS(i) && STEP(i, away) && write[i].sinceRenewal == UNKNOWN ->
        if :: write[i].isRaised || ALL_ARE_CUT_OFF -> acknowledge(i) :: else -> end_write(i) fi }
   /* Redis runs a renewal, perhaps of a process that does not wait for it any more. */
@@ -437,7 +538,7 @@ proctype Process(byte i) {
        if
        :: at[i].isIgnored ->
           at[i].isIgnored = 0; at[i].renewal = 0; at[i].renewalAge = 0;
-          at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0
+          at[i].isAbsent = 0; at[i].isLate = 0; at[i].lapsedNow = 0; at[i].isVouched = 0
        :: else -> at[i].renewal = 2
        fi }
   od
@@ -454,11 +555,14 @@ proctype Clock() {
        :: i < N ->
           at[i].isRenewed = 0;
           DOWN_TO_0(member[i]);
+#ifdef FAILBACK
+          DOWN_TO_0(hungMember[i]);
+#endif
           if :: at[i].renewal -> UP_TO(at[i].renewalAge, LEASE) :: else fi;
           if
           :: RUNS(i) ->
              DOWN_TO_0(at[i].returning);
-             DOWN_TO_0(at[i].lease);
+             if :: at[i].lease == 1 -> end_lease(i) :: else -> DOWN_TO_0(at[i].lease) fi;
              if
              :: i < WRITERS && write[i].step != idle && write[i].step != done ->
                 UP_TO(write[i].sinceRenewal, UNKNOWN); DOWN_TO_0(write[i].wait); DOWN_TO_0(write[i].listWait)
@@ -469,8 +573,17 @@ proctype Clock() {
           i++
        :: else -> break
        od;
-       i = 0; UP_TO(listAge, LEASE_WAIT); DOWN_TO_0(state.entryLeft) }
+       i = 0; UP_TO(listAge, LEASE_WAIT); DOWN_TO_0(state.entryLeft);
+#ifdef FAILBACK
+       DOWN_TO_0(hung.entryLeft)
+#endif
+     }
   od
+}
+
+inline lose_redis(i) {
+  disconnect(i); at[i].renewal = 0; at[i].renewalAge = 0; at[i].isIgnored = 0; at[i].lapsedNow = 0; at[i].isVouched = 0;
+  at[i].isAbsent = 0; at[i].isLate = 0
 }
 
 proctype Faults() {
@@ -496,7 +609,7 @@ proctype Faults() {
        if
        :: at[i].isUp ->
           faults--; disconnect(i); drop(i); at[i].isUp = 0; at[i].lease = 0; at[i].fences = 0; at[i].pending = 0;
-          at[i].lapsed = 0; at[i].known = 0; at[i].returning = NEVER; end_load(i);
+          at[i].watched = 0; at[i].known = 0; at[i].era = 0; at[i].returning = NEVER; end_load(i);
           if :: i < WRITERS -> end_write(i) :: else fi
        :: else
        fi;
@@ -509,7 +622,7 @@ proctype Faults() {
        :: at[i].isPaused ->
           at[i].isPaused = 0;
 #ifndef NO_CLOCK_SHIFT
-          at[i].lease = 0; if :: at[i].renewal -> at[i].renewalAge = LEASE :: else fi
+          end_lease(i); if :: at[i].renewal -> at[i].renewalAge = LEASE :: else fi
 #endif
        :: else
        fi;
@@ -523,11 +636,22 @@ proctype Faults() {
        faults--; server++;
        if :: copy_state(state, dump) :: state.ofRun = NONE; state.entry = NONE fi;
        i = 0;
-       do
-       :: i < N -> disconnect(i); at[i].renewal = 0; at[i].renewalAge = 0; at[i].isIgnored = 0; at[i].lapsedNow = 0;
-                   at[i].isAbsent = 0; at[i].isLate = 0; i++
-       :: else -> break
-       od;
+       do :: i < N -> lose_redis(i); i++ :: else -> break od;
+       i = 0 }
+#endif
+#ifdef FAILBACK
+  :: atomic { faults > 0 && !isHung ->
+       faults--; isHung = 1; server++;
+       copy_state(hung, state); state.ofRun = NONE; state.entry = NONE;
+       hungLeased = leased; leased = 0;
+       i = 0;
+       do :: i < N -> hungMember[i] = member[i]; lose_redis(i); i++ :: else -> break od;
+       i = 0 }
+  :: atomic { isHung && !isReturned ->
+       isReturned = 1; server--;
+       copy_state(state, hung); copy_state(hung, dump); listRun = server; listAge = LEASE_WAIT; leased = hungLeased; hungLeased = 0;
+       i = 0;
+       do :: i < N -> member[i] = hungMember[i]; hungMember[i] = NEVER; lose_redis(i); i++ :: else -> break od;
        i = 0 }
 #endif
 #ifdef EVICT
@@ -536,7 +660,7 @@ proctype Faults() {
   od
 }
 
-#define IS_OLD(i) (RUNS(i) && at[i].lease > 0 && (MEMORY_IS_OLD(i) || (IS_READABLE && state.entry < acknowledged)))
+#define IS_OLD(i) (RUNS(i) && at[i].lease > 0 && (MEMORY_IS_OLD(i) || (HAS_ENTERED(i) && IS_READABLE && state.entry < acknowledged)))
 #define MEMORY_IS_OLD(i) (at[i].memory != NONE && at[i].isFresh && at[i].memory < acknowledged)
 
 /* The theorem: no instance gives as fresh what is older than an acknowledged write. */
@@ -551,7 +675,7 @@ proctype Theorem() {
 init {
   byte i;
   atomic {
-    state.ofRun = 0; state.seq = 1; state.entryLeft = NEVER; state.isFresh = 1; newest = 1;
+    state.ofRun = 0; state.era = 1; state.seq = 1; state.entryLeft = NEVER; state.isFresh = 1; newest = 1;
     copy_state(dump, state);
     do
     :: i < N ->
@@ -561,7 +685,7 @@ init {
        :: i == N - 1
 #endif
        :: i < N - STARTS_LATE ->
-          at[i].isUp = 1; at[i].link = linked; at[i].known = 1; at[i].lease = LEASE;
+          at[i].isUp = 1; at[i].link = linked; at[i].known = 1; at[i].era = 1; at[i].lease = LEASE;
           at[i].memory = 0; at[i].isFresh = 1; member[i] = 2 * MEMBERSHIP
        fi;
        if :: i < WRITERS -> write[i].step = idle :: else fi;

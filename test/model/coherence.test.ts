@@ -17,10 +17,12 @@ type Choice = Record<string, number>;
 
 const NO_LOADS = { LOADS: 0 };
 
-/** The promise holds with these faults, each of them once. */
+/** The promise holds with these faults, each of them once, or two in any order. */
 const HOLDS: [faults: string, choice: Choice][] = [
   ['no fault', {}],
   ['a lost message', { LOSE: 1 }],
+  ['two lost messages', { LOSE: 1, FAULTS: 2, ...NO_LOADS }],
+  ['an authoritative load, and another one', { AUTH: 1 }],
   ['an instance that is cut off', { CUT: 1, ...NO_LOADS }],
   ['an instance that is cut off, and one that starts', { CUT: 1, LATE: 1, ...NO_LOADS }],
   ['an instance that is killed', { KILL: 1 }],
@@ -32,12 +34,13 @@ const HOLDS: [faults: string, choice: Choice][] = [
 ];
 
 /** With three instances these have more states than memory takes. */
-const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE'];
+const TOO_LARGE = ['DELAY', 'FREEZE', 'RESTART', 'LATE', 'AUTH'];
 
 /** Without the rule an old record is found. */
 const BREAKS: [rule: string, choice: Choice][] = [
   ['a writer waits for the others', { NO_BARRIER: 1 }],
   ['a load that began before a write is not stored', { NO_MARK: 1 }],
+  ['an authoritative answer makes older loads void', { AUTH: 1, NO_REPLACED_CHANGE: 1 }],
   ['a member that has missed a message is expelled', { NO_EXPEL: 1, LOSE: 1 }],
   ['two readings of the members are a lease apart', { NO_WAIT_AFTER_READ: 1, LOSE: 1 }],
   ['nothing of another server run is used', { NO_RUN: 1, RESTART: 1, ...NO_LOADS }],
@@ -56,6 +59,9 @@ const BREAKS: [rule: string, choice: Choice][] = [
 ];
 
 const LONG_HOLDS: [faults: string, choice: Choice][] = [
+  ['a write, an authoritative load and another one', { AUTH: 1, WRITERS: 2 }],
+  ['a lost message and an instance that is late', { LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS }],
+  ['a master that hangs and comes back', { FAILBACK: 1, NUMBERS: 4, ...NO_LOADS }],
   ['an instance that is cut off, and a load', { CUT: 1 }],
   ['an instance that is cut off, one that starts, and a load', { CUT: 1, LATE: 1 }],
   ['a Redis that is frozen, and a load', { FREEZE: 1 }],
@@ -65,6 +71,11 @@ const LONG_HOLDS: [faults: string, choice: Choice][] = [
 ];
 
 const LONG_BREAKS: [rule: string, choice: Choice][] = [
+  ['nothing of another era is fresh', { NO_ERA: 1, FAILBACK: 1, ...NO_LOADS }],
+  [
+    'a write waits when the members cannot be read',
+    { NO_READ: 1, LOSE: 1, DELAY: 1, FAULTS: 2, NUMBERS: 3, ...NO_LOADS },
+  ],
   ['under a fence memory waits for Redis', { NO_FENCED_LOAD: 1, CUT: 1, LATE: 1 }],
   ['what is loaded without Redis does not last', { NO_LINKED_KEEP: 1, CUT: 1, LATE: 1 }],
 ];

@@ -136,6 +136,6 @@ describe('a report', () => {
         `{"value":1,"labels":{"family":"native-tcp","result":"${result}","status":"1"}}`,
       );
     }
-    expect(proxy.app.operations.stats().requests.byInterface).toEqual({ 'native-tcp': 2 });
+    expect((await proxy.app.operations.stats()).requests.byInterface).toEqual({ 'native-tcp': 2 });
   });
 });

@@ -73,7 +73,7 @@ describe('a rule that refuses', () => {
     const proxy = await start([{ name: 'all', answer: 403 }]);
     await codeOver(proxy);
     await proxy.ask(`/api/handles/${HANDLE}`);
-    const { recentErrors, requests } = proxy.app.operations.stats();
+    const { recentErrors, requests } = await proxy.app.operations.stats();
     expect([recentErrors, requests.byResult]).toEqual([[], { refused: 2 }]);
   });
 

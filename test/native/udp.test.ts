@@ -91,7 +91,7 @@ describe('a question', () => {
     const socket = await openUdp();
     const answer = nextMessage(socket);
     sendUdp(socket, udpPort, REQUEST);
-    await expect.poll(() => app.operations.stats().upstream.running).toBe(1);
+    await expect.poll(async () => (await app.operations.stats()).upstream.inFlight).toBe(1);
     const drained = drainNative(10_000);
     open();
     expect(codeOf(only(await answer))).toBe(1);

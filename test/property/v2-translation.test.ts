@@ -5,11 +5,8 @@ import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
 import { parseData } from '../../src/v2/translation/v2-data.js';
-import { toRecord } from '../../src/v2/translation/translate.js';
-import { planWrite } from '../../src/v2/translation/write-plan.js';
-import { readInputs } from '../../src/v2/translation/schema.js';
 import type { V2Value } from '../../src/v2/translation/value.js';
-import { automaticAdmin, recordEtag, toV2 } from '../support/v2-values.js';
+import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
 
 const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });
 const texts = fc.string({ unit: 'binary', maxLength: 30 });

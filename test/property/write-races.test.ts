@@ -14,7 +14,7 @@ import {
 
 const nothing = (): Promise<void> => Promise.resolve();
 /** No act of these races purges, and nobody looks at Cache-Status. */
-const noPurge = { forgetCopies: nothing, soften: nothing, ban: nothing, accepts: (): boolean => true };
+const noPurge = { soften: nothing, ban: nothing, accepts: (): boolean => true };
 const noFence: Fence = { changed: nothing, unchanged: nothing, unknown: nothing };
 
 function holdsOn({ race }: RaceTrack, chosenActs = acts): fc.IAsyncProperty<[fc.Scheduler, Act[]]> {
@@ -45,7 +45,10 @@ const withFences =
   ({ memory }) => ({
     get: (key) => memory.get(key),
     set: (key, entry, ticket) => memory.set(key, entry, ticket),
-    replace: (key, entry, ticket) => Promise.resolve(memory.replace(key, entry, ticket)),
+    replace(key, { entry, ticket }) {
+      if (entry === undefined || !memory.replace(key, entry, ticket)) memory.forget(key);
+      return Promise.resolve();
+    },
     forget(key) {
       memory.forget(key);
       return Promise.resolve();
@@ -64,7 +67,10 @@ describe('a broken store is found', () => {
         return {
           ...withFences(forgetting('changed'))(tiers),
           set: (key, entry) => memory.set(key, entry, memory.get(key).ticket),
-          replace: (key, entry) => Promise.resolve(memory.replace(key, entry, memory.get(key).ticket)),
+          replace(key, { entry }) {
+            if (entry !== undefined) memory.replace(key, entry, memory.get(key).ticket);
+            return Promise.resolve();
+          },
         };
       },
     ],

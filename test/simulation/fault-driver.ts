@@ -19,6 +19,7 @@ export type FaultName =
   | 'Redis restarted empty'
   | 'Redis restarted with an old dump'
   | 'failover to a stale replica'
+  | 'failover and back to the old master'
   | 'state evicted'
   | 'Redis flushed';
 
@@ -111,6 +112,12 @@ const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => voi
     weight: 2,
     begin: (faults) => {
       faults.failOver();
+    },
+  },
+  'failover and back to the old master': {
+    weight: 2,
+    begin: (faults) => {
+      faults.failBack();
     },
   },
   'state evicted': {

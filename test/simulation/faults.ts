@@ -3,6 +3,7 @@ import type { Instance } from './instance.js';
 import type { Pause } from './process.js';
 import type { Random } from './random.js';
 import type { Keyspace } from './redis-keyspace.js';
+import type { RedisServer } from './redis.js';
 import type { World } from './world.js';
 
 const DUMP_EVERY_MS = 5000;
@@ -105,6 +106,7 @@ export class Faults {
 
   freezeRedis(): void {
     const { redis } = this.#world;
+    if (redis.host.isPaused) return;
     redis.host.pause('stopped');
     this.#later(() => {
       redis.host.resume();
@@ -130,6 +132,27 @@ export class Faults {
     });
   }
 
+  /** The master hangs, and another one takes its place until that one dies: nothing has told the first one of it. */
+  failBack(): void {
+    const old = this.#world.redis;
+    if (!old.host.isAlive || old.host.isPaused) return;
+    old.host.pause('stopped');
+    this.#later(() => {
+      // Another fault may have changed the master.
+      if (this.#world.redis !== old || !old.host.isPaused) return;
+      this.#world.promote(old.replica(this.#random.between(0, MAX_LAG_MS)));
+      const { redis } = this.#world;
+      // Sentinels tell their clients; an address that is moved does not.
+      if (this.#random.chance(0.5)) this.#resetConnections(old);
+      this.#later(() => {
+        if (this.#world.redis !== redis || !old.host.isAlive) return;
+        redis.host.kill();
+        old.host.resume();
+        this.#world.return(old);
+      });
+    });
+  }
+
   evict(): void {
     const { redis } = this.#world;
     const keys = [...redis.keyspace.keys()].filter(
@@ -141,6 +164,11 @@ export class Faults {
 
   flush(): void {
     this.#world.redis.keyspace.clear();
+  }
+
+  #resetConnections(server: RedisServer): void {
+    for (const connection of this.#world.simulation.network.connections())
+      if (connection.server === server) connection.reset();
   }
 
   #instance(): Instance {

@@ -23,14 +23,14 @@ export class Invariants {
 
   /** @throws Violation */
   check(): void {
-    const { violation, instances, now, requests } = this.#world;
+    const { violation, instances, now, requests, redis } = this.#world;
     if (violation !== undefined) throw violation;
     noteOutages(this.#world);
     this.#checkMemory();
     if (now - this.#lookedAt < LOOK_EVERY_MS) return;
     this.#lookedAt = now;
     requests.check();
-    if (instances.some(({ hasLease }) => hasLease)) this.#checkRedis();
+    if (instances.some(({ server }) => server?.readsFrom(redis) === true)) this.#checkRedis();
   }
 
   /** @throws Violation when an instance is not linked */

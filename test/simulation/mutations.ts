@@ -1,6 +1,7 @@
 // Mutations: each disables one part of the protocol, and the simulator has to find the violation.
+import { GroupNumbers } from '../../src/cache/coherence/groups.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
-import { CHANGE, RENEW } from '../../src/cache/redis/coherence-scripts.js';
+import { CHANGE, ENTER, RENEW } from '../../src/cache/redis/coherence-scripts.js';
 import { RedisLink } from '../../src/cache/link/link.js';
 import { Members } from '../../src/cache/link/members.js';
 import { Publisher } from '../../src/cache/link/publisher.js';
@@ -90,9 +91,38 @@ export const MUTATIONS: Record<string, Mutation> = {
         (original) =>
           function replaceAndGoOn(this: TieredStore, ...args) {
             original.apply(this, args).catch(() => undefined);
-            return Promise.resolve(true);
+            return Promise.resolve();
           },
       ),
+  },
+  'an authoritative answer leaves older loads valid': {
+    apply: withScripts((source, args) => [
+      source === CHANGE
+        ? source.replace("if change ~= 'unchanged' then", "if change ~= 'unchanged' and not replaces then")
+        : source,
+      args,
+    ]),
+    faults: ['slow upstream'],
+  },
+  'the eras of a server are not compared': {
+    apply: withScripts((source, args) => [
+      source === ENTER ? source.replace('local isKnown =', 'local isKnown = true or') : source,
+      args,
+    ]),
+    faults: ['failover and back to the old master'],
+  },
+  'a return does not compare the numbers': {
+    apply: () =>
+      replace(
+        GroupNumbers,
+        'adopt',
+        (original) =>
+          function adopt(this: GroupNumbers, ...args) {
+            original.apply(this, args);
+            return true;
+          },
+      ),
+    faults: ['message lost', 'process stopped'],
   },
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier does not wait': {

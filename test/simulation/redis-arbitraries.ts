@@ -161,11 +161,13 @@ const BANS = ['{b}state'];
 const MEMBERS = ['members'];
 const run = fc.constantFrom('run-1', 'run-2');
 const key = fc.constantFrom('21.T/1', '21.T/2');
-const kind = fc.constantFrom('raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften', 'replaced');
+const kind = fc.constantFrom('raise', 'changed', 'unchanged', 'unknown', 'forget', 'soften');
 /** Below and above those that a state gets from its time. */
 const ticket = fc.constantFrom('5', '1700000000123456', '1700000000123457', '1700020000123460');
 const ban = fc.constantFrom('soft 21.T/', 'hard ');
 const flag = fc.constantFrom('0', '1');
+const lease = fc.constantFrom('0', '1', '2');
+const era = fc.constantFrom('', 'era-1', 'era-2', 'era-3');
 const publishing = [is('channel'), fc.constantFrom('PUBLISH', 'SPUBLISH'), value];
 
 /** Enough changes for the older half to be dropped. */
@@ -180,11 +182,12 @@ const FULL_STATE = [
 export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing),
   script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing),
+  script(coherence.CHANGE, ENTRY_KEYS, run, kind, key, writer, life, now, ...publishing, ticket, entry, life),
   script(coherence.STORE, ENTRY_KEYS, run, ticket, key, entry, life),
   script(coherence.SYNC, [...ENTRY_KEYS.slice(1), ...BANS], run),
   script(coherence.BAN, BANS, run, ban, is('3'), ...publishing),
-  script(coherence.READ_BANS, BANS, run).map(ordered),
-  script(coherence.RENEW, MEMBERS, member, is('2500'), flag, flag, run, now, is('2000')),
+  script(coherence.ENTER, BANS, run, era, fc.constantFrom('era-1', 'era-2'), ...publishing).map(ordered),
+  script(coherence.RENEW, MEMBERS, member, is('2500'), flag, lease, run, now, is('2000')),
   script(coherence.EXPEL, MEMBERS, member, member),
   script(PATIENT_LOCK, LOCK_KEYS, id, life, writer, life),
   script(RENEW_LOCK, HOLDER_KEYS, id, life, life),
@@ -206,8 +209,8 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
 /** The fields of a hash come in any order. */
 function ordered([name, source = '', ...rest]: Step): Step {
   const sorted = source.replace(
-    "return redis.call('HGETALL', KEYS[1])",
-    `local fields, pairs = redis.call('HGETALL', KEYS[1]), {}
+    "return redis.call('HGETALL', state)",
+    `local fields, pairs = redis.call('HGETALL', state), {}
      for at = 1, #fields, 2 do pairs[#pairs + 1] = fields[at] .. '=' .. fields[at + 1] end
      table.sort(pairs)
      return pairs`,

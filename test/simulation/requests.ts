@@ -91,10 +91,15 @@ export class Requests {
   refresh(target: Target): void {
     const { server, handle } = target;
     this.#world.upstream.change(handle);
+    const startedAt = this.#world.now;
+    const wasReadable = server.cache.isRedisReadable();
     this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
-      if (isFresh) this.#acknowledged(target, version);
+      // Without Redis it waits only for what it replaces: the same record may have been loaded since the change.
+      const isReadable = wasReadable && server.cache.isRedisReadable();
+      const hasWaited = isReadable || this.#world.now - startedAt > MIN_LOST_MS;
+      if (isFresh && hasWaited) this.#acknowledged(target, version);
       return `version ${version}`;
     });
   }

@@ -1,13 +1,15 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
 import type { IncomingMessage } from 'node:http';
 import { type Cache, createCache } from '../../src/cache/cache.js';
-import type { Entry } from '../../src/cache/entry.js';
+import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
+import { bansName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { forwardFenced } from '../../src/record/write.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import type { Process } from './process.js';
+import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
@@ -80,6 +82,13 @@ export class Server {
   /** Whether all that it keeps counts as fresh by its own times. */
   get hasLease(): boolean {
     return this.cache.trustedSince() === 0;
+  }
+
+  /** Whether it uses the entries that this Redis holds. */
+  readsFrom({ runId }: RedisServer): boolean {
+    const { cache } = this;
+    if (!cache.isRedisReadable() || cache.commands === undefined) return false;
+    return cache.commands.runOf(bansName(cache.commands.keyPrefix)) === runId.slice(0, RUN_LENGTH);
   }
 
   /** @throws ServiceError */

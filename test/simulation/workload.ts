@@ -9,6 +9,7 @@ const WRITE_EVERY_MS = 700;
 const AUTHORITY_EVERY_MS = 4000;
 const PURGE_EVERY_MS = 8000;
 const READS_AFTER_WITHIN_MS = 30;
+const REFRESH_AFTER_WRITE = 0.2;
 
 export class Workload {
   readonly #world: World;
@@ -53,6 +54,13 @@ export class Workload {
 
   #write(target: Target): void {
     this.#world.requests.write(target, () => {
+      // While loads are in flight everywhere.
+      if (this.#random.chance(REFRESH_AFTER_WRITE))
+        this.#world.after(this.#random.between(0, READS_AFTER_WITHIN_MS), 'a refresh after a write', () => {
+          this.#at(({ instance, server }) => {
+            this.#world.requests.refresh({ ...target, instance, server });
+          });
+        });
       for (const instance of this.#world.instances) {
         const { server } = instance;
         if (server === undefined) continue;

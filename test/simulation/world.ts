@@ -64,6 +64,11 @@ export class World {
     this.redis = this.#newMaster(held);
   }
 
+  /** A former master is the master again, with its own data and its own run. */
+  return(old: RedisServer): void {
+    this.redis = old;
+  }
+
   readonly after = (ms: number, label: string, run: () => void): void => {
     this.simulation.scheduler.after(ms, label, run);
   };

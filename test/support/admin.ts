@@ -9,11 +9,13 @@ const unused = (): never => {
   throw new Error('not used by this test');
 };
 
+const NO_READS = { latency: { count: 0, buckets: [] } };
+
 export const noOperations: Operations = {
   purge: unused,
   inspect: () => Promise.resolve([]),
-  stats: () => ({}) as Statistics,
-  traffic: () => ({ rules: [], networks: [], agents: [], blocked: [] }),
+  stats: () => Promise.resolve({ requests: NO_READS, upstream: NO_READS } as unknown as Statistics),
+  traffic: () => Promise.resolve({ rules: [], networks: [], agents: [], blocked: [] }),
   unblock: unused,
   setLogLevel: unused,
   importLines: unused,

@@ -24,27 +24,28 @@ function takeBlocks(): number {
     .reduce((sum, { count }) => sum + count, 0);
 }
 
-export interface CountedWork<T> {
-  blocks: number;
-  value: T;
-}
-
-/** Whatever else runs in src meanwhile is counted too: call it when nothing else does. */
-export async function countWork<T>(work: () => Promise<T>): Promise<CountedWork<T>> {
+/** Of each, one after the other. Whatever else runs in src meanwhile is counted too: call it when nothing else does. */
+export async function countEach(works: readonly (() => Promise<void>)[]): Promise<number[]> {
+  const counts: number[] = [];
   takeBlocks();
-  const value = await work();
-  return { blocks: takeBlocks(), value };
+  for (const work of works) {
+    await work();
+    counts.push(takeBlocks());
+  }
+  return counts;
 }
 
-export interface CountedTurns<T> extends CountedWork<T> {
+export interface CountedTurns {
+  blocks: number;
   /** The most between two turns of the event loop; the milliseconds include those of the counting. */
   longestTurn: { blocks: number; ms: number };
 }
 
-const IDLE_MS = 1;
+/** To count takes as long. */
+const IDLE_MS = 4;
 
-/** The same for each turn of the event loop, which takes some milliseconds each time. */
-export async function countTurns<T>(work: () => Promise<T>): Promise<CountedTurns<T>> {
+/** The same for one, by turns of the event loop. */
+export async function countTurns(work: () => Promise<void>): Promise<CountedTurns> {
   const longestTurn = { blocks: 0, ms: 0 };
   let blocks = 0;
   let since = performance.now();
@@ -64,9 +65,9 @@ export async function countTurns<T>(work: () => Promise<T>): Promise<CountedTurn
   takeBlocks();
   setImmediate(watch);
   try {
-    const value = await work();
+    await work();
     endTurn();
-    return { blocks, value, longestTurn };
+    return { blocks, longestTurn };
   } finally {
     isDone = true;
   }

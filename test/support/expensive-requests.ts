@@ -11,12 +11,14 @@ export interface ExpensiveRequest {
   record: (size: number) => Values;
   /** Each request has a number, so that none of them is answered as prepared. */
   request: (size: number, number: number) => [target: string, question?: Question];
-  /** That are compared with each other; by default 1,000 and 2,000. */
+  /** That are compared with each other; by default 500 and 1,000. */
   sizes?: readonly [number, number];
   /** A record of about 1 MiB, a list of 20,000 locations, a batch of 1,000 handles, 16 KiB of headers; else 10,000. */
   largest?: number;
   /** How often the record is read; by default once. */
   reads?: (size: number) => number;
+  /** The ceiling of one turn of the event loop at the largest, where a part is done in one piece. */
+  turnBlocks?: number;
   /** Where the largest takes minutes to count. */
   counted?: number;
 }
@@ -65,13 +67,13 @@ const LISTS: Record<string, ExpensiveRequest> = {
   'weights of hexadecimal digits': {
     record: (size) => locations(3, (at) => `${href(at)} weight="0x${'d'.repeat(size)}"`),
     request: REDIRECT(),
-    sizes: [50_000, 100_000],
+    sizes: [20_000, 40_000],
     largest: 300_000,
   },
   'scores of decimal digits': {
     record: (size) => locations(3, (at) => `${href(at)} score="${'1'.repeat(size)}x"`),
     request: REDIRECT(),
-    sizes: [50_000, 100_000],
+    sizes: [20_000, 40_000],
     largest: 300_000,
   },
   'locations with weights': {
@@ -139,6 +141,7 @@ const LISTS: Record<string, ExpensiveRequest> = {
     record: (size) => [textValue(1, '10320/LOC', `<locations>${'<a '.repeat(size)}`)],
     request: REDIRECT(),
     largest: 300_000,
+    turnBlocks: 3_000_000,
   },
   'headers of a record': {
     record: (size) => [
@@ -173,6 +176,7 @@ const PAGES: Record<string, ExpensiveRequest> = {
     record: (size) => [{ index: 1, type: 'HS_VLIST', data: { format: 'vlist', value: references(size) } }],
     request: REDIRECT('noredirect'),
     largest: 20_000,
+    turnBlocks: 3_000_000,
   },
   'page of a handle of percent signs that does not exist': {
     record: () => values(3),
@@ -197,18 +201,27 @@ const READS: Record<string, ExpensiveRequest> = {
     request: RECORD(`type=${'a.'.repeat(50)}`),
     sizes: [1000, 2000],
     largest: 50_000,
+    turnBlocks: 1_500_000,
   },
-  'indented record': { record: values, request: RECORD('pretty') },
+  'indented record': { record: values, request: RECORD('pretty'), turnBlocks: 2_500_000 },
   'record of backslashes': {
     record: (size) => [textValue(1, 'DESC', '\\"'.repeat(size))],
     request: RECORD('pretty&index=1'),
     largest: 250_000,
+    turnBlocks: 7_000_000,
   },
-  'authoritative read': { record: values, request: RECORD('auth=true') },
-  'private read': { record: values, request: RECORD('publicOnly=false') },
+  'authoritative read': { record: values, request: RECORD('auth=true'), turnBlocks: 4_000_000 },
+  'private read': {
+    record: values,
+    request: RECORD('publicOnly=false'),
+    largest: 14_500,
+    turnBlocks: 6_000_000,
+  },
   'read of ePIC v2': {
     record: values,
     request: (_size, number) => [`/api/v2/handles/${NAME}?n=${number}`, { headers: LOGIN }],
+    largest: 14_500,
+    turnBlocks: 3_000_000,
   },
 };
 
@@ -226,6 +239,7 @@ const WRITES: Record<string, ExpensiveRequest> = {
       },
     ],
     largest: 2000,
+    turnBlocks: 700_000,
   },
   'conditional write of ePIC v2': {
     record: values,
@@ -237,6 +251,7 @@ const WRITES: Record<string, ExpensiveRequest> = {
         body: '[{"type":"URL","parsed_data":"https://example.org/"}]',
       },
     ],
+    turnBlocks: 4_000_000,
   },
   'conditional write of a record': {
     record: values,
@@ -248,6 +263,7 @@ const WRITES: Record<string, ExpensiveRequest> = {
         body: '[]',
       },
     ],
+    turnBlocks: 4_000_000,
   },
 };
 
@@ -255,9 +271,9 @@ const BATCHES: Record<string, ExpensiveRequest> = {
   'batch that selects': {
     record: () => values(1000),
     request: POSTED((size) => ({ handles: Array<string>(size).fill(NAME), index: 1 })),
-    sizes: [20, 40],
+    sizes: [10, 20],
     largest: 1000,
-    counted: 60,
+    counted: 30,
     reads: (size) => size,
   },
   'batch of small records': {
@@ -272,7 +288,11 @@ const BATCHES: Record<string, ExpensiveRequest> = {
     sizes: [100, 200],
     largest: 1000,
   },
-  'tunnelled message': { record: values, request: TUNNELLED(() => ({ indexes: [7] })) },
+  'tunnelled message': {
+    record: values,
+    request: TUNNELLED(() => ({ indexes: [7] })),
+    turnBlocks: 2_000_000,
+  },
   'tunnelled message with many types': {
     record: () => values(1000),
     request: TUNNELLED((size) => ({ types: Array.from({ length: size }, (_, at) => `T${at}.`) })),
@@ -334,6 +354,6 @@ interface Sizes {
 }
 
 export function sizesOf({ sizes, largest = 10_000, counted = largest }: ExpensiveRequest): Sizes {
-  const [small, large] = sizes ?? [1000, 2000];
+  const [small, large] = sizes ?? [500, 1000];
   return { small, large, largest, counted };
 }

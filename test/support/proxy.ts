@@ -76,7 +76,7 @@ export async function startProxy(
   };
   const config = loadConfig({ env: { ...given, ...env }, readFile: () => '' });
   let time = STARTED_AT;
-  const metrics = createMetrics();
+  const metrics = createMetrics(() => time);
   const app = createApp({
     config,
     createDispatcher: isMocked(config) ? createNodeHttpDispatcher : createPools,

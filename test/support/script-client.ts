@@ -6,7 +6,7 @@ import type { Clock } from '../../src/cache/clock.js';
 import type { Change } from '../../src/cache/coherence/message.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { createChannels } from '../../src/cache/redis/namespace.js';
-import { publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
+import { enterEra, publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
 import { Members, type Renewal } from '../../src/cache/link/members.js';
 import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
@@ -29,6 +29,8 @@ export interface ScriptClient {
   /** What this client takes for the run of the server. */
   run: string;
   publish: (change: Change) => Promise<number>;
+  change: (change: Change) => ReturnType<typeof publishChange>;
+  enter: (known: string, next: string) => ReturnType<typeof enterEra>;
   put: (key: string, entry: Entry) => Promise<boolean | undefined>;
   ticket: (key: string) => Promise<RedisTicket>;
   read: (key: string) => Promise<Entry | undefined>;
@@ -63,15 +65,17 @@ export function createScriptClient(client: Redis): ScriptClient {
     store,
     bans,
     run: runNamed('this'),
-    publish: (change) =>
+    publish: async (change) => (await made.change(change)).seq,
+    change: (change) =>
       publishChange(commands, channels, { change, member: 'me', call: '', now: SCRIPTS_NOW }),
+    enter: (known, next) => enterEra(commands, channels, { member: 'me', known, next }),
     put: async (key, entry) => store.set(key, entry, (await store.get(key)).ticket),
     ticket: async (key) => (await store.get(key)).ticket,
     read: async (key) => (await store.get(key)).entry,
     members: (id, clock = { monotonic: () => performance.now() }) => {
       const members = new Members(commands, clock, id);
       return {
-        renew: (how) => members.renew({ joins: true, removes: false, ...how }),
+        renew: (how) => members.renew({ joins: true, lease: 'none', ...how }),
         others: () => members.others(),
         expel: (ids) => members.expel(ids),
         markLeaseEnded: (other, end) => {

@@ -1,7 +1,7 @@
 // What the store promises, whatever tiers it has. One suite, run for each of them.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
-import type { Store } from '../../src/cache/store.js';
+import type { AuthoritativeAnswer, Store } from '../../src/cache/store.js';
 import { toBytes } from '../../src/handle/bytes.js';
 
 export const NOW = Date.parse('2026-11-21T10:00:00Z');
@@ -10,6 +10,13 @@ export function entryOf(text: string, more: Partial<Entry> = {}): Entry {
   const times = { requestedAt: NOW, staleAt: NOW + 3_600_000, deleteAt: NOW + 90_000_000 };
   return { kind: 'found', values: toBytes(JSON.stringify([text])), message: '', ...times, ...more };
 }
+
+/** An authoritative answer that is not the record that was held. */
+const answerOf = <Ticket>(entry: Entry, ticket: Ticket): AuthoritativeAnswer<Ticket> => ({
+  entry,
+  ticket,
+  isUnchanged: false,
+});
 
 export interface Opened<Ticket> {
   store: Store<Ticket>;
@@ -78,7 +85,7 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       const key = freshKey();
       const before = await opened.store.get(key);
       const { ticket } = await opened.store.get(key);
-      expect(await opened.store.replace(key, entryOf('new', { requestedAt: NOW + 1 }), ticket)).toBe(true);
+      await opened.store.replace(key, answerOf(entryOf('new', { requestedAt: NOW + 1 }), ticket));
       expect(await opened.store.set(key, entryOf('old'), before.ticket)).toBe(false);
       expect((await read(key))?.values ?? entryOf('new').values).toEqual(entryOf('new').values);
     });
@@ -87,10 +94,12 @@ export function storeContract<Ticket>(open: () => Promise<Opened<Ticket>>): void
       const key = freshKey();
       const { ticket } = await opened.store.get(key);
       await opened.store.forget(key);
-      expect(await opened.store.replace(key, entryOf('from before'), ticket)).toBe(false);
+      await opened.store.replace(key, answerOf(entryOf('from before'), ticket));
+      expect(await read(key)).toBeUndefined();
       const fence = await opened.store.fence(key);
       const during = await opened.store.get(key);
-      expect(await opened.store.replace(key, entryOf('meanwhile'), during.ticket)).toBe(false);
+      await opened.store.replace(key, answerOf(entryOf('meanwhile'), during.ticket));
+      expect(await read(key)).toBeUndefined();
       await fence.changed();
       expect(await read(key)).toBeUndefined();
     });

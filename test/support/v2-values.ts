@@ -1,13 +1,23 @@
 // Short ways to write values of the record interface, and to translate a v2 body.
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
-import { readInputs } from '../../src/v2/translation/schema.js';
+import * as schema from '../../src/v2/translation/schema.js';
 import { runToEnd } from '../../src/time-slicer.js';
 import * as conditions from '../../src/v2/conditions.js';
 import * as translation from '../../src/v2/translation/translate.js';
-import { type AutomaticAdmin, toRecord } from '../../src/v2/translation/translate.js';
+import type { AutomaticAdmin } from '../../src/v2/translation/translate.js';
 import type { V2Input, V2Value } from '../../src/v2/translation/value.js';
+import * as writePlan from '../../src/v2/translation/write-plan.js';
+import type { WritePlan } from '../../src/v2/translation/write-plan.js';
 
 export const toV2 = (values: readonly HandleValue[]): V2Value[] => runToEnd(translation.toV2(values));
+
+export const readInputs = (body: unknown): V2Input[] => runToEnd(schema.readInputs(body));
+
+export const toRecord = (...given: Parameters<typeof translation.toRecord>): HandleValue[] =>
+  runToEnd(translation.toRecord(...given));
+
+export const planWrite = (...given: Parameters<typeof writePlan.planWrite>): WritePlan =>
+  runToEnd(writePlan.planWrite(...given));
 
 export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(conditions.recordEtag(values));
 

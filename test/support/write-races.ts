@@ -89,7 +89,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     async publish() {
       await upstream.step('a change is published');
       const acknowledged = upstream.step('a change travels').then(() => true);
-      return { seq: ++seq, acknowledged };
+      return { seq: ++seq, isStored: false, acknowledged };
     },
     waitForReturn: () => Promise.resolve(false),
   };

@@ -14,9 +14,8 @@ function reportTwice(target: string): object[] {
   const counted: object[] = [];
   const reportHit = makeReportHit({ tracer: undefined } as unknown as SharedDeps, {
     count: (line) => counted.push(line),
-    flush: () => undefined,
   });
-  for (let times = 0; times < 2; times++) reportHit(hit, { target, requestId: undefined });
+  for (let times = 0; times < 2; times++) reportHit(hit, { target, requestId: undefined }, undefined);
   return counted;
 }
 

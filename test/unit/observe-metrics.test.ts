@@ -13,21 +13,32 @@ async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
 describe('the metrics', () => {
   it('count requests by interface, result and status', async () => {
     const lines = await measured((metrics) => {
-      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
-      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
-      metrics.countRequest({ family: 'v2', result: 'miss', status: 404 });
+      metrics.countHits({ family: 'record', status: 200, count: 2 });
+      metrics.countRequest({ family: 'v2', result: 'miss', status: 404, ms: 1 });
     });
     expect(lines).toContain('handle_proxy_requests_total{family="record",result="hit",status="200"} 2');
     expect(lines).toContain('handle_proxy_requests_total{family="v2",result="miss",status="404"} 1');
   });
 
-  it('observe the duration of a request in seconds, if it was measured', async () => {
+  it('observe durations in seconds by interface and result, of hits with the weight of the sample', async () => {
     const lines = await measured((metrics) => {
       metrics.countRequest({ family: 'record', result: 'miss', status: 200, ms: 1500 });
-      metrics.countRequest({ family: 'record', result: 'hit', status: 200 });
+      metrics.observeHits({ family: 'record', handle: '21.T1/a', ms: 0.5, weight: 16 });
+      metrics.observeHits({ family: 'record', handle: '21.T1/a', ms: 20_000, weight: 1 });
     });
-    expect(lines).toContain('handle_proxy_request_seconds_sum{family="record"} 1.5');
-    expect(lines).toContain('handle_proxy_request_seconds_count{family="record"} 1');
+    const ofRecord = (result: string, part: string, le = ''): string =>
+      `handle_proxy_request_seconds_${part}{${le}family="record",result="${result}"}`;
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        `${ofRecord('miss', 'sum')} 1.5`,
+        `${ofRecord('miss', 'count')} 1`,
+        `${ofRecord('hit', 'bucket', 'le="0.00025",')} 0`,
+        `${ofRecord('hit', 'bucket', 'le="0.0005",')} 16`,
+        `${ofRecord('hit', 'bucket', 'le="10",')} 16`,
+        `${ofRecord('hit', 'bucket', 'le="+Inf",')} 17`,
+        `${ofRecord('hit', 'count')} 17`,
+      ]),
+    );
   });
 
   it('count upstream reads and observe their duration', async () => {
@@ -118,7 +129,7 @@ describe('the metrics', () => {
       expect.arrayContaining([
         'handle_proxy_requests_total{family="record",result="hit",status="200"} 0',
         'handle_proxy_requests_total{family="redirect",result="error",status="502"} 0',
-        'handle_proxy_request_seconds_count{family="v2"} 0',
+        'handle_proxy_request_seconds_count{family="v2",result="hit"} 0',
         'handle_proxy_upstream_requests_total{server="http://a",outcome="not-found"} 0',
         'handle_proxy_upstream_requests_total{server="http://a",outcome="UPSTREAM_TIMEOUT"} 0',
         'handle_proxy_stale_answers_total{reason="resting"} 0',

@@ -11,14 +11,15 @@ import { bytes, percent, span, time } from '../../src/admin/status/browser/forma
 const server = (asked: number, failed: number, ...breakers: string[]) =>
   serverHealth({
     upstream: { servers: breakers.map((breaker) => ({ server: 'http://a.example', breaker })) },
-    history: [
-      { upstreamAnswers: asked, upstreamFailures: failed },
-      { upstreamAnswers: 0, upstreamFailures: 0 },
-    ],
+    lastMinute: { upstream: { requests: asked, failures: failed } },
   });
 const healthy = server(10, 0, 'closed');
+const failingBefore = serverHealth({
+  upstream: { servers: [{ server: 'http://a.example', breaker: 'closed', state: 'failing' }] },
+  lastMinute: { upstream: { requests: 0, failures: 0 } },
+});
 const redis = (state: string) => redisHealth({ state });
-const late = (eventLoopDelayMs: number) => processHealth({ eventLoopDelayMs });
+const late = (delayMs: number) => processHealth({ eventLoopDelaySeconds: delayMs / 1000 });
 
 describe('the Handle server', () => {
   test.each([
@@ -26,6 +27,7 @@ describe('the Handle server', () => {
     ['gets no requests', server(0, 0, 'closed'), 'good', 'Idle'],
     ['fails rarely', server(100, 1, 'closed'), 'warn', 'Degraded'],
     ['fails half of the requests', server(10, 5, 'closed'), 'bad', 'Failing'],
+    ['failed last, before the page was opened', failingBefore, 'warn', 'Degraded'],
     ['has an open breaker', server(0, 0, 'open'), 'bad', 'Circuit open'],
     ['has an open breaker, but a mirror has not', server(10, 0, 'open', 'closed'), 'warn', 'Degraded'],
   ])('%s', (_what, judged, level, word) => {
@@ -51,8 +53,9 @@ test.each([
   [percent(0.99996), ['99.9', '%']],
   [percent(1), ['100', '%']],
   [time(null), ['–']],
-  [time(0.05), ['0.05', 'ms']],
-  [time(1840), ['1.84', 's']],
+  [time(0.000_05), ['0.05', 'ms']],
+  [time(0.012_345), ['12.3', 'ms']],
+  [time(1.84), ['1.84', 's']],
   [bytes(0), ['0', 'KiB']],
   [bytes(12_300), ['12', 'KiB']],
   [bytes(3.5 * 1024 ** 2), ['3.5', 'MiB']],

@@ -1,8 +1,8 @@
 // Errors of an invalid v2 body, which name the value and the property.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { readInputs } from '../../src/v2/translation/schema.js';
 import { cpuMs } from '../support/cpu-time.js';
+import { readInputs } from '../support/v2-values.js';
 
 const refusal = (body: unknown): string => {
   try {

@@ -1,9 +1,9 @@
 // Work of an ePIC v2 write: linear in the values of the stored record and of the body.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { assertOwnership } from '../../src/v2/ownership.js';
-import { toRecord } from '../../src/v2/translation/translate.js';
-import { adminValue } from '../support/v2-values.js';
+import { adminValue, toRecord } from '../support/v2-values.js';
 
 const identity = { handle: '21.T1/USER01', index: 300 };
 
@@ -19,7 +19,7 @@ describe('an ePIC v2 write over a record with thousands of administrators', () =
       const values = admins(count);
       await assertOwnership(
         { handle: '21.T1/x', values: [...values].reverse(), current: values, identity, automatic: identity },
-        () => Promise.resolve([]),
+        { run: runToEnd, readGroup: () => Promise.resolve([]) },
       );
       const { length } = folds.mock.calls;
       folds.mockRestore();

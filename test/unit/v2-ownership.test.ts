@@ -1,6 +1,7 @@
 // A write never locks the caller out.
 import { describe, expect, it, vi } from 'vitest';
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
+import { runToEnd } from '../../src/time-slicer.js';
 import { type ReadGroup, assertOwnership } from '../../src/v2/ownership.js';
 import { adminValue, textValue } from '../support/v2-values.js';
 
@@ -19,7 +20,11 @@ const writing = (
     current = [],
     readRecord = () => Promise.resolve([]),
   }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
-) => assertOwnership({ handle: '21.T1/x', values, current, identity, automatic }, readRecord);
+) =>
+  assertOwnership(
+    { handle: '21.T1/x', values, current, identity, automatic },
+    { run: runToEnd, readGroup: readRecord },
+  );
 
 const weak = (admin: ValueReference): HandleValue => ({
   index: 100,

@@ -1,8 +1,7 @@
 // The write plan of an update keeps hidden values and never overwrites them.
 import { describe, expect, it } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { planWrite } from '../../src/v2/translation/write-plan.js';
-import { places, sent, textValue, toV2 } from '../support/v2-values.js';
+import { places, planWrite, sent, textValue, toV2 } from '../support/v2-values.js';
 
 const secretToSend: HandleValue = { ...textValue(300, 'HS_SECKEY', 'geheim'), permissions: '1100' };
 const secret: HandleValue = { ...secretToSend, timestamp: '2026-01-01T00:00:00Z' };

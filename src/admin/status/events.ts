@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.js';
 import { sendProblem } from '../problem.js';
 
 interface EventStreamDeps {
-  stats: () => object;
+  status: () => Promise<object>;
   /** Called when the statistics fail. */
   onUnexpected?: ((error: unknown) => void) | undefined;
 }
@@ -18,15 +18,16 @@ export const MAX_VIEWERS = 16;
 const MAX_SKIPPED = 30;
 
 /** The statistics are collected once for all viewers, and only while there are viewers. */
-export function createEventStream({ stats, onUnexpected }: EventStreamDeps): RequestHandler {
+export function createEventStream({ status, onUnexpected }: EventStreamDeps): RequestHandler {
   /** Messages skipped in a row, by viewer. */
   const viewers = new Map<Response, number>();
   let timer: NodeJS.Timeout | undefined;
   let latest: string | undefined;
 
-  function publish(): void {
+  async function publish(): Promise<void> {
     try {
-      const message = `data: ${JSON.stringify(stats())}\n\n`;
+      const message = `data: ${JSON.stringify(await status())}\n\n`;
+      if (viewers.size === 0) return;
       latest = message;
       for (const [viewer, skipped] of viewers) viewers.set(viewer, send(viewer, message, skipped));
     } catch (error) {
@@ -43,8 +44,8 @@ export function createEventStream({ stats, onUnexpected }: EventStreamDeps): Req
     });
     if (latest !== undefined) send(viewer, latest, 0);
     if (timer !== undefined) return;
-    publish();
-    timer = setInterval(publish, INTERVAL_MS).unref();
+    void publish();
+    timer = setInterval(() => void publish(), INTERVAL_MS).unref();
   }
 
   function remove(viewer: Response): void {

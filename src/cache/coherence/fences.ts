@@ -41,10 +41,20 @@ export class Fences {
     return undefined;
   }
 
-  /** Keys with a fence that this member has raised; keys with any fence when no member is given. */
-  keysOf(member?: string): string[] {
-    const isOf = (writer: string): boolean => member === undefined || memberOf(writer) === member;
-    return [...this.#writers].filter(([, writers]) => [...writers.keys()].some(isOf)).map(([key]) => key);
+  keys(): string[] {
+    return [...this.#writers.keys()];
+  }
+
+  /** Removes the fences that this member has raised; returns their keys. */
+  removeOf(member: string): string[] {
+    const keys = new Set<string>();
+    for (const [key, writers] of this.#writers)
+      for (const writer of writers.keys())
+        if (memberOf(writer) === member) {
+          this.lower(key, writer);
+          keys.add(key);
+        }
+    return [...keys];
   }
 
   get size(): number {

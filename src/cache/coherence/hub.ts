@@ -14,6 +14,8 @@ import type { PendingInvalidations } from './pending-invalidations.js';
 export interface Published {
   /** The message number; it identifies a ban. */
   seq: number;
+  /** Whether Redis has stored the replacement. */
+  isStored: boolean;
   /** True: no other member answers with invalidated entries any more. False: that cannot be confirmed. */
   acknowledged: Promise<boolean>;
 }
@@ -93,21 +95,18 @@ export class Hub {
     const { remote } = this.#deps;
     const named = withMember(change, remote?.member.id ?? 'local');
     if (remote === undefined) {
-      this.#apply(named);
+      this.#deps.deliver(named);
       return;
     }
-    if (named.kind === 'raise') this.#apply(named);
+    if (named.kind === 'raise') this.#deps.deliver(named);
     const published = await remote.member.publish(named);
     if (published === undefined) await this.#publishWithoutRedis(named, remote);
     else if (named.kind !== 'raise') {
-      this.#apply(named.kind === 'ban' ? { ...named, number: published.seq } : named);
+      // Memory keeps the replacement that Redis has stored.
+      if (!published.isStored)
+        this.#deps.deliver(named.kind === 'ban' ? { ...named, number: published.seq } : named);
       if (!(await published.acknowledged)) await this.#publishAgain(named, remote);
     }
-  }
-
-  #apply(message: Message): void {
-    // This process has just stored the new entry.
-    if (message.kind !== 'replaced') this.#deps.deliver(message);
   }
 
   async #publishWithoutRedis(change: Change, remote: Remote): Promise<void> {
@@ -115,18 +114,17 @@ export class Hub {
       if (remote.writesWithout !== 'refuse') return;
       // The write will not be sent, so nothing else lowers its fence.
       const { key, fence } = change;
-      this.#apply({ kind: 'unchanged', key, fence });
+      this.#deps.deliver({ kind: 'unchanged', key, fence });
       throw notConfirmed();
     }
-    this.#apply(change);
-    if (!isInvalidation(change)) return;
-    if (change.kind === 'unknown') remote.pending.add(change);
-    else await this.#publishAgain(change, remote);
+    this.#deps.deliver(change);
+    if (isInvalidation(change)) await this.#publishAgain(change, remote);
   }
 
   /** Reported when Redis is back, without a barrier; then published once more to wait for the acknowledgements. */
   async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
     pending.add(change);
+    if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
     while (await member.waitForReturn(UNKNOWN_TO_OTHERS_MS)) {
       const published = await member.publish(change);
       if (await published?.acknowledged) return;

@@ -5,7 +5,23 @@ import type { NumberedBan } from './bans.js';
 export type KeyChange =
   | { kind: 'raise' | 'unknown'; key: string; fence: string; lifeMs: number }
   | { kind: 'changed' | 'unchanged'; key: string; fence: string }
-  | { kind: 'forget' | 'soften' | 'replaced'; key: string };
+  | { kind: 'soften'; key: string }
+  | {
+      kind: 'forget';
+      key: string;
+      /** Stored instead of the entry, in the same step. */
+      replacement?: Replacement | undefined;
+      /** The sender has held the same record: what it cannot publish is pending, and is not waited for. */
+      isUnchanged?: boolean | undefined;
+    };
+
+/** An authoritative answer for Redis: refused when its ticket is void. */
+export interface Replacement {
+  run: string;
+  seq: number;
+  bytes: Buffer;
+  lifeMs: number;
+}
 
 /** A change of all keys that begin with `prefix`. Redis assigns the `number`; it is 0 without Redis. */
 export interface BanChange {
@@ -108,7 +124,6 @@ function changeOf({ kind, second, lifeMs, key, number }: MessageFields): Change 
       return { kind, key, fence: second };
     case 'forget':
     case 'soften':
-    case 'replaced':
       return { kind, key };
     default:
       return kind === 'ban' ? { kind, prefix: key, isSoft: second === 'soft', number } : undefined;

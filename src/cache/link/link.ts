@@ -5,9 +5,10 @@ import { LEASE_MS, Lease, MEMBERSHIP_MS, INSTANCE_LEASE_RENEWAL_MS } from '../co
 import type { Deliver, Membership, Published } from '../coherence/hub.js';
 import type { Change } from '../coherence/message.js';
 import type { PendingInvalidations } from '../coherence/pending-invalidations.js';
-import { readBans, readNumbers } from '../redis/group-states.js';
+import { enterEra, readNumbers } from '../redis/group-states.js';
 import { timeoutError } from '../redis/errors.js';
 import type { LinkCommands } from '../redis/commands.js';
+import { bansName } from '../redis/namespace.js';
 import { Members, type Renewal } from './members.js';
 import { Publisher } from './publisher.js';
 import { Receiver } from './receiver.js';
@@ -36,14 +37,15 @@ export class RedisLink implements Membership {
   readonly #subscriptions: Subscriptions;
   readonly #publisher: Publisher;
   readonly #awaitingReturn = new Set<(isBack: boolean) => void>();
-  readonly #lapsed = new Set<string>();
-  /** Whether the group numbers were read after subscribing. */
+  /** The server run whose era this member has entered, and the era. */
+  #entered = { run: '', era: '' };
+  /** Whether the group numbers were read after subscribing, and after the end of the last lease. */
   #isEstablished = false;
   #memberCount = 1;
   #failures = 0;
   /** Failed attempts to join, since the start or since this member was expelled. */
   #failedJoins = 0;
-  /** Moments on the monotonic clock. */
+  /** Moments on the monotonic clock. The lease has been renewed in time since `#resumedAt`. */
   #resumedAt = Infinity;
   #returningSince: number | undefined;
   #isClosed = false;
@@ -64,6 +66,7 @@ export class RedisLink implements Membership {
       acknowledgements,
       deliver,
       channels: () => this.#subscriptions.channels,
+      canPublish: () => commands.isConnected() && this.#hasEntered(),
     });
     const acknowledge = createAcknowledger(this.id, (member, text) => {
       const { publish, ofMember } = this.#subscriptions.channels;
@@ -74,7 +77,6 @@ export class RedisLink implements Membership {
       clock,
       deliver,
       acknowledge,
-      isLapsed: (member) => this.#lapsed.has(member),
       onMissedBans: () => {
         this.#subscriptions.close();
       },
@@ -109,7 +111,9 @@ export class RedisLink implements Membership {
         if (commands.hasFailed()) this.#failedJoins++;
         return;
       }
-      if (!this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
+      this.#noticeEndOfLease();
+      if (!this.#isEstablished || !this.#subscriptions.isComplete() || !this.#hasEntered())
+        await this.#establish();
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
@@ -169,6 +173,36 @@ export class RedisLink implements Membership {
     });
   }
 
+  /** Without a lease this member may have missed messages that no sender waited for: it reads the group numbers again. */
+  #noticeEndOfLease(): void {
+    if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
+    this.#resumedAt = Infinity;
+    this.#isEstablished = false;
+  }
+
+  #hasEntered(): boolean {
+    const { commands } = this.#deps;
+    return this.#entered.run === commands.runOf(bansName(commands.keyPrefix));
+  }
+
+  /** Nothing is published before: this server may have to learn of the era that this member comes from. */
+  async #enter(known: string): Promise<void> {
+    const { commands, clock, deliver } = this.#deps;
+    const member = { member: this.id, known, next: clock.randomId() };
+    const { era, bans } = await this.#withTimeout(enterEra(commands, this.#subscriptions.channels, member));
+    const { run: formerRun, era: formerEra } = this.#entered;
+    if (formerEra !== '' && (formerRun !== bans.run || formerEra !== era)) this.#comeFromElsewhere();
+    this.#entered = { run: bans.run, era };
+    deliver(bans);
+  }
+
+  /** The list of this server does not say who has had a lease at the other one. */
+  #comeFromElsewhere(): void {
+    const now = this.#deps.clock.monotonic();
+    this.#members.distrustList();
+    if (this.#resumedAt !== Infinity) this.#resumedAt = now;
+  }
+
   /**
    * Subscribes and joins before it reads the group numbers: messages published in between are received, and their senders
    * wait for this member.
@@ -176,18 +210,17 @@ export class RedisLink implements Membership {
   async #establish(): Promise<void> {
     const { commands, deliver, pending } = this.#deps;
     this.#isEstablished = false;
-    await this.#withTimeout(this.#subscriptions.open());
+    if (!this.#subscriptions.isComplete()) await this.#withTimeout(this.#subscriptions.open());
+    await this.#enter(this.#entered.era);
     if (this.#lease.leftMs() === 0) {
       await this.#publisher.report(pending);
-      await this.#withTimeout(this.#members.renew({ joins: true, removes: false }));
+      await this.#withTimeout(this.#members.renew({ joins: true, lease: 'none' }));
     }
-    const reading = Promise.all([readNumbers(commands), readBans(commands)]);
-    const [numbers, bans] = await this.#withTimeout(reading);
+    const numbers = await this.#withTimeout(readNumbers(commands));
     const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
     if (groups.length > MAX_DISTRUSTED_GROUPS) deliver({ kind: 'distrust' });
     else for (const group of groups) deliver({ kind: 'distrust', group });
-    deliver(bans);
     this.#isEstablished = true;
     this.#failedJoins = Infinity;
   }
@@ -196,9 +229,11 @@ export class RedisLink implements Membership {
     // A renewal counts as a return only when all pending invalidations are published.
     await this.#publisher.report(this.#deps.pending);
     const requestedAt = this.#lease.now();
-    const removes = this.#lease.leftMs() > 0 && requestedAt.monotonic - this.#resumedAt > MEMBERSHIP_MS;
-    const renewing = [this.#subscriptions.ping(), this.#members.renew({ joins: false, removes })] as const;
+    const isLong = requestedAt.monotonic - this.#resumedAt > MEMBERSHIP_MS;
+    const lease = this.#lease.leftMs() === 0 ? 'none' : isLong ? 'long' : 'new';
+    const renewing = [this.#subscriptions.ping(), this.#members.renew({ joins: false, lease })] as const;
     const [, renewed] = await this.#withTimeout(Promise.all(renewing));
+    this.#noticeEndOfLease();
     if (renewed.was === 'absent') {
       this.#leaveAndRejoin();
       return;
@@ -206,7 +241,7 @@ export class RedisLink implements Membership {
     if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     this.#memberCount = renewed.count;
     this.#softenLapsed(renewed);
-    if (this.#mayResume(renewed)) this.#lease.renew(requestedAt);
+    if (this.#isEstablished && (await this.#mayResume(renewed))) this.#lease.renew(requestedAt);
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
@@ -221,18 +256,14 @@ export class RedisLink implements Membership {
   /** A lapsed member cannot lower its fences any more. */
   #softenLapsed({ lapsed }: Renewal): void {
     this.#receiver.dropExpiredFences();
-    for (const member of lapsed) {
-      if (this.#lapsed.has(member)) continue;
-      this.#lapsed.add(member);
-      // In Redis too. Every member does this, because it may be the only one that knows of the fence.
-      for (const key of this.#receiver.softenFencedKeys(member))
+    // In Redis too. Every member does this, because it may be the only one that knows of the fence.
+    for (const member of lapsed)
+      for (const key of this.#receiver.removeFencesOf(member))
         this.#deps.pending.add({ kind: 'soften', key });
-    }
-    for (const member of this.#lapsed) if (!lapsed.includes(member)) this.#lapsed.delete(member);
   }
 
   /** After the end of its lease this member waits, because lapsed members may still have pending invalidations to publish. */
-  #mayResume({ lapsed, listAgeMs }: Renewal): boolean {
+  async #mayResume({ lapsed, listAgeMs, isVouched }: Renewal): Promise<boolean> {
     if (this.#lease.leftMs() > 0) return true;
     const now = this.#deps.clock.monotonic();
     if (this.#returningSince === undefined) {
@@ -243,6 +274,8 @@ export class RedisLink implements Membership {
     const isIncomplete = this.#deps.commands.isCluster && listAgeMs < MEMBERSHIP_MS;
     const mayReport = lapsed.length > 0 || isIncomplete;
     if (mayReport && now - this.#returningSince < MEMBERSHIP_MS) return false;
+    // Another server may have been the master since, and those that know of it are lost.
+    if (lapsed.length > 0 && !isVouched) await this.#enter(this.#deps.clock.randomId());
     this.#returningSince = undefined;
     this.#resumedAt = now;
     return true;

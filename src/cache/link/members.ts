@@ -17,6 +17,16 @@ export interface Renewal {
   removed: string[];
   /** Age of the list (ms). It is created after a start, a flush or a failover of Redis. */
   listAgeMs: number;
+  /** Whether another member has a lease: this server has been the master since that one got it. */
+  isVouched: boolean;
+}
+
+const LEASES = ['none', 'new', 'long'] as const;
+
+interface RenewalOptions {
+  joins: boolean;
+  /** `long`: for longer than a membership, so that this member knows who has lapsed. */
+  lease: (typeof LEASES)[number];
 }
 
 /** The other members that may have a lease. */
@@ -36,6 +46,7 @@ export class Members {
   /** The Redis clock (ms) when a reply was sent, and the monotonic clock when it arrived. */
   #redisClock: { now: number; at: number } | undefined;
   #renewedAt: number;
+  #distrustedAt = -Infinity;
   /** Members whose lease has ended, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
@@ -60,25 +71,25 @@ export class Members {
     return this.#renewedAt;
   }
 
-  async renew(how: { joins: boolean; removes: boolean }): Promise<Renewal> {
+  async renew(how: RenewalOptions): Promise<Renewal> {
     // Before the first reply the Redis clock is not known: the first renewal only reads it.
     if (this.#redisClock === undefined) await this.#renew(how);
     return this.#renew(how);
   }
 
-  async #renew({ joins, removes }: { joins: boolean; removes: boolean }): Promise<Renewal> {
+  async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {
     this.#renewedAt = this.#clock.monotonic();
-    const flags = [joins ? 1 : 0, removes ? 1 : 0];
+    const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, this.#redisTime(), LEASE_MS];
     const reply = (await this.#commands.script(RENEW, [this.#name], args)) as [
       ...[Renewal['was'], number, string[], string[]],
-      ...[string, number, string],
+      ...[string, number, string, number],
     ];
-    const [was, count, lapsed, removed, score, listAgeMs, now] = reply;
+    const [was, count, lapsed, removed, score, listAgeMs, now, vouchers] = reply;
     const at = this.#clock.monotonic();
     this.#redisClock = { now: Number(now), at };
     if (was !== 'late') this.#created = { score, at: at - listAgeMs };
-    return { was, count, lapsed, removed, listAgeMs };
+    return { was, count, lapsed, removed, listAgeMs, isVouched: vouchers > 0 };
   }
 
   /** A lower bound of the Redis clock; 0 when it is not known. */
@@ -101,8 +112,14 @@ export class Members {
       else this.#leaseEnded.delete(member);
     }
     // A member that is not listed got its lease before the list was created.
-    const ageMs = isKnown ? this.#clock.monotonic() - this.#created.at : 0;
-    return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - ageMs) };
+    const now = this.#clock.monotonic();
+    const since = isKnown ? Math.max(this.#created.at, this.#distrustedAt) : now;
+    return { ends, incompleteForMs: Math.max(0, LEASE_WAIT_MS - (now - since)) };
+  }
+
+  /** Members with a lease may be missing from the list, as if it had just been created. */
+  distrustList(): void {
+    this.#distrustedAt = this.#clock.monotonic();
   }
 
   /** Excludes the member from `others` until it renews. */

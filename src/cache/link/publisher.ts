@@ -20,6 +20,8 @@ interface PublisherDeps {
   acknowledgements: Acknowledgements;
   deliver: Deliver;
   channels: () => Channels;
+  /** Whether Redis is connected, and this member has entered the era of its server. */
+  canPublish: () => boolean;
 }
 
 /** Timeout for the publication of a change. */
@@ -38,12 +40,16 @@ export class Publisher {
 
   /** Undefined: Redis has not confirmed the publication. `count`: approximate number of members. */
   async publish(change: Change, count: number): Promise<Published | undefined> {
-    if (!this.#deps.commands.isConnected()) return undefined;
+    if (!this.#deps.canPublish()) return undefined;
     const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
     const call = isAwaited && count <= MAX_ACKNOWLEDGING ? this.#newCall() : '';
     try {
-      const seq = await this.#send(change, call);
-      return { seq, acknowledged: isAwaited ? this.#runBarrier(change, call) : Promise.resolve(true) };
+      const { seq, isStored } = await this.#send(change, call);
+      return {
+        seq,
+        isStored,
+        acknowledged: isAwaited ? this.#runBarrier(change, call) : Promise.resolve(true),
+      };
     } catch (error) {
       this.#deps.acknowledgements.end(call);
       this.#deps.commands.reportFailure(error);
@@ -87,14 +93,16 @@ export class Publisher {
 
   /** Applied here too: memory may hold a copy of the older Redis entry. */
   async #report(change: Change): Promise<void> {
-    const number = await this.#send(change, '');
+    const { seq: number } = await this.#send(change, '');
     this.#deps.deliver(change.kind === 'ban' ? { ...change, number } : change);
   }
 
-  #send(change: Change, call: string): Promise<number> {
-    const { commands, channels, clock, id } = this.#deps;
+  /** @throws Error */
+  async #send(change: Change, call: string): Promise<{ seq: number; isStored: boolean }> {
+    const { commands, channels, clock, id, canPublish } = this.#deps;
+    if (!canPublish()) throw new Error('the era of this Redis server has not been entered');
     const publication = { change, member: id, call, now: clock.now() };
-    return untilDeadline(
+    return await untilDeadline(
       publishChange(commands, channels(), publication),
       PUBLISH_TIMEOUT_MS,
       timeoutError,
@@ -104,6 +112,8 @@ export class Publisher {
 
   async #awaitAcknowledgements(call: string): Promise<string[] | undefined> {
     try {
+      // The members of another server do not know of the change.
+      if (!this.#deps.canPublish()) return undefined;
       return await awaitAcknowledgements(this.#deps, call);
     } finally {
       this.#deps.acknowledgements.end(call);

@@ -11,8 +11,6 @@ interface ReceiverDeps {
   clock: Pick<Clock, 'now'>;
   deliver: Deliver;
   acknowledge: (member: string, call: string) => void;
-  /** Whether the membership of the member has ended. */
-  isLapsed: (member: string) => boolean;
   /** Called when bans were missed and must be read again. */
   onMissedBans: () => void;
 }
@@ -20,7 +18,7 @@ interface ReceiverDeps {
 export class Receiver {
   readonly numbers = new GroupNumbers();
   readonly #deps: ReceiverDeps;
-  /** Fences of all members: when a writer is lost, the entries under its fences become stale. */
+  /** Fences of members that have not lapsed: when a writer is lost, the entries under its fences become stale. */
   readonly #fences = new Fences();
 
   constructor(deps: ReceiverDeps) {
@@ -38,11 +36,20 @@ export class Receiver {
     if (received.member !== this.#deps.id) this.#apply(received);
   }
 
-  /** Makes the entries under the fences of a member stale, or of all members; returns their keys. */
-  softenFencedKeys(member?: string): string[] {
-    const keys = this.#fences.keysOf(member);
-    for (const key of keys) this.#deps.deliver({ kind: 'soften', key });
+  /** Makes the entries under all fences stale. */
+  softenFencedKeys(): void {
+    this.#soften(this.#fences.keys());
+  }
+
+  /** Makes the entries under the fences of a lapsed member stale; returns their keys. A fence that arrives later counts next time. */
+  removeFencesOf(member: string): string[] {
+    const keys = this.#fences.removeOf(member);
+    this.#soften(keys);
     return keys;
+  }
+
+  #soften(keys: readonly string[]): void {
+    for (const key of keys) this.#deps.deliver({ kind: 'soften', key });
   }
 
   /** Memory makes the entries under expired fences stale with its own copy of the fences. */
@@ -58,9 +65,6 @@ export class Receiver {
 
   #apply({ change, member, call }: ReceivedMessage): void {
     this.#deps.deliver(change);
-    // The fence came too late: other members may have ended the fences of its writer already.
-    if (change.kind === 'raise' && this.#deps.isLapsed(member))
-      this.#deps.deliver({ kind: 'soften', key: change.key });
     if (call !== '') this.#deps.acknowledge(member, call);
   }
 

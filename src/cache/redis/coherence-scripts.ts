@@ -89,7 +89,9 @@ const FENCED_ENTRY_MS = 3000;
 
 /**
  * Publishes a change of a key. KEYS: entry, state. ARGV: run, kind, key, fence, life of the fence (ms), wall clock of
- * the sender (ms), channel, command to publish, message without its number. Returns the number.
+ * the sender (ms), channel, command to publish, message without its number; and for an authoritative answer the number
+ * of its ticket, the entry, and its life (ms). Returns the number, and 1 when the answer was stored: the change makes every
+ * older load void in the same step.
  */
 export const CHANGE = `${NOW}${OPEN_STATE}${ENTRY}${FENCES}${WRITE_FENCES}${TRIM}
 local state, change, key, fence = KEYS[2], ARGV[2], ARGV[3], ARGV[4]
@@ -106,11 +108,14 @@ end
 if kind and (change == 'unknown' or (change == 'unchanged' and #fences == 0)) then
   liveUntilDeleted(ARGV[6])
 end
+local ticket, known = tonumber(ARGV[10] or ''), redis.call('HMGET', state, 'floor', 'c:' .. key)
+local replaces = ticket and #fences == 0 and numberOf(known[1]) <= ticket and numberOf(known[2]) <= ticket
+if replaces then redis.call('SET', KEYS[1], ARGV[11], 'PX', ARGV[12]) end
 if change ~= 'unchanged' then redis.call('HSET', state, 'c:' .. key, text(seq)) end
 redis.call('HSET', state, 'seq', text(seq))
 trim(state)
 redis.call(ARGV[8], ARGV[7], text(seq) .. ' ' .. ARGV[9])
-return text(seq)`;
+return { text(seq), replaces and 1 or 0 }`;
 
 /** Stores a load, and clears fences that have expired. KEYS: entry, state. ARGV: run and number of the ticket, key, entry, its life (ms). 0: refused. */
 export const STORE = `${NOW}${FENCES}
@@ -127,6 +132,9 @@ export const SYNC = `${NOW}${OPEN_STATE}
 local numbers = {}
 for at, state in ipairs(KEYS) do numbers[at] = text(openState(state, ARGV[1])) end
 return numbers`;
+
+/** Length of the names of the eras that came before. One that is forgotten costs loads. */
+const MAX_ERAS_LENGTH = 1000;
 
 /**
  * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, maximum number of bans, channel, command to publish, message
@@ -148,16 +156,36 @@ end
 redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
 return text(seq)`;
 
-/** Reads the bans. KEYS: state of the bans. ARGV: run. */
-export const READ_BANS = `${NOW}${OPEN_STATE}
-openState(KEYS[1], ARGV[1])
-return redis.call('HGETALL', KEYS[1])`;
+/**
+ * Enters the era of this server, and reads the bans. KEYS: state of the bans. ARGV: run, the era that the member comes from
+ * ('' for none), a name for the next era, channel, command to publish, message of a ban without its number.
+ *
+ * An era is a time during which this server was the master without a break. When a member comes from an era that the
+ * server does not know of, another server was the master in between: the next era begins, and no entry from before is
+ * fresh.
+ */
+export const ENTER = `${NOW}${OPEN_STATE}
+local state, from = KEYS[1], ARGV[2]
+local seq = openState(state, ARGV[1])
+local known = redis.call('HMGET', state, 'era', 'before')
+local era, before = known[1], known[2] or ''
+local isKnown = from == '' or from == era or string.find(before, from, 1, true)
+if era and not isKnown then
+  seq = seq + 1
+  redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), 'soft ')
+  redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
+  era, before = false, before .. ' ' .. era
+end
+if not isKnown then before = string.sub(before .. ' ' .. from, -${MAX_ERAS_LENGTH}) end
+redis.call('HSET', state, 'era', era or ARGV[3], 'before', before)
+return redis.call('HGETALL', state)`;
 
 /**
- * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 to remove members that lapsed one life
- * ago, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the former state of the member
- * ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the lapsed members, the removed
- * ones, the start of the list, its age (ms), and the time.
+ * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 when it has a lease, or 2 to remove members
+ * that lapsed one life ago too, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the
+ * former state of the member ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the
+ * lapsed members, the removed ones, the start of the list, its age (ms), the time, and, for a member without a lease, the
+ * number of those with one: their score has half a millisecond more.
  *
  * A late renewal (Redis was frozen) changes nothing: the member may have made changes that it has not reported. An absent
  * member stays absent unless it joins. An expelled member has a negative score: it is absent for itself, and lapsed for
@@ -165,7 +193,7 @@ return redis.call('HGETALL', KEYS[1])`;
  */
 export const RENEW = `${NOW}
 local function text(number) return string.format('%.0f', number) end
-if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, {}, '0', 0, text(now) } end
+if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, {}, '0', 0, text(now), 0 } end
 local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
 if type(begun) ~= 'string' then
   begun = text(now)
@@ -176,9 +204,15 @@ local age = math.max(0, now - begun)
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 local was = 'absent'
 if ends and tonumber(ends) > 0 then was = tonumber(ends) < now and 'lapsed' or 'listed' end
-if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, {}, begun, age, text(now) } end
+if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, {}, begun, age, text(now), 0 } end
 redis.call('ZREM', KEYS[1], ARGV[1])
-redis.call('ZADD', KEYS[1], text(now + ARGV[2]), ARGV[1])
+local leased = 0
+if ARGV[4] == '0' then
+  for _, score in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], text(now), '+inf', 'WITHSCORES')) do
+    if string.sub(score, -2) == '.5' then leased = leased + 1 end
+  end
+end
+redis.call('ZADD', KEYS[1], text(now + ARGV[2]) .. (ARGV[4] ~= '0' and '.5' or ''), ARGV[1])
 local function between(from, to)
   local members = {}
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], from, to)) do
@@ -187,13 +221,13 @@ local function between(from, to)
   return members
 end
 local lapsed, removed = between('-inf', '(' .. text(now)), {}
-if ARGV[4] == '1' then
+if ARGV[4] == '2' then
   local long = text(now - ARGV[2])
   removed = between(0, '(' .. long)
   for _, member in ipairs(between('(-' .. long, '(0')) do removed[#removed + 1] = member end
   for _, member in ipairs(removed) do redis.call('ZREM', KEYS[1], member) end
 end
-return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, removed, begun, age, text(now) }`;
+return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, removed, begun, age, text(now), leased }`;
 
 /** Ends memberships. KEYS: members. ARGV: members. */
 export const EXPEL = `${NOW}

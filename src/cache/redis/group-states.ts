@@ -2,7 +2,7 @@
 import { type NumberedBan, MAX_BANS } from '../coherence/bans.js';
 import { type Group, type GroupNumber, groupOf } from '../coherence/groups.js';
 import { type Change, type KnownBans, formatChange } from '../coherence/message.js';
-import { BAN, CHANGE, READ_BANS, SYNC } from './coherence-scripts.js';
+import { BAN, CHANGE, ENTER, SYNC } from './coherence-scripts.js';
 import type { LinkCommands } from './commands.js';
 import { type Channels, GROUP_NAMES, groupNames, stateName } from './namespace.js';
 /** Small, because Redis serves no other client while a script runs. */
@@ -17,33 +17,28 @@ interface Publication {
   now: number;
 }
 
-/** Returns the number of the message. @throws Error when Redis has not confirmed the publication */
+/** The number of the message, and whether the replacement was stored. @throws Error when Redis has not confirmed the publication */
 export async function publishChange(
   commands: LinkCommands,
   channels: Channels,
   { change, now, ...sender }: Publication,
-): Promise<number> {
+): Promise<{ seq: number; isStored: boolean }> {
   const text = formatChange(change, sender);
   if (change.kind === 'ban') {
     const name = stateName(commands.keyPrefix, 'bans');
     const ban = `${change.isSoft ? 'soft' : 'hard'} ${change.prefix}`;
     const args = [runOf(commands, name), ban, MAX_BANS, channels.ofGroup('bans'), channels.publish, text];
-    return Number(await commands.script(BAN, [name], args));
+    return { seq: Number(await commands.script(BAN, [name], args)), isStored: false };
   }
   const names = groupNames(commands.keyPrefix, change.key);
   const [fence, lifeMs] = ['fence' in change ? change.fence : '-', 'lifeMs' in change ? change.lifeMs : 0];
   const channel = channels.ofGroup(groupOf(change.key));
-  const args = [
-    runOf(commands, names[1]),
-    change.kind,
-    change.key,
-    fence,
-    lifeMs,
-    now,
-    channel,
-    channels.publish,
-  ];
-  return Number(await commands.script(CHANGE, names, [...args, text]));
+  const run = runOf(commands, names[1]);
+  const { replacement } = change.kind === 'forget' ? change : {};
+  const stored = replacement?.run === run ? [replacement.seq, replacement.bytes, replacement.lifeMs] : [];
+  const args = [run, change.kind, change.key, fence, lifeMs, now, channel, channels.publish];
+  const reply = (await commands.script(CHANGE, names, [...args, text, ...stored])) as [string, number];
+  return { seq: Number(reply[0]), isStored: reply[1] === 1 };
 }
 
 /** The number of the last message of each group. */
@@ -64,16 +59,31 @@ export async function readNumbers(commands: LinkCommands): Promise<Map<Group, Gr
   return new Map(GROUP_NAMES.map((group, at) => [group, numbers[at] ?? { run: '', seq: 0 }]));
 }
 
-export async function readBans(commands: LinkCommands): Promise<KnownBans> {
+const BAN_EARLIER_ERAS: Change = { kind: 'ban', prefix: '', isSoft: true, number: 0 };
+
+/**
+ * Enters the era of the server, and reads the bans. `known`: the era that the member comes from; '' for none. `next`: the
+ * name of the era that begins when the server does not know that one.
+ */
+export async function enterEra(
+  commands: LinkCommands,
+  channels: Channels,
+  { member, known: from, next }: { member: string; known: string; next: string },
+): Promise<{ era: string; bans: KnownBans }> {
   const name = stateName(commands.keyPrefix, 'bans');
-  const fields = (await commands.script(READ_BANS, [name], [runOf(commands, name)])) as string[];
-  const known: KnownBans = { kind: 'bans', run: runOf(commands, name), seq: 0, floor: 0, bans: [] };
+  const run = runOf(commands, name);
+  const text = formatChange(BAN_EARLIER_ERAS, { member, call: '' });
+  const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text];
+  const fields = (await commands.script(ENTER, [name], args)) as string[];
+  const known: KnownBans = { kind: 'bans', run, seq: 0, floor: 0, bans: [] };
+  let era = '';
   for (let at = 0; at < fields.length; at += 2) {
     const [field = '', value = ''] = [fields[at], fields[at + 1]];
     if (field === 'floor' || field === 'seq') known[field] = Number(value);
+    else if (field === 'era') era = value;
     else if (field.startsWith('b:')) known.bans.push(banOf(Number(field.slice(2)), value));
   }
-  return known;
+  return { era, bans: known };
 }
 
 const banOf = (number: number, text: string): NumberedBan => ({

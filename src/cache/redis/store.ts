@@ -1,5 +1,6 @@
 // The Redis tier: entries that all instances share, each with the server run and the ban number that it was loaded under.
 import type { Bans } from '../coherence/bans.js';
+import type { Replacement } from '../coherence/message.js';
 import {
   type Entry,
   type LoadOrigin,
@@ -107,15 +108,21 @@ export class RedisStore {
     return bans?.run === ticket.bansRun && !bans.isBannedSince(key, ticket.ban);
   }
 
+  /** An entry as scripts store it; undefined when it is not to be stored. */
+  replacement(key: string, entry: Entry, ticket: RedisTicket): Replacement | undefined {
+    const lifeMs = Math.ceil(entry.deleteAt - this.#deps.now());
+    if (ticket === undefined || lifeMs <= 0 || !this.accepts(key, ticket)) return undefined;
+    const { run, bansRun, seq, ban } = ticket;
+    return { run, seq, bytes: encodeEntry(key, entry, { run: bothRuns(run, bansRun), ban }), lifeMs };
+  }
+
   /** False: refused. Undefined: Redis has not answered, so the entry may or may not be stored. */
   async set(key: string, entry: Entry, ticket: RedisTicket): Promise<boolean | undefined> {
-    const { commands, now } = this.#deps;
-    const lifeMs = Math.ceil(entry.deleteAt - now());
-    if (ticket === undefined || lifeMs <= 0) return undefined;
+    const { commands } = this.#deps;
     if (!this.accepts(key, ticket)) return false;
-    const { run, bansRun, seq, ban } = ticket;
-    const origin = { run: bothRuns(run, bansRun), ban };
-    const args = [run, seq, key, encodeEntry(key, entry, origin), lifeMs];
+    const load = this.replacement(key, entry, ticket);
+    if (load === undefined) return undefined;
+    const args = [load.run, load.seq, key, load.bytes, load.lifeMs];
     const stored = await commands.run('set', () =>
       commands.script(STORE, groupNames(commands.keyPrefix, key), args),
     );

@@ -1,6 +1,7 @@
 // Validates the list of values in a PUT or POST: strict in meaning, tolerant in spelling.
 import { z } from 'zod';
 import { permissionFields, readPermissions, readTtl, referencesField } from './attributes.js';
+import type { Steps } from '../../time-slicer.js';
 import { MAX_ITEMS, bodyError, firstIssue, integerField, rejectAt, textField } from './fields.js';
 import { readData } from './v2-data.js';
 import type { V2Input } from './value.js';
@@ -56,11 +57,15 @@ export const bodyValue = z
   });
 
 /** @throws ServiceError V2_BAD_BODY whose detail names the position of the value and the property */
-export function readInputs(body: unknown): V2Input[] {
+export function* readInputs(body: unknown): Steps<V2Input[]> {
   if (!Array.isArray(body)) throw bodyError('give an array of values');
   if (body.length === 0) throw bodyError('give at least one value');
   if (body.length > MAX_ITEMS) throw bodyError(`give at most ${MAX_ITEMS} values`);
-  const inputs = body.map(readInput);
+  const inputs: V2Input[] = [];
+  for (const [position, given] of body.entries()) {
+    inputs.push(readInput(given, position));
+    yield;
+  }
   assertDistinctIndexes(inputs);
   return inputs;
 }

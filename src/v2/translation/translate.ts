@@ -64,12 +64,16 @@ interface TranslationContext {
 }
 
 /** Assigned indexes avoid those of hidden values in `current`. */
-export function toRecord(
+export function* toRecord(
   inputs: readonly V2Input[],
   { automaticAdmin, current = [] }: TranslationContext,
-): HandleValue[] {
+): Steps<HandleValue[]> {
   const hidden = new Set(current.filter(isHidden).map(({ index }) => index));
-  const values = assignIndexes(inputs, hidden).map(toRecordValue);
+  const values: HandleValue[] = [];
+  for (const input of assignIndexes(inputs, hidden)) {
+    values.push(toRecordValue(input));
+    yield;
+  }
   if (values.some(({ type }) => type === ADMIN_TYPE)) return values;
   const taken = new Set([...hidden, ...values.map(({ index }) => index)]);
   return [...values, ...adminsToAdd({ automaticAdmin, current, taken })];

@@ -1,6 +1,7 @@
 // Plans the requests that replace a record by a new list and keep the values that v2 does not show.
 import { ServiceError } from '../../errors.js';
 import type { HandleValue } from '../../handle/value.js';
+import type { Steps } from '../../time-slicer.js';
 import { canonicalForm, restate } from './translate.js';
 import { isHidden } from './value.js';
 
@@ -32,17 +33,19 @@ interface PlanInput {
  *
  * @throws ServiceError V2_INDEX_TAKEN when a new value has the index of a hidden one
  */
-export function planWrite({ current, isFull, next }: PlanInput): WritePlan {
+export function* planWrite({ current, isFull, next }: PlanInput): Steps<WritePlan> {
   const stored = new Map(current.map((value) => [value.index, value]));
   const hidden = current.filter(isHidden);
   const isUnchanged = (value: HandleValue, before: HandleValue | undefined): before is HandleValue =>
     before !== undefined && canonicalForm(before) === canonicalForm(value);
-  const values = next.flatMap((value) => {
+  const values: HandleValue[] = [];
+  for (const value of next) {
     const before = stored.get(value.index);
-    if (!isUnchanged(value, before)) return [value];
+    if (!isUnchanged(value, before)) values.push(value);
     // A repeated PUT sends the same secret key again: it is the hidden value itself.
-    return isHidden(before) ? [] : [restate(before)];
-  });
+    else if (!isHidden(before)) values.push(restate(before));
+    yield;
+  }
   assertNoCollision(values, hidden);
   if (isFull) return { kind: 'whole', values: [...values, ...hidden.map(restate)] };
   const indexes = new Set(next.map(({ index }) => index));

@@ -55,10 +55,12 @@ test('a key that is fenced again moves to the end of the order of expiry', () =>
   expect(fences.firstExpiredKey(30)).toBe('B');
 });
 
-test('the keys of a member are those with one of its fences', () => {
+test('the fences of a member are removed, and those of others stay', () => {
   const fences = raised();
-  expect(fences.keysOf('one')).toEqual(['A']);
-  expect(fences.keysOf('two')).toEqual(['A', 'B']);
-  expect(fences.keysOf('three')).toEqual([]);
-  expect(fences.keysOf()).toEqual(['A', 'B']);
+  expect(fences.keys()).toEqual(['A', 'B']);
+  expect(fences.removeOf('three')).toEqual([]);
+  expect(fences.removeOf('two')).toEqual(['A', 'B']);
+  expect(fences.keys()).toEqual(['A']);
+  expect(fences.removeOf('one')).toEqual(['A']);
+  expect(fences.size).toBe(0);
 });

@@ -45,7 +45,7 @@ function open(writesWithout: WritesWithout = 'wait') {
     leaseLeftMs: 1000,
     isJoining: false,
     /** Undefined: Redis is away. */
-    publish: (): Published | undefined => ({ seq: 7, acknowledged: Promise.resolve(true) }),
+    publish: (): Published | undefined => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(true) }),
     returned: notBack,
   };
   const member: Membership = {
@@ -72,7 +72,7 @@ const away = (): undefined => undefined;
 test('with Redis a change is done when this machine has applied it and the others have acknowledged it', async () => {
   const { hub, delivered, world } = open();
   const acknowledged = gate();
-  world.publish = () => ({ seq: 7, acknowledged: acknowledged.passed.then(() => true) });
+  world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.passed.then(() => true) });
   const published = hub.publish(CHANGED);
   expect(await isSettled(published)).toBe(false);
   expect(delivered).toEqual([CHANGED_BY_ME]);
@@ -85,7 +85,7 @@ test('nothing but a fence is applied before Redis has published it: what it gave
   const before: Message[][] = [];
   world.publish = () => {
     before.push([...delivered]);
-    return { seq: 7, acknowledged: Promise.resolve(true) };
+    return { seq: 7, isStored: false, acknowledged: Promise.resolve(true) };
   };
   await hub.publish(RAISE);
   await hub.publish(CHANGED);
@@ -95,7 +95,7 @@ test('nothing but a fence is applied before Redis has published it: what it gave
 
 test('a fence is raised when Redis has it, and waits for no acknowledgement', async () => {
   const { hub, world } = open();
-  world.publish = () => ({ seq: 7, acknowledged: new Promise(() => undefined) });
+  world.publish = () => ({ seq: 7, isStored: false, acknowledged: new Promise(() => undefined) });
   expect(await isSettled(hub.publish(RAISE))).toBe(true);
 });
 
@@ -129,7 +129,7 @@ test('a change that cannot be published is applied here, is pending, and is publ
   await settled();
   expect(delivered).toEqual([CHANGED_BY_ME]);
   expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-  world.publish = () => ({ seq: 8, acknowledged: acknowledged.passed.then(() => true) });
+  world.publish = () => ({ seq: 8, isStored: false, acknowledged: acknowledged.passed.then(() => true) });
   back.pass();
   expect(await isSettled(publishing)).toBe(false);
   expect(published).toEqual([CHANGED_BY_ME]);
@@ -185,7 +185,7 @@ test.each<WritesWithout>(['wait', 'refuse'])(
     const publishing = hub.publish(CHANGED);
     expect(await isSettled(publishing)).toBe(false);
     expect(pending.size).toBe(1);
-    world.publish = () => ({ seq: 8, acknowledged: Promise.resolve(true) });
+    world.publish = () => ({ seq: 8, isStored: false, acknowledged: Promise.resolve(true) });
     second.pass();
     await publishing;
     expect(published).toEqual([CHANGED_BY_ME]);
@@ -209,7 +209,7 @@ test('a refused write that cannot be published needs no report', async () => {
 
 test('a change that is not acknowledged in time is refused with writesWithout: refuse, and reported later', async () => {
   const { hub, pending, published, world } = open('refuse');
-  world.publish = () => ({ seq: 7, acknowledged: Promise.resolve(false) });
+  world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
   await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
   expect(published).toEqual([CHANGED_BY_ME]);
   expect(pending.size).toBe(1);
@@ -218,11 +218,36 @@ test('a change that is not acknowledged in time is refused with writesWithout: r
 test('a change that is not acknowledged in time is published again when Redis is back', async () => {
   const { hub, published, world } = open();
   const acknowledgements = [false, true];
-  world.publish = () => ({ seq: 7, acknowledged: Promise.resolve(acknowledgements.shift() ?? true) });
+  world.publish = () => ({
+    seq: 7,
+    isStored: false,
+    acknowledged: Promise.resolve(acknowledgements.shift() ?? true),
+  });
   world.returned = () => Promise.resolve(true);
   await hub.publish(CHANGED);
   expect(published).toEqual([CHANGED_BY_ME, CHANGED_BY_ME]);
 });
+
+test('memory keeps the replacement that Redis has stored, and is invalidated when Redis has refused it', async () => {
+  const replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
+  for (const isStored of [true, false]) {
+    const { hub, world, delivered } = open();
+    world.publish = () => ({ seq: 7, isStored, acknowledged: Promise.resolve(true) });
+    await hub.publish({ kind: 'forget', key: 'A', replacement });
+    expect(delivered).toHaveLength(isStored ? 0 : 1);
+  }
+});
+
+test.each(['wait', 'refuse'] as const)(
+  '%s: the same record again is pending, and not waited for',
+  async (writesWithout) => {
+    const { hub, world, pending } = open(writesWithout);
+    world.publish = away;
+    world.returned = () => new Promise(() => undefined);
+    await hub.publish({ kind: 'forget', key: 'A', isUnchanged: true });
+    expect(pending.take(2)).toEqual([{ kind: 'forget', key: 'A' }]);
+  },
+);
 
 test('an acknowledged change is published once', async () => {
   const { hub, pending, published, world } = open();

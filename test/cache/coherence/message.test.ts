@@ -21,7 +21,7 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
   }),
   fc.record({ kind: fc.constantFrom('changed' as const, 'unchanged' as const), key: keys, fence: fences }),
   fc.record({
-    kind: fc.constantFrom('forget' as const, 'soften' as const, 'replaced' as const),
+    kind: fc.constantFrom('forget' as const, 'soften' as const),
     key: keys,
   }),
   fc.record({
@@ -85,7 +85,6 @@ test('a raised fence and a refused write invalidate nothing, all else does', () 
   expect(isInvalidation({ kind: 'unchanged', ...fence })).toBe(false);
   expect(isInvalidation({ kind: 'changed', ...fence })).toBe(true);
   expect(isInvalidation({ kind: 'unknown', ...fence, lifeMs: 1 })).toBe(true);
-  for (const kind of ['forget', 'soften', 'replaced'] as const)
-    expect(isInvalidation({ kind, key: 'A' })).toBe(true);
+  for (const kind of ['forget', 'soften'] as const) expect(isInvalidation({ kind, key: 'A' })).toBe(true);
   expect(isInvalidation({ kind: 'ban', prefix: '', isSoft: true, number: 0 })).toBe(true);
 });

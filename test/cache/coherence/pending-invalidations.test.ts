@@ -10,7 +10,6 @@ const soften = (key: string): Change => ({ kind: 'soften', key });
 test.each<[Change, Change]>([
   [{ kind: 'changed', key: 'A', fence: 'm/0.1' }, forget('A')],
   [{ kind: 'unknown', key: 'A', fence: 'm/0.1', lifeMs: 1 }, soften('A')],
-  [{ kind: 'replaced', key: 'A' }, forget('A')],
   [forget('A'), forget('A')],
   [soften('A'), soften('A')],
   [EVERY_KEY, EVERY_KEY],

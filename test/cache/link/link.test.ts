@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
-import { CHANGE, READ_BANS, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
+import { CHANGE, ENTER, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
 import type { LinkCommands } from '../../../src/cache/redis/commands.js';
 import { RedisLink } from '../../../src/cache/link/link.js';
 import type { Renewal } from '../../../src/cache/link/members.js';
@@ -16,6 +16,12 @@ interface World {
   asked: string[];
   was: Renewal['was'];
   lapsed: string[];
+  /** Another member has a lease. */
+  isVouched: boolean;
+  /** The number of the last message of every group. */
+  number: string;
+  /** The run of the server. */
+  run: string;
   isConnected: boolean;
   hasFailed: boolean;
   /** Renewals get no reply. */
@@ -31,23 +37,30 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     asked: [],
     was: 'absent',
     lapsed: [],
+    isVouched: true,
+    number: '1',
+    run: 'run',
     isConnected: true,
     hasFailed: false,
     isSilent: false,
     changed: Promise.resolve(),
     send: () => undefined,
   };
-  const answerTo: Record<string, (keys: readonly string[]) => unknown> = {
+  const answerTo: Record<string, (keys: readonly string[], args: readonly unknown[]) => unknown> = {
     [SYNC](keys) {
-      return keys.map(() => '1');
+      world.asked.push('numbers');
+      return keys.map(() => world.number);
     },
-    [READ_BANS]: () => [],
-    [CHANGE]: () => world.changed.then(() => '2'),
+    [ENTER](_keys, [run, from]) {
+      world.asked.push(`enter from ${String(from) || 'none'}`);
+      return ['era', `era of ${String(run)}`];
+    },
+    [CHANGE]: () => world.changed.then(() => ['2', 0]),
     [RENEW]() {
       if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
       world.was = 'listed';
-      return [was, 1, lapsed, [], '0', 60_000, '0'];
+      return [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
     },
   };
   const names = new Map([
@@ -76,11 +89,11 @@ function createFakeRedis(): { commands: LinkCommands; world: World } {
     isConnected: () => world.isConnected,
     hasFailed: () => world.hasFailed,
     masters: () => [{ name: 'master' }],
-    runOf: () => 'run',
-    script(source: string, keys: readonly string[]) {
+    runOf: () => world.run,
+    script(source: string, keys: readonly string[], args: readonly unknown[]) {
       const name = names.get(source);
       if (name !== undefined) world.asked.push(name);
-      return Promise.resolve(answerTo[source]?.(keys));
+      return Promise.resolve(answerTo[source]?.(keys, args));
     },
     command: () => Promise.resolve([]),
     openSubscription,
@@ -112,12 +125,70 @@ function open() {
   return { world, clock, pending, delivered, leases, link };
 }
 
+/** Without repetitions in a row: all numbers are read by several scripts. */
+const uniqueRuns = (calls: readonly string[]): string[] => calls.filter((call, at) => call !== calls[at - 1]);
+
 test('the first lease begins with a ping from after it was listed, and the numbers are read in between', async () => {
   const { world, link } = open();
   await link.renewNow();
-  // The first one gives the clock of Redis.
-  expect(world.asked).toEqual(['renew', 'renew', 'ping', 'renew']);
+  // The first renewal gives the clock of Redis.
+  expect(uniqueRuns(world.asked)).toEqual(['enter from none', 'renew', 'numbers', 'ping', 'renew']);
   expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('a member whose lease has ended reads the numbers again, over the same connection, before it has one', async () => {
+  const { world, clock, delivered, link } = open();
+  await link.renewNow();
+  world.isConnected = false;
+  await clock.pass(2100);
+  world.isConnected = true;
+  world.number = '2';
+  world.asked.length = 0;
+  delivered.length = 0;
+  await link.renewNow();
+  expect(uniqueRuns(world.asked)).toEqual(['enter from era of run', 'renew', 'numbers', 'ping', 'renew']);
+  expect(delivered).toContainEqual({ kind: 'distrust' });
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('a member whose lease ends while its renewal is under way reads the numbers before it has one', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  await clock.pass(100);
+  world.asked.length = 0;
+  const renewed = link.renewNow();
+  // The wall clock alone: the machine was paused.
+  clock.setBy(5000);
+  await renewed;
+  expect(world.asked).toEqual(['ping', 'renew']);
+  expect(link.leaseLeftMs()).toBe(0);
+  await link.renewNow();
+  expect(world.asked).toContain('numbers');
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('on another server a member publishes nothing before it has entered the era', async () => {
+  const { world, link } = open();
+  await link.renewNow();
+  world.run = 'another';
+  world.asked.length = 0;
+  expect(await link.publish({ kind: 'forget', key: KEY })).toBeUndefined();
+  expect(world.asked).toEqual([]);
+  await link.renewNow();
+  expect(world.asked[0]).toBe('enter from era of run');
+  expect(await link.publish({ kind: 'forget', key: KEY })).toBeDefined();
+});
+
+test.each([
+  ['begins the next era, which the server cannot know', false, 2],
+  ['stays in the era when another member has a lease', true, 1],
+])('a member that has waited for a lapsed one in vain %s', async (_what, isVouched, entries) => {
+  const { world, clock, link } = open();
+  world.lapsed = ['gone'];
+  world.isVouched = isVouched;
+  await clock.pass(4000);
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+  expect(world.asked.filter((call) => call.startsWith('enter'))).toHaveLength(entries);
 });
 
 test('a listed member gets its lease with each ping', async () => {
@@ -222,7 +293,7 @@ test('what is pending is reported before the renewal', async () => {
   const { world, pending, link } = open();
   pending.add({ kind: 'forget', key: KEY });
   await link.renewNow();
-  expect(world.asked.slice(0, 2)).toEqual(['change', 'renew']);
+  expect(world.asked.slice(0, 3)).toEqual(['enter from none', 'change', 'renew']);
   expect(pending.size).toBe(0);
 });
 
@@ -249,6 +320,17 @@ test('after a lease has ended, members that are lapsed are waited for, but not f
   expect(link.leaseLeftMs()).toBe(0);
   await clock.pass(2000);
   expect(link.leaseLeftMs()).toBeGreaterThan(0);
+});
+
+test('a fence of a lapsed member that arrives late leaves stale what is kept under it', async () => {
+  const { world, clock, delivered, link } = open();
+  world.lapsed = ['gone'];
+  await clock.pass(4000);
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+  delivered.length = 0;
+  world.send(`9 gone - raise gone/0.1 60000 ${KEY}`);
+  await clock.pass(500);
+  expect(delivered).toContainEqual({ kind: 'soften', key: KEY });
 });
 
 test('the fences of a lapsed member leave stale what is kept under them, once', async () => {

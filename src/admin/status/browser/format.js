@@ -4,9 +4,11 @@ export const counted = (count) => count.toLocaleString('en');
 export const rate = (perSecond) => counted(perSecond < 100 ? perSecond : Math.round(perSecond));
 /** Truncated: 100 % means all. */
 export const percent = (part) => (part === null ? ['–'] : [String(Math.floor(part * 1000) / 10), '%']);
-export const time = (ms) => {
-  if (ms === null) return ['–'];
-  return ms < 1000 ? [String(ms), 'ms'] : [(ms / 1000).toPrecision(3), 's'];
+export const time = (seconds) => {
+  if (seconds === null) return ['–'];
+  return seconds < 1
+    ? [String(Number((seconds * 1000).toPrecision(3))), 'ms']
+    : [seconds.toPrecision(3), 's'];
 };
 export const bytes = (size) => {
   const power = Math.min(3, Math.max(1, Math.floor(Math.log2(size || 1) / 10)));

@@ -2,19 +2,17 @@
 import { counted, plural } from './format.js';
 
 /** Clients notice an event loop delay from here on. */
-const MAX_DELAY_MS = 250;
+const MAX_DELAY_SECONDS = 0.25;
 
-const sum = (list) => list.reduce((total, one) => total + one, 0);
-
-export function serverHealth({ upstream, history }) {
+export function serverHealth({ upstream, lastMinute }) {
   const { servers } = upstream;
   const open = servers.filter(({ breaker }) => breaker === 'open').length;
-  const failed = sum(history.map((point) => point.upstreamFailures));
-  const requests = sum(history.map((point) => point.upstreamAnswers));
+  const isFailing = servers.some(({ state }) => state === 'failing');
+  const { requests, failures: failed } = lastMinute.upstream;
   const detail = `${counted(failed)} of ${plural(requests, 'request')} failed in the last minute`;
   if (servers.length > 0 && open === servers.length) return { level: 'bad', word: 'Circuit open', detail };
   if (requests > 0 && failed * 2 >= requests) return { level: 'bad', word: 'Failing', detail };
-  if (failed > 0 || open > 0) return { level: 'warn', word: 'Degraded', detail };
+  if (failed > 0 || open > 0 || isFailing) return { level: 'warn', word: 'Degraded', detail };
   return { level: 'good', word: requests > 0 ? 'Up' : 'Idle', detail };
 }
 
@@ -24,9 +22,9 @@ export function redisHealth({ state }) {
   return { level: 'warn', word: 'Unavailable', detail: 'serving from memory and the Handle server' };
 }
 
-export function processHealth({ eventLoopDelayMs }) {
-  const detail = `event loop delay up to ${Math.round(eventLoopDelayMs)} ms`;
-  return eventLoopDelayMs >= MAX_DELAY_MS
+export function processHealth({ eventLoopDelaySeconds }) {
+  const detail = `event loop delay up to ${Math.round(eventLoopDelaySeconds * 1000)} ms`;
+  return eventLoopDelaySeconds >= MAX_DELAY_SECONDS
     ? { level: 'warn', word: 'Overloaded', detail }
     : { level: 'good', word: 'Up', detail };
 }

@@ -5,27 +5,45 @@ import { bytes, counted, joined, percent, plural, rate, span, time } from './for
 import { overallHealth, processHealth, redisHealth, serverHealth } from './health.js';
 import { renderTraffic } from './traffic.js';
 
+/** Right after a page is opened there are fewer points. */
+const POINTS = 60;
+
 function drawAll(history) {
-  const of = (name) => history.map((point) => point[name]);
-  draw('hits', of('hitRatio'), { max: 1, format: percent });
-  draw('rate', of('answers'), { format: (value) => [counted(value)] });
-  draw('latency', of('p99Ms'), { format: time });
-  const marks = history.flatMap(({ upstreamFailures }, at) => (upstreamFailures > 0 ? [at] : []));
-  draw('upstream', of('upstreamP99Ms'), { format: time, marks });
+  const missing = Math.max(0, POINTS - history.length);
+  const of = (read) => [...new Array(missing).fill(null), ...history.map(read)];
+  draw(
+    'hits',
+    of((interval) => interval.hitRatio),
+    { max: 1, format: percent },
+  );
+  draw(
+    'rate',
+    of((interval) => interval.requestsPerSecond),
+    { format: (value) => [counted(value)] },
+  );
+  draw(
+    'latency',
+    of((interval) => interval.latency.p99),
+    { format: time },
+  );
+  const marks = history.flatMap(({ upstream }, at) => (upstream.failures > 0 ? [missing + at] : []));
+  draw(
+    'upstream',
+    of(({ upstream }) => upstream.latency.p99),
+    { format: time, marks },
+  );
 }
 
 export function render(stats) {
-  const { requests, upstream } = stats;
-  putFigure('hits', percent(requests.hitRatioLastMinute), sinceStart(requests));
-  putFigure('rate', [rate(requests.perSecond)], `${counted(requests.total)} in ${span(stats.uptimeSeconds)}`);
-  putFigure('latency', time(requests.latencyMs.p99), others(requests.latencyMs));
-  const load = `${upstream.running} running, ${upstream.waiting} waiting`;
-  const requestRate = `${rate(upstream.perSecond)} requests per second, ${load}`;
-  putFigure(
-    'upstream',
-    time(upstream.latencyMs.p99),
-    joined([others(upstream.latencyMs), requestRate], '\n'),
-  );
+  const { requests, lastMinute } = stats;
+  putFigure('hits', percent(lastMinute.hitRatio), sinceStart(requests));
+  const total = `${counted(requests.total)} in ${span(stats.uptimeSeconds)}`;
+  putFigure('rate', [rate(lastMinute.requestsPerSecond)], total);
+  putFigure('latency', time(lastMinute.latency.p99), others(lastMinute.latency));
+  const { latency, requestsPerSecond } = lastMinute.upstream;
+  const load = `${stats.upstream.inFlight} in flight, ${stats.upstream.queued} queued`;
+  const requestRate = `${rate(requestsPerSecond)} requests per second, ${load}`;
+  putFigure('upstream', time(latency.p99), joined([others(latency), requestRate], '\n'));
   renderParts(stats);
   const rows = (list) => list.map(({ name, count }) => [counted(count), name]);
   putRows('handles', rows(stats.topHandles), 'No requests.');
@@ -36,8 +54,11 @@ export function render(stats) {
   putText('connection', 'Live');
 }
 
-const sinceStart = ({ hitRatio }) =>
-  hitRatio === null ? 'no cacheable reads yet' : `${joined(percent(hitRatio))} since the start`;
+function sinceStart({ hitRatio, hits, misses, stale }) {
+  if (hitRatio === null) return 'no cacheable reads yet';
+  const counts = `${counted(hits)} hits, ${counted(misses)} misses, ${counted(stale)} stale`;
+  return `${joined(percent(hitRatio))} since the start: ${counts}`;
+}
 
 const others = ({ p50, p95 }) =>
   p50 === null ? 'no requests in the last minute' : `50 %: ${joined(time(p50))}, 95 %: ${joined(time(p95))}`;
@@ -57,8 +78,9 @@ function renderParts(stats) {
   ];
   putHealth('server', server, [...servers.map(describeServer), server.detail].join('\n'));
   putHealth('redis', redis);
-  const stores = stats.memory.map(({ store, entries, bytes: size }) => {
-    return `${plural(entries, store === 'found' ? 'record' : 'unknown handle')}, ${joined(bytes(size))}`;
+  const stores = stats.memory.map(({ store, entries, bytes: size, evictions }) => {
+    const stored = plural(entries, store === 'found' ? 'record' : 'unknown handle');
+    return `${stored}, ${joined(bytes(size))}, ${plural(evictions, 'eviction')}`;
   });
   putFigure('memory', bytes(stats.process.rssBytes), stores.join('\n'));
   putHealth('process', process);

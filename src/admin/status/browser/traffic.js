@@ -8,16 +8,13 @@ const REASONS = {
 };
 
 export function renderTraffic({ networks, agents, rules, blocked, blockedCount }) {
-  putRows('networks', networks.map(describeClient), 'No requests.');
-  putRows('agents', agents.map(describeClient), 'No requests.');
+  putRows('networks', networks.map(describeClient), 'No misses.');
+  putRows('agents', agents.map(describeClient), 'No misses.');
   putRows('rules', rules.map(describeRule), 'None.');
   renderBlocked(blocked, blockedCount);
 }
 
-const describeClient = ({ name, requests, misses, notFound, limited }) => [
-  counted(misses),
-  `${name || '(none)'}: ${plural(requests, 'request')}, ${counted(notFound)} not found, ${counted(limited)} limited`,
-];
+const describeClient = ({ name, misses }) => [counted(misses), name || '(none)'];
 
 const describeRule = ({ name, matched, limited, shadowed }) => [
   counted(limited),

@@ -1,0 +1,61 @@
+// A master hangs, its replica takes over, and dies; the first one, which knows nothing of that, is elected again.
+import { Redis } from 'ioredis';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { startDemoServer } from '../support/demo.js';
+import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
+import { type Guarded, startGuardedRedis } from '../support/redis-sentinel.js';
+import type { Proxy } from '../support/proxy.js';
+import { LITTLE_PATIENCE, type RedisServer, describeWithRedis } from '../support/redis-server.js';
+import { redisIs, startSharing } from '../support/sharing-proxies.js';
+
+const demo = await startDemoServer();
+const handles = Array.from({ length: 20 }, (_, at) => `21.T11998/failed-back-${at}`);
+const pathOf = (handle: string): string => `/api/handles/${handle}`;
+const every = (number: number): number[] => handles.map(() => number);
+
+const readAll = async (proxy: Proxy): Promise<number[]> =>
+  (await Promise.all(handles.map((handle) => proxy.ask(pathOf(handle))))).map(numberIn);
+
+/** How many instances receive messages from this server. */
+async function subscribersOf({ url }: RedisServer): Promise<number> {
+  const client = new Redis(url);
+  const [channel = ''] = (await client.pubsub('CHANNELS', '*:messages')) as string[];
+  const [, count] = await client.pubsub('NUMSUB', channel);
+  client.disconnect();
+  return Number(count);
+}
+
+describeWithRedis('a master that hung and is elected again', () => {
+  let redis: Guarded;
+  beforeEach(async () => {
+    redis = await startGuardedRedis();
+    onTestFinished(() => redis.stop());
+    for (const handle of handles) demo.put(handle, numbered(1));
+    demo.reset();
+    await redis.isSafe();
+  });
+
+  test('gives no instance the record from before a write that was acknowledged under the other master', async () => {
+    const env = { REDIS_SENTINELS: redis.sentinels, ...LITTLE_PATIENCE };
+    const start = (): Promise<Proxy> => startSharing({ upstreamUrl: demo.url, env });
+    const [one, other] = [await start(), await start()];
+    for (const proxy of [one, other]) expect(await readAll(proxy)).toEqual(every(1));
+    const first = await redis.master();
+    const isLinkedTo = async (server: RedisServer): Promise<void> => {
+      await Promise.all([redisIs(one, 1), redisIs(other, 1)]);
+      await expect.poll(() => subscribersOf(server)).toBe(2);
+    };
+    first.freeze();
+    await redis.hasFollowed(first);
+    const second = await redis.master();
+    await isLinkedTo(second);
+    for (const handle of handles) expect((await putNumbered(one.url, pathOf(handle), 2)).status).toBe(200);
+    for (const proxy of [one, other]) expect(await readAll(proxy)).toEqual(every(2));
+    await second.stop();
+    first.thaw();
+    await redis.hasFollowed(second);
+    await isLinkedTo(first);
+    // One that starts now, and knows of no other master, reads Redis first.
+    for (const proxy of [await start(), other, one]) expect(await readAll(proxy)).toEqual(every(2));
+  });
+});
