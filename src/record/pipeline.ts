@@ -15,9 +15,15 @@ import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Route, type RouteTable, routeFor } from '../http/route-table.js';
-import { type Owner, ownerOf, readTarget } from '../http/target.js';
+import { type Owner, ownerOf, rawHandleOf, readTarget } from '../http/target.js';
 import type { Admit } from '../upstream/caller.js';
-import { type RequestCheck, createRequestChecks, methodRefused, unknownEndpoint } from './request-checks.js';
+import {
+  type RequestCheck,
+  assertPlain,
+  createRequestChecks,
+  methodRefused,
+  unknownEndpoint,
+} from './request-checks.js';
 
 export interface PipelineDeps {
   table: RouteTable;
@@ -100,11 +106,15 @@ function createDispatch({
       answerOptions(req, res, match?.allow ?? ['OPTIONS']);
       return undefined;
     }
-    throw match === undefined || isConditional(match.routes)
-      ? unknownEndpoint(req.method, target.path)
-      : methodRefused(req.method, match.allow);
+    if (match === undefined || isConditional(match.routes)) throw unknownEndpoint(req.method, target.path);
+    // As for a method that is relayed: what a server could read as another path is a bad one.
+    if (isRelayed(target.path)) assertPlain(target.path);
+    throw methodRefused(req.method, match.allow);
   };
 }
+
+/** Every path of the record interface that names no handle. */
+const isRelayed = (path: string): boolean => ownerOf(path) === 'record' && rawHandleOf(path) === undefined;
 
 /** A route with a condition alone does not make a path. */
 const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
