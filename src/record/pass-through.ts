@@ -8,13 +8,13 @@ import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
 import type { Steps } from '../time-slicer.js';
-import { decodeBody } from '../upstream/content-encoding.js';
 import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { parseRecord, recordEtag } from './record-etag.js';
 import {
   MAX_ANSWER_BYTES,
-  parseWriteResponse,
+  decodeResponseBody,
+  parseAnswer,
   peekResponseBody,
   readResponseBody,
   relayResponse,
@@ -52,7 +52,8 @@ export function createPassThrough({
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
-    const decoded = await decode(response, body, maxRecordBytes);
+    // Without an ETag where it cannot be decoded.
+    const decoded = await decodeResponseBody(response, body, maxRecordBytes);
     const encoding = isGzip(response.headers) ? 'gzip' : 'identity';
     const etag = decoded && (await runStepsOf(res)(etagFor(decoded, context, encoding), decoded.length));
     await relayResponse(response, res, { body, etag });
@@ -67,7 +68,7 @@ async function learnFrom(
 ): Promise<Buffer | undefined> {
   if (learn === undefined || handle === undefined || response.statusCode !== 404) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
-  const isMissing = body && parseWriteResponse(body).responseCode === RESPONSE_CODE.handleNotFound;
+  const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
   if (isMissing) await learn(handle, { exists: false });
   return body;
 }
@@ -84,15 +85,6 @@ const isRecord = (
   (headers['content-encoding'] === undefined || isGzip(headers));
 
 const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encoding'] === 'gzip';
-
-/** Undefined where it cannot be decoded, or comes to more bytes: then it is relayed without an ETag. */
-function decode(
-  { statusCode: status = 0, headers }: IncomingMessage,
-  body: Buffer,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
-  return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
-}
 
 function* etagFor(
   body: Buffer,

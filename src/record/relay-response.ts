@@ -6,6 +6,7 @@ import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
+import { decodeBody } from '../upstream/content-encoding.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 /** Headers that this service decides itself. */
@@ -93,12 +94,25 @@ export async function peekResponseBody(
 const badResponse = (problem: string, cause?: unknown): ServiceError =>
   new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: problem }, cause });
 
-/** The handle and the response code of a response to a write, each where the response has it. */
-export function parseWriteResponse(body: Buffer): {
+/** The body without its content codings; undefined where it cannot be decoded, or comes to more bytes. */
+export function decodeResponseBody(
+  { statusCode: status = 0, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+  body: Buffer,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  return decodeBody({ status, headers, body }, maxBytes).catch(() => undefined);
+}
+
+/** The handle and the response code of an answer, each where the answer has it. The codings are those that the client accepts. */
+export async function parseAnswer(
+  response: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+  body: Buffer,
+): Promise<{
   handle: string | undefined;
   responseCode: number | undefined;
-} {
-  const { handle, responseCode } = membersOf(body);
+}> {
+  const decoded = await decodeResponseBody(response, body, MAX_ANSWER_BYTES);
+  const { handle, responseCode } = decoded === undefined ? {} : membersOf(decoded);
   return {
     handle: typeof handle === 'string' ? handle : undefined,
     responseCode: typeof responseCode === 'number' ? responseCode : undefined,

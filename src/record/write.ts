@@ -14,7 +14,7 @@ import { rawHandleOf, readHandle } from '../http/target.js';
 import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
 import type { Learn } from './learning.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { MAX_ANSWER_BYTES, parseWriteResponse, peekResponseBody, relayResponse } from './relay-response.js';
+import { MAX_ANSWER_BYTES, parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
 
 interface WriteRouteDeps {
   withBody: WithBody;
@@ -79,7 +79,7 @@ export async function forwardFenced(
     const status = response.statusCode ?? 0;
     // The status of any other response is enough to judge it.
     const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
-    result = { status, responseCode: body && parseWriteResponse(body).responseCode };
+    result = { status, responseCode: body && (await parseAnswer(response, body)).responseCode };
     relayed = { response, ...(body && { body }) };
   } catch (failure) {
     const outcome = judgeWrite({ failure });
@@ -102,7 +102,8 @@ async function reportIgnoredLogin(
     return relayed;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   if (body === undefined) return relayed;
-  if (parseWriteResponse(body).responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
+  const { responseCode } = await parseAnswer(response, body);
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
   return { response, body };
 }
 
@@ -120,7 +121,7 @@ async function reply(
   const read =
     body ?? (isMinting(req, query) ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined);
   if (isMinting(req, query) && read !== undefined) {
-    const { handle: minted } = parseWriteResponse(read);
+    const { handle: minted } = await parseAnswer(response, read);
     // The minted name may be in the cache as not found.
     if (minted !== undefined) await invalidate(minted);
   }

@@ -1,4 +1,5 @@
 // A Handle server tells a caller another state than the cache has: the next reader does not get the older one.
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -57,6 +58,19 @@ describe('a handle that the server no longer has', () => {
     const given = Object.entries(headers).filter(([, text]) => text !== undefined);
     const asked = { ...question, headers: Object.fromEntries(given) as Record<string, string> };
     expect((await proxy.ask(path, asked)).status).toBe(status);
+    expect((await proxy.ask(PATH)).status).toBe(404);
+  });
+
+  test('is 404 for every reader after a GET with a login whose 404 is compressed', async () => {
+    const { status, body } = notFound();
+    const compressed = {
+      status,
+      body: gzipSync(JSON.stringify(body)),
+      headers: { 'Content-Encoding': 'gzip' },
+    };
+    const proxy = await startWith(OLD, compressed);
+    const headers = { Authorization, 'Accept-Encoding': 'gzip' };
+    expect((await proxy.ask(PATH, { headers })).status).toBe(404);
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 

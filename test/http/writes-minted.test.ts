@@ -1,4 +1,5 @@
 // A handle with a minted suffix: a cached not-found entry of its name is invalidated.
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -35,6 +36,19 @@ test.each([
   expect([status, text]).toEqual([201, body]);
   expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
   expect(upstream.asked).toBe(2);
+});
+
+test('a minted name is found at once when the response that states it is compressed', async () => {
+  const rawHeaders = [...JSON_HEADERS, 'Content-Encoding', 'gzip'];
+  const { proxy } = await notFoundBefore({ status: 201, body: gzipSync(BODY), rawHeaders });
+  const headers = { 'Accept-Encoding': 'gzip' };
+  const written = await proxy.ask(`${PREFIX_PATH}?mintNewSuffix=true`, {
+    method: 'PUT',
+    body: '[]',
+    headers,
+  });
+  expect(written.status).toBe(201);
+  expect((await proxy.ask(MINTED_PATH)).status).toBe(200);
 });
 
 test.each([

@@ -60,6 +60,10 @@ export const urlValue = (value: string, ttl: number | string = 86400): unknown =
   ttl,
 });
 
+/** Texts and bytes as they are. */
+const bodyOf = ({ body }: Answer): string | Buffer =>
+  typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body);
+
 /** Answers every GET under `/api`. Calls of one test do not outlive it (see nock.ts). */
 export function mockUpstream(first: Answer | ((target: string) => Answer) = recordOf()): MockUpstream {
   let answer = first;
@@ -76,10 +80,9 @@ export function mockUpstream(first: Answer | ((target: string) => Answer) = reco
           callback(Object.assign(new Error(given.error), { code: given.error }), [500, '']);
           return;
         }
-        const body = typeof given.body === 'string' ? given.body : JSON.stringify(given.body);
         callback(null, [
           given.status,
-          body,
+          bodyOf(given),
           { 'Content-Type': 'application/json;charset=UTF-8', ...given.headers },
         ]);
       });

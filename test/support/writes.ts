@@ -13,7 +13,7 @@ export interface Sent {
 
 export interface WriteAnswer {
   status: number;
-  body?: string;
+  body?: string | Buffer;
   /** Names and values by turns; a name may come twice. */
   rawHeaders?: string[];
   /** Breaks the connection with this error code once the request is there, instead of answering. */

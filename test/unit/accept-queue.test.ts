@@ -5,8 +5,8 @@ import { type AddressInfo, type Server, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { waitingConnections } from '../../src/server/accept-queue.js';
 
-async function listen(host: string): Promise<{ server: Server; port: number }> {
-  const server = createServer().listen(0, host);
+async function listen(host: string, at = 0): Promise<{ server: Server; port: number }> {
+  const server = createServer().listen(at, host);
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   return { server, port: (server.address() as AddressInfo).port };
@@ -43,4 +43,11 @@ test('a listener counts its waiting connections beside a hundred other listeners
   const others = await Promise.all(Array.from({ length: 100 }, () => listen('127.0.0.1')));
   await Promise.all(others.map(({ port }) => connectTo(port, '127.0.0.1', 1)));
   expect(others.map(({ server }) => waitingConnections(server))).toEqual(others.map(() => 1));
+});
+
+test('a listener counts no connections that wait for another listener on its port', async () => {
+  const { server, port } = await listen('127.0.0.1');
+  const { server: other } = await listen('127.0.0.2', port);
+  await connectTo(port, '127.0.0.2', 2);
+  expect([waitingConnections(server), waitingConnections(other)]).toEqual([0, 2]);
 });
