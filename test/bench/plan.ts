@@ -12,6 +12,7 @@ export const WORKLOADS = [
   'miss',
   'write',
   'overload',
+  'hostile',
   'native',
   'memory',
 ] as const;

@@ -17,6 +17,8 @@ export const COLUMNS = {
   politeAnswered: 'answered',
   politeShare: 'share of what is possible',
   politeP99Ms: 'their p99 ms',
+  inTimePercent: 'in 50 ms, %',
+  hostileAnswers: 'expensive answers',
   greedyAnswered: 'greedy misses answered',
   writes: 'writes',
   oldAnswers: 'old answers after a write',

@@ -2,6 +2,7 @@
 import type { WorkloadName } from './plan.js';
 import type { Result } from './results.js';
 import { herd } from './workloads/herd.js';
+import { hostile } from './workloads/hostile.js';
 import { memory } from './workloads/memory.js';
 import { miss } from './workloads/miss.js';
 import { mixed, servers } from './workloads/mixed.js';
@@ -44,6 +45,7 @@ export const STAGES: readonly Stage[] = [
   alone('miss', miss),
   alone('write', write),
   alone('overload', overload),
+  alone('hostile', hostile),
   alone('native', native),
   alone('memory', memory),
 ];

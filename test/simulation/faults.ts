@@ -9,6 +9,8 @@ import type { World } from './world.js';
 const DUMP_EVERY_MS = 5000;
 const KEPT_DUMPS = 6;
 const MAX_LAG_MS = 5000;
+/** A former master is not the master again before the leases that it gave have ended. */
+const MIN_HUNG_MS = 2500;
 
 export class Faults {
   readonly #world: World;
@@ -137,6 +139,7 @@ export class Faults {
     const old = this.#world.redis;
     if (!old.host.isAlive || old.host.isPaused) return;
     old.host.pause('stopped');
+    const mayReturnAt = this.#world.now + MIN_HUNG_MS;
     this.#later(() => {
       // Another fault may have changed the master.
       if (this.#world.redis !== old || !old.host.isPaused) return;
@@ -145,10 +148,12 @@ export class Faults {
       // Sentinels tell their clients; an address that is moved does not.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
-        if (this.#world.redis !== redis || !old.host.isAlive) return;
-        redis.host.kill();
-        old.host.resume();
-        this.#world.return(old);
+        this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
+          if (this.#world.redis !== redis || !old.host.isAlive) return;
+          redis.host.kill();
+          old.host.resume();
+          this.#world.return(old);
+        });
       });
     });
   }

@@ -130,6 +130,7 @@ export class RedisLink implements Membership {
 
   /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
+    this.#noticeEndOfLease();
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
     const published = await this.#publisher.publish(change, this.#memberCount);
@@ -178,6 +179,8 @@ export class RedisLink implements Membership {
     if (this.#resumedAt === Infinity || this.#lease.leftMs() > 0) return;
     this.#resumedAt = Infinity;
     this.#isEstablished = false;
+    // Another server may have been the master meanwhile, also when this one was connected all the time.
+    this.#entered = { ...this.#entered, run: '' };
   }
 
   #hasEntered(): boolean {
@@ -196,7 +199,7 @@ export class RedisLink implements Membership {
     deliver(bans);
   }
 
-  /** The list of this server does not say who has had a lease at the other one. */
+  /** The list of this server does not say who has got a lease at another one. */
   #comeFromElsewhere(): void {
     const now = this.#deps.clock.monotonic();
     this.#members.distrustList();

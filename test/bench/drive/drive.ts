@@ -17,6 +17,8 @@ const AUTOCANNON = fileURLToPath(new URL('../programs/autocannon.js', import.met
 
 const SOCKETS = fileURLToPath(new URL('../programs/sockets.js', import.meta.url));
 
+const HOSTILE = fileURLToPath(new URL('../programs/hostile.js', import.meta.url));
+
 const OVERLOAD = fileURLToPath(new URL('../programs/overload.js', import.meta.url));
 
 export interface Driven {
@@ -68,9 +70,9 @@ export function driveBySockets({
   seconds,
   callers = CONNECTIONS,
   pauseMs = 0,
-}: SocketDrive): Promise<Driven> {
+}: SocketDrive): Promise<Driven & { inTimePercent: number }> {
   const command = [process.execPath, SOCKETS, wire, String(port), String(callers), String(seconds)];
-  return runDriver<Driven>([...command, handle, expected.toString('base64'), String(pauseMs)]);
+  return runDriver([...command, handle, expected.toString('base64'), String(pauseMs)]);
 }
 
 export interface SocketDrive {
@@ -103,6 +105,23 @@ export function driveOverload({ url, control, seconds, limits }: OverloadDrive):
     String(seconds),
     ...limits.map(String),
   ]);
+}
+
+interface HostileDrive {
+  url: string;
+  /** Of EXPENSIVE_REQUESTS. */
+  row: string;
+  seconds: number;
+  connections: number;
+}
+
+export function driveHostile({
+  url,
+  row,
+  seconds,
+  connections,
+}: HostileDrive): Promise<{ answers: number; wrong: number }> {
+  return runDriver([process.execPath, HOSTILE, url, row, String(seconds), String(connections)]);
 }
 
 function run(

@@ -1,12 +1,11 @@
 // Readers of what is not cached: `node overload.js URL CONTROL_URL SECONDS LIMIT…`. Under each limit of the Handle
 // server for SECONDS, greedy clients ask for unknown names without a pause and polite ones for a record now and then.
 // Each client has a network of its own.
-import { writeFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { get } from '../drive/callers.js';
 import { nameOf, targetOf } from '../records.js';
 import { quantile } from '../statistics.js';
+import { yieldToOthers } from './priority.js';
 
 const [url = '', control = '', seconds = '', ...limits] = process.argv.slice(2);
 
@@ -73,18 +72,6 @@ async function measure(limit: string): Promise<Record<string, number>> {
     politeP99Ms: quantile(politeMs, 0.99),
     upstreamRequests: (await tell('')) - before,
   };
-}
-
-/** Beside the program that asks for hits, on the same core: their times are to be those of the proxy. */
-function yieldToOthers(): void {
-  const nice = 15;
-  setPriority(nice);
-  try {
-    // Where Linux groups processes by session, the priority counts within the session only.
-    writeFileSync('/proc/self/autogroup', String(nice));
-  } catch {
-    // This kernel has no such groups.
-  }
 }
 
 yieldToOthers();

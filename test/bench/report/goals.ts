@@ -1,4 +1,5 @@
 // What the figures should be, and whether they are.
+import { EXPENSIVE_REQUESTS } from '../../support/expensive-requests.js';
 import type { Wire } from '../drive/callers-by-socket.js';
 import type { WorkloadName } from '../plan.js';
 import { OURS } from '../peers/peer.js';
@@ -79,6 +80,8 @@ const nativeGoal = (native: Wire, http: Wire): Goal => ({
   most: 1.1,
 });
 
+const HOSTILE = Object.keys(EXPENSIVE_REQUESTS);
+
 const GOALS: readonly Goal[] = [
   ...speedGoals('hot'),
   ...speedGoals('zipf'),
@@ -103,6 +106,18 @@ const GOALS: readonly Goal[] = [
     };
   }),
   ...([1000, 100] as const).flatMap(overloadGoals),
+  {
+    workload: 'hostile',
+    text: 'ms, the 99th percentile of hits beside the worst request',
+    figure: (of) => Math.max(...HOSTILE.map((row) => of(row, 'p99Ms') ?? Infinity)),
+    most: 50,
+  },
+  {
+    workload: 'hostile',
+    text: '% of hits in 50 ms beside the worst request',
+    figure: (of) => Math.min(...HOSTILE.map((row) => of(row, 'inTimePercent') ?? 0)),
+    least: 99,
+  },
   nativeGoal('native-udp', 'http'),
   nativeGoal('native-tcp', 'http-close'),
   { workload: 'memory', text: 'MiB of RSS, full', figure: (of) => of(FULL, 'rssMiB'), most: 1144 },

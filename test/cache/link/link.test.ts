@@ -167,6 +167,17 @@ test('a member whose lease ends while its renewal is under way reads the numbers
   expect(link.leaseLeftMs()).toBeGreaterThan(0);
 });
 
+test('a member whose lease has ended publishes nothing before it has entered the era again, over the same connection too', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  world.isConnected = false;
+  await clock.pass(2100);
+  world.isConnected = true;
+  expect(await link.publish({ kind: 'forget', key: KEY })).toBeUndefined();
+  await link.renewNow();
+  expect(await link.publish({ kind: 'forget', key: KEY })).toBeDefined();
+});
+
 test('on another server a member publishes nothing before it has entered the era', async () => {
   const { world, link } = open();
   await link.renewNow();
