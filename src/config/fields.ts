@@ -6,7 +6,7 @@ type Shape = Readonly<Record<string, z.ZodType>>;
 type Unit = 'Ms' | 'Bytes';
 
 /** `timeout` is read as `timeoutMs`, `maxBodySize` as `maxBodyBytes`; `gzipMinBytes` has its unit already. */
-type NameWithUnit<Name, Value> = Name extends string
+export type NameWithUnit<Name, Value> = Name extends string
   ? Value extends z.core.$brand<'Ms'>
     ? `${Name}Ms`
     : Value extends z.core.$brand<'Bytes'>
@@ -18,7 +18,7 @@ type NameWithUnit<Name, Value> = Name extends string
       : Name
   : Name;
 
-type WithUnits<T> = {
+export type WithUnits<T> = {
   [Name in keyof T as NameWithUnit<Name, T[Name]>]: T[Name] extends
     z.core.$brand<'Ms'> | z.core.$brand<'Bytes'>
     ? number

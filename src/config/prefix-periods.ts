@@ -4,7 +4,7 @@ import { upperAscii } from '../handle/handle.js';
 import { parseDuration } from './fields.js';
 
 /** The period of the handles that match one of the prefixes (`21.T1`, `21.T1.*` or `*`, in capitals). */
-interface PrefixPeriod {
+export interface PrefixPeriod {
   prefixes: readonly [string];
   ms: number;
 }

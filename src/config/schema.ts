@@ -9,7 +9,29 @@ import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
 import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
 
-const sections = z.strictObject({
+/** Durations are milliseconds, sizes are bytes; their names say so. Written out, so that its declaration can be. */
+export interface Config {
+  server: z.output<typeof server>;
+  http: z.output<typeof http>;
+  upstream: z.output<typeof upstream>;
+  upstreams: z.output<typeof upstreams>;
+  traffic: z.output<typeof traffic>;
+  redis: z.output<typeof redis>;
+  cache: z.output<typeof cache>;
+  seed: z.output<typeof seed>;
+  deletion: z.output<typeof deletion>;
+  batch: z.output<typeof batch>;
+  reverseLookup: z.output<typeof reverseLookup>;
+  v2: z.output<typeof v2>;
+  redirect: z.output<typeof redirect>;
+  native: z.output<typeof native>;
+  page: z.output<typeof page>;
+  admin: z.output<typeof admin>;
+  log: z.output<typeof log>;
+  tracing: z.output<typeof tracing>;
+}
+
+const sections: z.ZodType<Config> = z.strictObject({
   server,
   http,
   upstream,
@@ -30,9 +52,6 @@ const sections = z.strictObject({
   tracing,
 });
 
-export type Config = z.output<typeof sections>;
-
-/** Durations become milliseconds, sizes become bytes. */
 export const configSchema = sections.check(({ value, issues }) => {
   for (const [isBroken, key, message] of crossRules(value))
     if (isBroken) issues.push({ code: 'custom', path: key.split('.'), message, input: undefined });

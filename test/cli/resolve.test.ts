@@ -33,7 +33,7 @@ itWithProgram('script', 'on a terminal it prints a table and the cache entries',
   ]);
   expect(lines[7]).toMatch(/^200 · handle-resolver-proxy; fwd=miss; ttl=3\d+; stored$/);
   expect(lines[8]).toMatch(
-    /^memory \(process \d+\) +found, fresh, age 0 s, TTL left 3\d+ s \(stale-if-error \d+ s\), 0 hits/,
+    /^memory +found, fresh, age 0 s, TTL left 3\d+ s \(stale-if-error \d+ s\), 0 hits/,
   );
 });
 

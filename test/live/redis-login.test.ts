@@ -35,10 +35,11 @@ async function goesOnWithout(env: Record<string, string>, reason: RegExp): Promi
       .filter(({ msg }) => msg === 'redis error')
       .map(({ reason: given }) => given);
   await expect.poll(reasons).toContainEqual(expect.stringMatching(reason));
-  demo.reset();
   expect((await ask(proxy.url, PATH)).status).toBe(200);
-  expect((await ask(proxy.url, PATH)).headers['cache-status']).toContain('hit');
-  expect(demo.asked).toBe(1);
+  // Once some attempts to join the other instances have failed, Redis counts as away.
+  await expect
+    .poll(async () => (await ask(proxy.url, PATH)).headers['cache-status'], { timeout: 60_000 })
+    .toContain('hit');
   expect(new Set(reasons()).size, 'each reason once').toBe(reasons().length);
   expect(proxy.output()).not.toContain(SECRET);
   await proxy.stop();
