@@ -148,35 +148,29 @@ describe.each(FRONT_NAMES)('%s in front', (name) => {
     },
   );
 
-  itWithProgram(
-    name,
-    'hands on hits that are answered from prepared bytes, whatever it adds to them',
-    async () => {
-      const demo = createDemoServer();
-      const { url } = await demo.listen(0);
-      onTestFinished(() => demo.close());
-      const proxy = await startBuiltProxy({ UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' });
-      const front = await startFront(name, new URL(proxy.url).host);
-      const path = '/api/handles/21.T11998/page';
-      await front.ask(path);
-      // Caddy sends `Via` since 2.9; another proxy may be in front of either.
-      const asked = [
-        {},
-        { Origin: 'https://app.example.org' },
-        { Via: '1.1 another' },
-        { 'Accept-Encoding': 'gzip' },
-      ];
-      for (const headers of asked) {
-        const answer = await front.ask(path, { headers });
-        expect(answer.headers['cache-status']).toContain('; hit');
-        expect(answer.headers['access-control-allow-origin']).toBe(headers.Origin);
-      }
-      const hits = () => proxy.logs().filter(({ result }) => result === 'hit');
-      await expect.poll(() => hits().length).toBe(asked.length);
-      // Only what passes through Express takes a time that is measured.
-      expect(hits().map(({ ms }) => ms)).toEqual(asked.map(() => 0));
-    },
-  );
+  itWithProgram(name, 'hands on hits, whatever it adds to the requests', async () => {
+    const demo = createDemoServer();
+    const { url } = await demo.listen(0);
+    onTestFinished(() => demo.close());
+    const proxy = await startBuiltProxy({ UPSTREAM_URL: url, HTTP_TRUSTED_PROXIES: 'loopback' });
+    const front = await startFront(name, new URL(proxy.url).host);
+    const path = '/api/handles/21.T11998/page';
+    await front.ask(path);
+    // Caddy sends `Via` since 2.9; another proxy may be in front of either.
+    const asked = [
+      {},
+      { Origin: 'https://app.example.org' },
+      { Via: '1.1 another' },
+      { 'Accept-Encoding': 'gzip' },
+    ];
+    for (const headers of asked) {
+      const answer = await front.ask(path, { headers });
+      expect(answer.headers['cache-status']).toContain('; hit');
+      expect(answer.headers['access-control-allow-origin']).toBe(headers.Origin);
+    }
+    const hits = () => proxy.logs().filter(({ result }) => result === 'hit');
+    await expect.poll(() => hits().length).toBe(asked.length);
+  });
 
   itWithProgram(
     name,
