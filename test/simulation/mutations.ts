@@ -122,7 +122,7 @@ export const MUTATIONS: Record<string, Mutation> = {
             return true;
           },
       ),
-    faults: ['message lost', 'process stopped'],
+    faults: ['cut from Redis', 'connection lost'],
   },
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier does not wait': {
