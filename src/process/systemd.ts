@@ -4,7 +4,7 @@ import type { Logger } from '../observe/logger.js';
 
 interface SystemdDeps {
   logger: Logger;
-  /** NOTIFY_SOCKET and WATCHDOG_USEC are set by a unit with Type=notify and WatchdogSec. */
+  /** NOTIFY_SOCKET is set by a unit with Type=notify, the variables of the watchdog by WatchdogSec. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -14,8 +14,7 @@ export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   listening: () => void;
   stopping: () => void;
 } {
-  const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: watchdogUsec } = env;
-  if (socket === undefined) return { listening: () => undefined, stopping: () => undefined };
+  if (env['NOTIFY_SOCKET'] === undefined) return { listening: () => undefined, stopping: () => undefined };
   let isFailing = false;
   const notify = (message: 'READY=1' | 'STOPPING=1' | 'WATCHDOG=1'): void => {
     execFile('systemd-notify', [message], { env }, (err) => {
@@ -26,14 +25,26 @@ export function createSystemdNotifier({ logger, env }: SystemdDeps): {
   return {
     listening() {
       notify('READY=1');
-      if (watchdogUsec === undefined) return;
-      const halfMs = Number(watchdogUsec) / 2000;
+      const intervalMs = watchdogIntervalMs(env, process.pid);
+      if (intervalMs === undefined) return;
       setInterval(() => {
         notify('WATCHDOG=1');
-      }, halfMs).unref();
+      }, intervalMs).unref();
     },
     stopping() {
       notify('STOPPING=1');
     },
   };
+}
+
+/** Above it setInterval takes 1 ms. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Half a period; undefined where the watchdog is off, or that of another process (sd_watchdog_enabled(3)). */
+export function watchdogIntervalMs(
+  { WATCHDOG_USEC: period = '', WATCHDOG_PID: ofPid }: NodeJS.ProcessEnv,
+  pid: number,
+): number | undefined {
+  if (ofPid !== undefined && ofPid !== String(pid)) return undefined;
+  return /^[1-9]\d*$/.test(period) ? Math.min(Number(period) / 2000, MAX_TIMER_MS) : undefined;
 }
