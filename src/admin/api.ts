@@ -79,7 +79,7 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
         throw new ServiceError('BAD_PARAMETER', { detail: 'give ?prefix=… without a slash' });
       Object.assign(res.locals, { told: { prefix } });
       res.type('application/x-ndjson');
-      await pipeline(operations.exportRecords(prefix), res);
+      await pipeline(operations.exportRecords(prefix), res).catch(ignoreClientGone);
     },
     async importRecords(req, res) {
       const counts = await withBody(req, (body) => Promise.resolve(operations.importLines(body.toString())));
@@ -99,6 +99,11 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       res.status(204).end();
     },
   };
+}
+
+/** @throws any error that is not the end of the client's connection */
+function ignoreClientGone(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
 }
 
 function purgeRequestOf({ soft: isSoft = false, ...target }: z.output<typeof purgeBody>): PurgeRequest {

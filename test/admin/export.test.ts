@@ -1,0 +1,64 @@
+// An export that ends early: because its client goes away, or because the records cannot be read.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createAdminApp } from '../../src/admin/app.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import { createReadiness } from '../../src/observe/health.js';
+import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
+import { ask } from '../support/ask.js';
+
+const PATH = '/export?prefix=21.T1';
+
+async function listen(exportRecords: () => AsyncGenerator<string>) {
+  const onUnexpected = vi.fn();
+  const app = createAdminApp({
+    table: adminTable,
+    openApi: noOpenApi,
+    tokenCheck: (_req, _res, next) => {
+      next();
+    },
+    metrics: createMetrics(),
+    readiness: createReadiness(),
+    heldMs: () => undefined,
+    operations: { ...noOperations, exportRecords },
+    onUnexpected,
+  });
+  const server = createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, onUnexpected };
+}
+
+test('a client that goes away ends the export, which is no unexpected error', async () => {
+  let isEnded = false;
+  const { url, onUnexpected } = await listen(async function* () {
+    try {
+      for (;;) yield await Promise.resolve('x'.repeat(100_000));
+    } finally {
+      isEnded = true;
+    }
+  });
+  const leaving = new AbortController();
+  const { body } = await fetch(url + PATH, { signal: leaving.signal });
+  await body?.getReader().read();
+  leaving.abort();
+  await expect.poll(() => isEnded).toBe(true);
+  expect((await ask(url, '/healthz')).status).toBe(200);
+  expect(onUnexpected).not.toHaveBeenCalled();
+});
+
+test('records that cannot be read cut the export off, which is an unexpected error', async () => {
+  const failure = new Error('broken');
+  const { url, onUnexpected } = await listen(async function* () {
+    yield await Promise.resolve('x');
+    throw failure;
+  });
+  await expect(ask(url, PATH)).rejects.toThrow();
+  await expect.poll(() => onUnexpected.mock.calls).toEqual([[failure]]);
+});
