@@ -134,7 +134,9 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       requests.inc({ family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
-      if (result === 'error') recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
+      // The Handle server's own 5xx is passed on with another result; of TCP and UDP the status is a response code.
+      const isFailure = result === 'error' || (path !== undefined && status >= 500);
+      if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
     countHits: ({ family, status, count }: Parameters<Metrics['countHits']>[0]): void => {
       requests.inc({ family, result: 'hit', status }, count);

@@ -58,6 +58,14 @@ const recordOrFail = (target: string) =>
     ? { status: 500, body: { responseCode: 2, message: 'broken' } }
     : { status: 200, body: { responseCode: 1, handle: HANDLE, values: [] } };
 
+test('recent errors list a 5xx response of the Handle server that was passed on', async () => {
+  mockUpstream({ status: 500, body: { responseCode: 2 } });
+  const proxy = await startProxy();
+  expect((await proxy.ask(`${PATH}?publicOnly=false`)).status).toBe(500);
+  const { recentErrors } = await proxy.app.operations.stats();
+  expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
+});
+
 test('sets the log level at run time', async () => {
   const proxy = await startProxy();
   const answer = await request(proxy.app.admin).put('/log-level').send({ level: 'fatal' }).expect(200);
