@@ -4,28 +4,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createAdminApp } from '../../src/admin/app.js';
-import { createMetrics } from '../../src/observe/metrics.js';
-import { createReadiness } from '../../src/observe/health.js';
-import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
+import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 
 const PATH = '/export?prefix=21.T1';
 
 async function listen(exportRecords: () => AsyncGenerator<string>) {
   const onUnexpected = vi.fn();
-  const app = createAdminApp({
-    table: adminTable,
-    openApi: noOpenApi,
-    tokenCheck: (_req, _res, next) => {
-      next();
-    },
-    metrics: createMetrics(),
-    readiness: createReadiness(),
-    heldMs: () => undefined,
-    operations: { ...noOperations, exportRecords },
-    onUnexpected,
-  });
+  const app = createAdminAlone({ operations: { ...noOperations, exportRecords }, onUnexpected });
   const server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

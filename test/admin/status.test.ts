@@ -3,13 +3,10 @@ import { once } from 'node:events';
 import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
-import { createAdminApp } from '../../src/admin/app.js';
 import type { Statistics } from '../../src/admin/statistics.js';
 import type { History } from '../../src/admin/status/history.js';
 import { MAX_VIEWERS } from '../../src/admin/status/events.js';
-import { createMetrics } from '../../src/observe/metrics.js';
-import { createReadiness } from '../../src/observe/health.js';
-import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
+import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';
 import { startDemoServer } from '../support/demo.js';
 import { startProxy } from '../support/proxy.js';
@@ -36,18 +33,7 @@ async function listen(listener: RequestListener): Promise<{ url: string; close: 
 /** The admin listener alone, with statistics that count how often they were asked for. */
 async function listenAlone(stats = vi.fn(noOperations.stats)) {
   const onUnexpected = vi.fn();
-  const app = createAdminApp({
-    table: adminTable,
-    openApi: noOpenApi,
-    tokenCheck: (_req, _res, next) => {
-      next();
-    },
-    metrics: createMetrics(),
-    readiness: createReadiness(),
-    heldMs: () => undefined,
-    operations: { ...noOperations, stats },
-    onUnexpected,
-  });
+  const app = createAdminAlone({ operations: { ...noOperations, stats }, onUnexpected });
   return { ...(await listen(app)), stats, onUnexpected };
 }
 

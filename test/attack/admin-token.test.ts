@@ -1,27 +1,14 @@
 // The admin listener answers neither callers without the token nor pages of other origins.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
-import { createAdminApp } from '../../src/admin/app.js';
 import { createTokenCheck } from '../../src/admin/token.js';
 import { isLoopback } from '../../src/config/addresses.js';
-import { createMetrics } from '../../src/observe/metrics.js';
-import { createReadiness } from '../../src/observe/health.js';
-import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
+import { createAdminAlone } from '../support/admin.js';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const TOKEN = 'correct-horse-battery:staple';
 const admin = (token?: string) =>
-  request(
-    createAdminApp({
-      table: adminTable,
-      openApi: noOpenApi,
-      tokenCheck: createTokenCheck({ token, isLoopback }),
-      metrics: createMetrics(),
-      readiness: createReadiness(),
-      heldMs: () => undefined,
-      operations: noOperations,
-    }),
-  );
+  request(createAdminAlone({ tokenCheck: createTokenCheck({ token, isLoopback }) }));
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
 describe('with a token', () => {

@@ -1,26 +1,12 @@
 // What an operator, an orchestrator and a Prometheus server get from the admin listener.
 import request from 'supertest';
 import { describe, expect, it, vi } from 'vitest';
-import { createAdminApp, type AdminDeps } from '../../src/admin/app.js';
-import { createTokenCheck } from '../../src/admin/token.js';
-import { isLoopback } from '../../src/config/addresses.js';
+import type { AdminDeps } from '../../src/admin/app.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { adminTable, noOpenApi, noOperations } from '../support/admin.js';
+import { createAdminAlone, noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/health.js';
 
-const admin = (deps: Partial<AdminDeps> = {}) =>
-  request(
-    createAdminApp({
-      table: adminTable,
-      openApi: noOpenApi,
-      tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
-      metrics: createMetrics(),
-      readiness: createReadiness(),
-      heldMs: () => undefined,
-      operations: noOperations,
-      ...deps,
-    }),
-  );
+const admin = (deps?: Partial<AdminDeps>) => request(createAdminAlone(deps));
 
 describe('the admin listener', () => {
   it('reports a live process, whatever the state of its parts', async () => {

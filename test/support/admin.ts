@@ -1,9 +1,14 @@
-// The operator's calls on something that does nothing, for tests of the listener alone.
-import type { RequestHandler } from 'express';
+// The admin listener alone, whose calls do nothing.
+import type { Express } from 'express';
+import { type AdminDeps, createAdminApp } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
+import { createTokenCheck } from '../../src/admin/token.js';
 import { routesOfAdmin } from '../../src/compose/routes.js';
+import { isLoopback } from '../../src/config/addresses.js';
 import { RouteTable } from '../../src/http/route-table.js';
+import { createReadiness } from '../../src/observe/health.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 
 const unused = (): never => {
   throw new Error('not used by this test');
@@ -22,8 +27,17 @@ export const noOperations: Operations = {
   exportRecords: unused,
 };
 
-export const adminTable = new RouteTable(routesOfAdmin);
-
-export const noOpenApi: RequestHandler = (_req, _res, next) => {
-  next();
-};
+/** Without a token, unless the check of one is given. */
+export const createAdminAlone = (deps: Partial<AdminDeps> = {}): Express =>
+  createAdminApp({
+    table: new RouteTable(routesOfAdmin),
+    openApi: (_req, _res, next) => {
+      next();
+    },
+    tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
+    metrics: createMetrics(),
+    readiness: createReadiness(),
+    heldMs: () => undefined,
+    operations: noOperations,
+    ...deps,
+  });
