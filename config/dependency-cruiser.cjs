@@ -28,7 +28,7 @@ const modules = {
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
-  traffic: ['config', 'coordination', 'http', 'observe', 'server', 'upstream', ...KERNEL],
+  traffic: ['config', 'coordination', 'http', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
@@ -36,7 +36,7 @@ const modules = {
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
   openapi: ['http', 'html', ...KERNEL],
-  admin: ['http', 'html', 'resolver', 'cache', 'coordination', 'observe', ...KERNEL],
+  admin: ['http', 'html', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
@@ -65,7 +65,6 @@ const CACHE = [
   'prepared-cache',
 ];
 const INSIDE_CACHE = {
-  process: ['coherence/message', 'coherence/lease', 'coherence/groups'],
   coordination: ['redis/commands', 'coherence/lease'],
   compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
 };

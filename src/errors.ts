@@ -185,7 +185,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** The message may come from the same error in another process. */
+/** The message may come from an error with the same code. */
 function withoutTitle(message: string | undefined, title: string): string | undefined {
   if (message === title) return undefined;
   return message?.startsWith(`${title}: `) ? message.slice(title.length + 2) : message;

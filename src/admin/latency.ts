@@ -1,6 +1,6 @@
 // Percentiles of a cumulative histogram, by linear interpolation like `histogram_quantile` of Prometheus.
 
-export interface Bucket {
+interface Bucket {
   /** Upper bound in seconds. */
   le: number;
   /** Cumulative. */

@@ -7,7 +7,7 @@ import { Recent } from './recent.js';
 import { RequestSeconds } from './request-seconds.js';
 import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
-export interface RequestSample {
+interface RequestSample {
   /** The interface. */
   family: LabelValue<'family'>;
   handle?: string | undefined;

@@ -1,7 +1,7 @@
 // What metrics cannot answer: the most frequent handles, networks and agents, the last errors and why a server fails.
 import { type Ranked, TopList } from './top-list.js';
 
-export interface RecentError {
+interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;

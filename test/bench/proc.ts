@@ -1,5 +1,5 @@
 // What a server and all processes it started have used, as the kernel counts it.
-import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
@@ -14,44 +14,6 @@ export const cpuSeconds = (pid: number): number =>
   sum(family(pid).map(({ ticks }) => ticks)) / TICKS_PER_SECOND;
 
 export const rssBytes = (pid: number): number => sum(family(pid).map((member) => rssOf(member.pid)));
-
-/** Open TCP connections (IPv4) to a port, of the process and of each one under it. */
-export function connectionsOfEach(pid: number, port: number): number[] {
-  const inodes = new Set(connectedInodes(port));
-  return family(pid).map((member) => socketsOf(member.pid).filter((inode) => inodes.has(inode)).length);
-}
-
-const ESTABLISHED = '01';
-
-/** The sockets on the server's side. */
-function connectedInodes(port: number): string[] {
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const lines = readFileSync('/proc/net/tcp', 'latin1').trim().split('\n').slice(1);
-  return lines.flatMap((line) => {
-    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-    return local.endsWith(suffix) && state === ESTABLISHED ? [inode] : [];
-  });
-}
-
-function socketsOf(pid: number): string[] {
-  const folder = `/proc/${pid}/fd`;
-  try {
-    return readdirSync(folder).flatMap(
-      (fd) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/${fd}`))?.[1] ?? [],
-    );
-  } catch {
-    return [];
-  }
-}
-
-/** Empty when it was closed meanwhile. */
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
