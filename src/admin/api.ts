@@ -82,7 +82,7 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       await pipeline(operations.exportRecords(prefix), res).catch(ignoreClientGone);
     },
     async importRecords(req, res) {
-      const counts = await withBody(req, (body) => Promise.resolve(operations.importLines(body.toString())));
+      const counts = await withBody(req, (body) => operations.importLines(body.toString()));
       Object.assign(res.locals, { told: counts });
       res.json(counts);
     },

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import request from 'supertest';
 import { expect, test } from 'vitest';
 import { useNock } from '../support/nock.js';
+import { recordLine } from '../support/record-files.js';
 import { HANDLE, PATH, mockUpstream, notFound } from '../support/upstream.js';
 import { startProxy } from '../support/proxy.js';
 
@@ -64,6 +65,21 @@ test('recent errors list a 5xx response of the Handle server that was passed on'
   expect((await proxy.ask(`${PATH}?publicOnly=false`)).status).toBe(500);
   const { recentErrors } = await proxy.app.operations.stats();
   expect(recentErrors).toMatchObject([{ message: `500 for ${HANDLE}` }]);
+});
+
+test('an import of many records leaves turns of the event loop to requests', async () => {
+  const proxy = await startProxy();
+  const lines = Array.from({ length: 5000 }, (_, at) => recordLine(`21.T11998/${at}`));
+  let [turns, isImported] = [0, false];
+  const countTurns = (): void => {
+    turns++;
+    if (!isImported) setImmediate(countTurns);
+  };
+  setImmediate(countTurns);
+  const counts = await proxy.app.operations.importLines(lines.join('\n'));
+  isImported = true;
+  expect(counts).toEqual({ restored: 5000, kept: 0, refused: 0 });
+  expect(turns).toBeGreaterThan(10);
 });
 
 test('sets the log level at run time', async () => {

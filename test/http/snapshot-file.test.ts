@@ -71,7 +71,7 @@ describe('the file', () => {
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       JSON.stringify({ handle: `21.T11998/${at}`, ...times, values: [urlValue('https://example.org/')] }),
     );
-    proxy.app.operations.importLines(lines.join('\n'));
+    await proxy.app.operations.importLines(lines.join('\n'));
     await expect.poll(() => readdirSync(folder), { interval: 2 }).toContain('snapshot.tmp');
     await proxy.close();
     expect(readdirSync(folder)).toEqual(['snapshot']);

@@ -6,7 +6,7 @@ import type { Deleted } from '../apply-message.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { makeUncheckedEntry } from '../policy.js';
 import { formatRecordLine, parseRecordLine } from './record-line.js';
-import { type RestoredLines, readSeed } from './seed.js';
+import { type Lines, type RestoredLines, readSeed } from './seed.js';
 import { Snapshot, type SnapshotEvents } from './snapshot.js';
 
 export interface RestoringOptions {
@@ -27,7 +27,7 @@ export interface RestoringOptions {
 export interface Restoring {
   recordDeletion: (deleted: Deleted) => void;
   /** Newline-delimited records. */
-  importLines: (text: string) => RestoredLines;
+  importLines: (text: string) => Promise<RestoredLines>;
   /** Parts of newline-delimited records: those of a prefix. */
   exportRecords: (prefix: string) => AsyncGenerator<string>;
   /** False while a seed is read that is all there is to serve. */
@@ -36,6 +36,9 @@ export interface Restoring {
 }
 
 const PAGE_BYTES = 512 * 1024;
+
+/** As many take about a millisecond; requests that arrive meanwhile wait for that. */
+const TURN_CHARS = 64 * 1024;
 
 /** Maximum time for the last snapshot, after the last response. */
 const LAST_SNAPSHOT_MS = 15_000;
@@ -53,14 +56,17 @@ export function createRestoring(options: RestoringOptions, context: Context): Re
     const unchecked = makeUncheckedEntry(entry, { now: now(), staleIfErrorMs, hasServer });
     return unchecked.deleteAt > now() && memory.restore(key, unchecked, ticket);
   };
-  const restoreLines = (lines: Iterable<string>, ticket: number): RestoredLines => {
-    const counts = { restored: 0, kept: 0, refused: 0 };
-    for (const line of lines) {
+  const restoreLines = async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
+    let chars = 0;
+    for await (const line of lines) {
       const parsed = line === '' ? undefined : parseRecordLine(line, caseSensitive);
       if (parsed !== undefined) counts[restore(parsed, ticket) ? 'restored' : 'kept']++;
       else if (line !== '') counts.refused++;
+      chars += line.length;
+      if (chars < TURN_CHARS) continue;
+      chars = 0;
+      await nextTurn();
     }
-    return counts;
   };
   const snapshot = createSnapshot({ ...options, restore }, context);
   let isSeeded = seed.file === undefined;
@@ -68,14 +74,16 @@ export function createRestoring(options: RestoringOptions, context: Context): Re
   const start = async (): Promise<void> => {
     // The records of the snapshot are newer than those of the seed.
     await snapshot?.start();
-    if (seed.file !== undefined) await readSeed(seed.file, (lines) => restoreLines(lines, ticket), context);
+    if (seed.file !== undefined)
+      await readSeed(seed.file, (lines, counts) => restoreLines(lines, counts, ticket), context);
     isSeeded = true;
   };
   void start();
   return {
     recordDeletion: (deleted) => snapshot?.recordDeletion(deleted),
-    importLines(text) {
-      const counts = restoreLines(text.split('\n'), memory.moment());
+    async importLines(text) {
+      const counts = { restored: 0, kept: 0, refused: 0 };
+      await restoreLines(text.split('\n'), counts, memory.moment());
       context.metrics.countRestored('import', counts.restored);
       return counts;
     },

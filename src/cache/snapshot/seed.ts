@@ -1,5 +1,4 @@
 // Reads the seed: a file of records that are there from the start.
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
 import { readFileLines } from '../../handle/file-lines.js';
 
@@ -13,24 +12,19 @@ export interface RestoredLines {
   refused: number;
 }
 
-/** As many take about a millisecond; requests that arrive meanwhile wait for that. */
-const LINES_AT_ONCE = 100;
+export type Lines = Iterable<string> | AsyncIterable<string>;
 
 /** Never rejects: the result is in the log. */
 export async function readSeed(
   file: string,
-  restoreLines: (lines: readonly string[]) => RestoredLines,
+  restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
   { log, metrics, clock }: Context,
 ): Promise<void> {
   const startedAt = clock.monotonic();
   const total: RestoredLines = { restored: 0, kept: 0, refused: 0 };
   let reason: string | undefined;
   try {
-    for await (const lines of batchesOf(readFileLines(file))) {
-      const counts = restoreLines(lines);
-      for (const name of ['restored', 'kept', 'refused'] as const) total[name] += counts[name];
-      await nextTurn();
-    }
+    await restoreLines(readFileLines(file), total);
   } catch (error) {
     reason = error instanceof Error ? error.message : String(error);
   }
@@ -40,14 +34,4 @@ export async function readSeed(
   const ms = Math.round(clock.monotonic() - startedAt);
   if (total.restored + total.kept > 0)
     log.info({ file, records: total.restored + total.kept, restored: total.restored, ms }, 'seed loaded');
-}
-
-async function* batchesOf(lines: AsyncIterable<string>): AsyncGenerator<string[]> {
-  let batch: string[] = [];
-  for await (const line of lines) {
-    if (batch.push(line) < LINES_AT_ONCE) continue;
-    yield batch;
-    batch = [];
-  }
-  yield batch;
 }
