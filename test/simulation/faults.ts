@@ -110,7 +110,7 @@ export class Faults {
     const { redis } = this.#world;
     if (redis.host.isPaused) return;
     redis.host.pause('stopped');
-    this.#later(() => {
+    this.#laterAt(redis, () => {
       redis.host.resume();
     });
   }
@@ -119,7 +119,7 @@ export class Faults {
     const { redis } = this.#world;
     if (!redis.host.isAlive) return;
     redis.host.kill();
-    this.#later(() => {
+    this.#laterAt(redis, () => {
       redis.restart(from === 'dump' && this.#dumps.length > 0 ? this.#random.pick(this.#dumps) : undefined);
     });
   }
@@ -129,7 +129,7 @@ export class Faults {
     if (!redis.host.isAlive) return;
     const held = redis.replica(this.#random.between(0, MAX_LAG_MS));
     redis.host.kill();
-    this.#later(() => {
+    this.#laterAt(redis, () => {
       this.#world.promote(held);
     });
   }
@@ -140,16 +140,14 @@ export class Faults {
     if (!old.host.isAlive || old.host.isPaused) return;
     old.host.pause('stopped');
     const mayReturnAt = this.#world.now + MIN_HUNG_MS;
-    this.#later(() => {
-      // Another fault may have changed the master.
-      if (this.#world.redis !== old || !old.host.isPaused) return;
+    this.#laterAt(old, () => {
       this.#world.promote(old.replica(this.#random.between(0, MAX_LAG_MS)));
       const { redis } = this.#world;
       // Sentinels tell their clients; an address that is moved does not.
       if (this.#random.chance(0.5)) this.#resetConnections(old);
       this.#later(() => {
         this.#world.after(Math.max(0, mayReturnAt - this.#world.now), 'a former master returns', () => {
-          if (this.#world.redis !== redis || !old.host.isAlive) return;
+          if (this.#world.redis !== redis) return;
           redis.host.kill();
           old.host.resume();
           this.#world.return(old);
@@ -178,6 +176,14 @@ export class Faults {
 
   #instance(): Instance {
     return this.#random.pick(this.#world.instances);
+  }
+
+  /** Unless another fault has changed the master meanwhile, or has killed or started this one: no two serve at once. */
+  #laterAt(master: RedisServer, end: () => void): void {
+    const { life } = master.host;
+    this.#later(() => {
+      if (this.#world.redis === master && master.host.life === life) end();
+    });
   }
 
   /** Shorter than a lease, about as long, or much longer. */

@@ -66,7 +66,7 @@ export class RedisLink implements Membership {
       acknowledgements,
       deliver,
       channels: () => this.#subscriptions.channels,
-      canPublish: () => commands.isConnected() && this.#hasEntered(),
+      enteredRun: () => this.#enteredRun(),
     });
     const acknowledge = createAcknowledger(this.id, (member, text) => {
       const { publish, ofMember } = this.#subscriptions.channels;
@@ -111,9 +111,8 @@ export class RedisLink implements Membership {
         if (commands.hasFailed()) this.#failedJoins++;
         return;
       }
-      this.#noticeEndOfLease();
-      if (!this.#isEstablished || !this.#subscriptions.isComplete() || !this.#hasEntered())
-        await this.#establish();
+      const isEntered = this.#enteredRun() !== undefined;
+      if (!isEntered || !this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
@@ -130,7 +129,6 @@ export class RedisLink implements Membership {
 
   /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
-    this.#noticeEndOfLease();
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
     const published = await this.#publisher.publish(change, this.#memberCount);
@@ -183,9 +181,12 @@ export class RedisLink implements Membership {
     this.#entered = { ...this.#entered, run: '' };
   }
 
-  #hasEntered(): boolean {
+  /** Undefined: nothing can be published, and no publication confirmed. */
+  #enteredRun(): string | undefined {
+    this.#noticeEndOfLease();
     const { commands } = this.#deps;
-    return this.#entered.run === commands.runOf(bansName(commands.keyPrefix));
+    const run = commands.isConnected() ? commands.runOf(bansName(commands.keyPrefix)) : undefined;
+    return run === this.#entered.run ? run : undefined;
   }
 
   /** Nothing is published before: this server may have to learn of the era that this member comes from. */

@@ -20,8 +20,15 @@ interface PublisherDeps {
   acknowledgements: Acknowledgements;
   deliver: Deliver;
   channels: () => Channels;
-  /** Whether Redis is connected, and this member has entered the era of its server. */
-  canPublish: () => boolean;
+  /** The run of the server that is connected; undefined when this member has not entered its era. */
+  enteredRun: () => string | undefined;
+}
+
+interface AwaitedPublication {
+  change: Change;
+  call: string;
+  /** The run of the server that it was sent to. */
+  run: string;
 }
 
 /** Timeout for the publication of a change. */
@@ -40,7 +47,8 @@ export class Publisher {
 
   /** Undefined: Redis has not confirmed the publication. `count`: approximate number of members. */
   async publish(change: Change, count: number): Promise<Published | undefined> {
-    if (!this.#deps.canPublish()) return undefined;
+    const run = this.#deps.enteredRun();
+    if (run === undefined) return undefined;
     const isAwaited = isInvalidation(change) && change.kind !== 'unknown';
     const call = isAwaited && count <= MAX_ACKNOWLEDGING ? this.#newCall() : '';
     try {
@@ -48,7 +56,7 @@ export class Publisher {
       return {
         seq,
         isStored,
-        acknowledged: isAwaited ? this.#runBarrier(change, call) : Promise.resolve(true),
+        acknowledged: isAwaited ? this.#runBarrier({ change, call, run }) : Promise.resolve(true),
       };
     } catch (error) {
       this.#deps.acknowledgements.end(call);
@@ -57,14 +65,20 @@ export class Publisher {
     }
   }
 
+  /** The publication may be lost with the server that it was sent to, and a former master may be back that lacks it. */
+  async #runBarrier(publication: AwaitedPublication): Promise<boolean> {
+    const isConfirmed = await this.#awaitMembers(publication);
+    return isConfirmed && this.#deps.enteredRun() === publication.run;
+  }
+
   /** A member that renews its lease but has missed the message gets it a second time, and is expelled if it misses that too. */
-  async #runBarrier(change: Change, call: string): Promise<boolean> {
-    const late = await this.#awaitAcknowledgements(call);
+  async #awaitMembers({ change, call, run }: AwaitedPublication): Promise<boolean> {
+    const late = await this.#awaitAcknowledgements(call, run);
     if (late === undefined) return false;
     if (late.length === 0) return true;
     const again = this.#newCall();
     const stillLate = await this.#send(change, again).then(
-      () => this.#awaitAcknowledgements(again),
+      () => this.#awaitAcknowledgements(again, run),
       () => late,
     );
     if (stillLate === undefined) return false;
@@ -99,8 +113,8 @@ export class Publisher {
 
   /** @throws Error */
   async #send(change: Change, call: string): Promise<{ seq: number; isStored: boolean }> {
-    const { commands, channels, clock, id, canPublish } = this.#deps;
-    if (!canPublish()) throw new Error('the era of this Redis server has not been entered');
+    const { commands, channels, clock, id, enteredRun } = this.#deps;
+    if (enteredRun() === undefined) throw new Error('the era of this Redis server has not been entered');
     const publication = { change, member: id, call, now: clock.now() };
     return await untilDeadline(
       publishChange(commands, channels(), publication),
@@ -110,10 +124,10 @@ export class Publisher {
     );
   }
 
-  async #awaitAcknowledgements(call: string): Promise<string[] | undefined> {
+  async #awaitAcknowledgements(call: string, run: string): Promise<string[] | undefined> {
     try {
       // The members of another server do not know of the change.
-      if (!this.#deps.canPublish()) return undefined;
+      if (this.#deps.enteredRun() !== run) return undefined;
       return await awaitAcknowledgements(this.#deps, call);
     } finally {
       this.#deps.acknowledgements.end(call);

@@ -190,6 +190,33 @@ test('on another server a member publishes nothing before it has entered the era
   expect(await link.publish({ kind: 'forget', key: KEY })).toBeDefined();
 });
 
+test('a barrier confirms nothing when another server was entered during the wait: the publication may be lost', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const published = await link.publish({ kind: 'forget', key: KEY });
+  world.run = 'another';
+  await clock.pass(3000);
+  expect(link.leaseLeftMs()).toBeGreaterThan(0);
+  expect(await published?.acknowledged).toBe(false);
+});
+
+test('a barrier confirms nothing when the lease has ended during the wait, which is not noticed before', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const published = await link.publish({ kind: 'forget', key: KEY });
+  world.isSilent = true;
+  await clock.pass(2490);
+  expect(await published?.acknowledged).toBe(false);
+});
+
+test('a barrier confirms a publication on the server that this member has still entered', async () => {
+  const { clock, link } = open();
+  await link.renewNow();
+  const published = await link.publish({ kind: 'forget', key: KEY });
+  await clock.pass(3000);
+  expect(await published?.acknowledged).toBe(true);
+});
+
 test.each([
   ['begins the next era, which the server cannot know', false, 2],
   ['stays in the era when another member has a lease', true, 1],
