@@ -83,7 +83,7 @@ export const adminRoutes = defineRoutes(
       responses: {
         200: json('The process runs', z.object({ status: z.literal('ok').optional() })),
         503: json(
-          'An event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
+          'The event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
           z.object({ status: z.literal('held').optional(), heldMs: z.int().optional() }),
         ),
       },
