@@ -19,7 +19,7 @@ export interface ConfigSources {
   readFile: (path: string) => string;
 }
 
-/** Unknown variables are ignored; whoever sets one of these relies on what it did. */
+/** These refuse the start. Other unknown variables are ignored; here an operator would not notice the lost setting. */
 const REMOVED_KEYS: Readonly<Record<string, { variable: string; text: string }>> = {
   'server.workers': {
     variable: 'SERVER_WORKERS',

@@ -101,7 +101,7 @@ export const redis = section({
     'Timeout for one Redis command; then it counts as a miss.',
   ),
   lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
-    'Timeout for Redis to lock a handle on all instances, for a write with `If-Match` or `If-None-Match`, or one that changes a record over ePIC v2; then 503.',
+    'Timeout for Redis to lock a handle on all instances, for a conditional write (other than `If-None-Match: *`), or one that changes a record over ePIC v2; then 503.',
   ),
   writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
     'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches; `refuse` responds with 503.',

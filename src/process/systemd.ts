@@ -1,4 +1,4 @@
-// Tells systemd that the program listens, that it stops, and that its event loop runs (sd_notify(3)).
+// Notifies systemd when the program listens and when it stops, and answers its watchdog (sd_notify(3)).
 import { execFile } from 'node:child_process';
 import type { Logger } from '../observe/logger.js';
 

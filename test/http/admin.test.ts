@@ -16,7 +16,7 @@ describe('the admin listener', () => {
     expect(answer.body).toEqual({ status: 'ok' });
   });
 
-  it('fails when an event loop has stood still, and says for how long', async () => {
+  it('fails when the event loop has stood still, and says for how long', async () => {
     const answer = await admin({ heldMs: () => 3021.4 })
       .get('/healthz')
       .expect(503);

@@ -1,4 +1,4 @@
-// Whether an event loop has stood still, by the beats that it should have given; the clock is handed in.
+// Whether the event loop has stood still, by the beats that it should have given; the clock is handed in.
 import { expect, test } from 'vitest';
 import { HoldWatch } from '../../src/observe/health.js';
 

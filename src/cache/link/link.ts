@@ -200,7 +200,7 @@ export class RedisLink implements Membership {
     deliver(bans);
   }
 
-  /** The list of this server does not say who has got a lease at another one. */
+  /** The list of this server may lack members that got their lease from another server. */
   #comeFromElsewhere(): void {
     const now = this.#deps.clock.monotonic();
     this.#members.distrustList();

@@ -25,7 +25,7 @@ const LEASES = ['none', 'new', 'long'] as const;
 
 interface RenewalOptions {
   joins: boolean;
-  /** `long`: for longer than a membership, so that this member knows who has lapsed. */
+  /** `long`: held for longer than a membership. This member has seen those that lapsed that long ago: they are removed. */
   lease: (typeof LEASES)[number];
 }
 
