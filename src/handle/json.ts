@@ -1,7 +1,8 @@
 // The JSON of a Handle server: parsed within bounds, written in its form (Gson without HTML escaping), and sliced.
 
 /**
- * Maximum nesting. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`) is recursive and overflows the stack above about 5,000 levels.
+ * Maximum nesting. `JSON.parse` accepts any depth, but `JSON.stringify` (for `pretty`) is recursive and overflows the
+ * stack above about 5,000 levels.
  */
 const MAX_DEPTH = 1000;
 

@@ -1,4 +1,4 @@
-// The schemas of errors, for the OpenAPI documents.
+// What the schemas of all interfaces share, for the OpenAPI documents: errors, parameters, JSON.
 import { z } from 'zod';
 import { CATALOGUE } from '../errors.js';
 import type { Content } from './route-table.js';

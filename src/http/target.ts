@@ -10,15 +10,19 @@ export interface Target {
 }
 
 /**
- * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses its origin. The name of
- * an interface is lower-cased only here, so that every later step may compare it exactly.
+ * Splits a request target at its first `?`; the absolute form (RFC 9112 §3.2.2) loses scheme and host, and an empty
+ * path is `/` (RFC 9110 §4.2.3). The name of an interface is lower-cased only here, so that every later step may
+ * compare it exactly.
  */
 export function readTarget(rawTarget: string): Target {
-  const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(/^https?:\/\/[^/?]*/i, '');
+  const target = rawTarget.startsWith('/') ? rawTarget : rawTarget.replace(ORIGIN, '/');
   const mark = target.indexOf('?');
   if (mark === -1) return { path: withLowerCaseName(target), query: '' };
   return { path: withLowerCaseName(target.slice(0, mark)), query: target.slice(mark + 1) };
 }
+
+/** With the slash behind it, where there is one. */
+const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/?]*\/?/i;
 
 /** The origin form of a request target (RFC 9112 §3.2.1). */
 export const originForm = ({ path, query }: Target): string => (query === '' ? path : `${path}?${query}`);

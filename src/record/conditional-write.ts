@@ -36,8 +36,8 @@ interface ConditionalWrite<T> {
  * Runs the write if its condition holds for the record as this caller sees it now. Without a condition, or when it
  * only creates, it runs at once: then the server itself checks and writes in one step.
  *
- * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY, NOT_LOCKED; the response of a Handle server that refuses to show the
- * record; what the write throws
+ * @throws ServiceError CONDITION_FAILED, BAD_REQUEST, BUSY, NOT_LOCKED; the response of a Handle server that refuses to
+ * show the record; what the write throws
  */
 export function runIfConditionHolds<T>(
   { records, lock }: ConditionalDeps,

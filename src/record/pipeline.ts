@@ -1,4 +1,5 @@
 // The Express pipeline: the middleware and routes of a request, in the order in which they must run.
+import type { RequestListener } from 'node:http';
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -15,7 +16,7 @@ import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Route, type RouteTable, routeFor } from '../http/route-table.js';
-import { type Owner, ownerOf, rawHandleOf, readTarget } from '../http/target.js';
+import { type Owner, originForm, ownerOf, rawHandleOf, readTarget } from '../http/target.js';
 import type { Admit } from '../upstream/caller.js';
 import {
   type RequestCheck,
@@ -46,7 +47,18 @@ export interface PipelineDeps {
   trustedProxies: readonly string[];
 }
 
-export function createPipeline(deps: PipelineDeps): Express {
+export function createPipeline(deps: PipelineDeps): RequestListener {
+  const app = createApp(deps);
+  return function pipeline(req, res) {
+    // Express parses the URL of a request, and fails for an absolute one whose host is none.
+    const { url: originalUrl = '' } = req;
+    if (!originalUrl.startsWith('/'))
+      Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
+    app(req, res);
+  };
+}
+
+function createApp(deps: PipelineDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');

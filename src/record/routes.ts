@@ -53,6 +53,9 @@ export const PROXY_ERRORS: readonly ErrorCode[] = [
   'UPSTREAM_TIMEOUT',
 ];
 
+/** Errors of the proxy in a write, beside those of any call. */
+const WRITE_ERRORS: readonly ErrorCode[] = ['CONDITION_FAILED', 'BUSY', 'NOT_LOCKED', 'NOT_CONFIRMED'];
+
 /** A wrong password is answered without a body, a missing login with one: no schema fits both. */
 export const LOGIN_NEEDED = 'A login is needed: JSON with responseCode 402. The login is wrong: no body.';
 const NOT_FOUND = 'There is no such handle (responseCode 100)';
@@ -154,7 +157,7 @@ export const recordRoutes = defineRoutes(
         201: inRecordForm('Created', record),
         409: inRecordForm('It exists already', recordError),
       },
-      errors: ['CONDITION_FAILED', 'BODY_TOO_LARGE'],
+      errors: [...WRITE_ERRORS, 'BODY_TOO_LARGE'],
     },
     'POST /api/handles/{handle}': {
       id: 'resolveHandleByPost',
@@ -189,7 +192,7 @@ export const recordRoutes = defineRoutes(
         ),
         404: inRecordForm(NOT_FOUND, recordError),
       },
-      errors: ['CONDITION_FAILED'],
+      errors: WRITE_ERRORS,
     },
     'GET /api/handles/?': {
       id: 'listHandles',

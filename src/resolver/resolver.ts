@@ -14,7 +14,7 @@ import {
   exceptServiceError,
 } from './loader.js';
 import type { FromEntry, Resolution, StaleReason } from './resolution.js';
-import { SingleFlight } from './single-flight.js';
+import { SerialFlight, SingleFlight } from './single-flight.js';
 
 interface ResolverDeps<Ticket> extends LoaderDeps<Ticket> {
   /** The memory tier, read first and synchronously. */
@@ -49,6 +49,7 @@ export class Resolver<Ticket> {
   readonly #flight = new SingleFlight<EntryLoad>();
   /** Of loads that follow no referral. */
   readonly #unreferredFlight = new SingleFlight<EntryLoad>();
+  readonly #rechecks = new SerialFlight();
 
   constructor(deps: ResolverDeps<Ticket>) {
     this.#deps = deps;
@@ -111,10 +112,13 @@ export class Resolver<Ticket> {
   }
 
   /** A caller was shown another record than it knew: an entry may be as old as what it knew. */
-  async recheck(handle: string): Promise<void> {
-    const { entry } = await this.#deps.store.get(this.keyOf(handle));
-    if (entry === undefined) return;
-    await this.resolve(handle, { authoritative: true, caller: OWN_WORK }).catch(exceptServiceError);
+  recheck(handle: string): Promise<void> {
+    const key = this.keyOf(handle);
+    return this.#rechecks.join(key, async () => {
+      const { entry } = await this.#deps.store.get(key);
+      if (entry === undefined) return;
+      await this.resolve(handle, { authoritative: true, caller: OWN_WORK }).catch(exceptServiceError);
+    });
   }
 
   /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */

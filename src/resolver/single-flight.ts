@@ -1,4 +1,4 @@
-// Single-flight: concurrent callers of a key share one load.
+// Single-flight: concurrent callers of a key share one load, or the next one.
 
 export interface Load {
   startedAt: number;
@@ -28,5 +28,30 @@ export class SingleFlight<L extends Load> {
 
   detachUnder(prefix: string): void {
     for (const key of this.#loads.keys()) if (key.startsWith(prefix)) this.#loads.delete(key);
+  }
+}
+
+interface SerialWork {
+  hasBegun: boolean;
+  done: Promise<void>;
+}
+
+/** One work of a key at a time. Callers share the next one: what has begun may be older than their reason for it. */
+export class SerialFlight {
+  readonly #last = new Map<string, SerialWork>();
+
+  join(key: string, start: () => Promise<void>): Promise<void> {
+    const last = this.#last.get(key);
+    if (last?.hasBegun === false) return last.done;
+    const next: SerialWork = { hasBegun: false, done: Promise.resolve() };
+    const begin = (): Promise<void> => {
+      next.hasBegun = true;
+      return start();
+    };
+    next.done = (last === undefined ? begin() : last.done.then(begin, begin)).finally(() => {
+      if (this.#last.get(key) === next) this.#last.delete(key);
+    });
+    this.#last.set(key, next);
+    return next.done;
   }
 }

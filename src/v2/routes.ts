@@ -78,6 +78,7 @@ export const v2Routes = defineRoutes(
       'UPSTREAM_BAD_ANSWER',
       'BUSY',
       'NOT_LOCKED',
+      'NOT_CONFIRMED',
       'OVERLOADED',
       'UPSTREAM_TIMEOUT',
     ],

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { CATALOGUE } from '../../src/errors.js';
 import { METHODS, type OpenApiDocument } from '../../src/openapi/document.js';
 import { ask } from '../support/ask.js';
 import { useNock } from '../support/nock.js';
@@ -64,6 +65,18 @@ describe.each([
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
 
 describe('the public document', () => {
+  it.each([
+    ['/api/handles/{handle}', 'put'],
+    ['/api/handles/{handle}', 'delete'],
+    ['/api/v2/handles/{prefix}/{suffix}', 'put'],
+    ['/api/v2/handles/{prefix}/{suffix}', 'delete'],
+  ] as const)('names each 503 of the lock and the invalidation of a write: %s %s', (path, method) => {
+    const { description = '' } = DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
+    for (const code of ['BUSY', 'NOT_LOCKED', 'NOT_CONFIRMED'] as const) {
+      expect(description).toContain(CATALOGUE[code].title);
+    }
+  });
+
   it('leaves out an interface that is turned off', () => {
     const { paths, tags } = publicDocument(NONE);
     expect(Object.keys(paths).filter((path) => /v2|hrls|resolve|^\/(\{handle\})?$/.test(path))).toEqual([]);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { type Leads, PREFIX, startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
-import { notFound, recordOf } from '../support/upstream.js';
+import { type Answer, notFound, recordOf } from '../support/upstream.js';
 import { mockWrites } from '../support/writes.js';
 
 useNock();
@@ -55,6 +55,25 @@ test.each(Object.entries(REFUSALS))(
     expect(askedForParts(leads)).toBe(COUNT + 25);
   },
 );
+
+test('refused includes still count while the server fails: the response is stored', async () => {
+  const names = suffixes.slice(0, 60);
+  const leads = await startLeads({});
+  const answerParts = (answer: Answer): void => {
+    leads.upstream.answers((target) =>
+      target.includes('part-') ? answer : recordOf(including(names), `${PREFIX}/all`),
+    );
+  };
+  const askThrice = async (): Promise<unknown> => {
+    for (let times = 0; times < 3; times++) await leads.to(`all?${times}`);
+    return (await leads.get('all')).headers['cache-control'];
+  };
+  answerParts(REFUSALS.forbidden);
+  expect(await askThrice()).toMatch(/^public/);
+  answerParts({ status: 500, body: '' });
+  leads.pass(5000);
+  expect(await askThrice()).toMatch(/^public/);
+});
 
 test('an included record whose TTL is 0 is asked for once in this time, and a write to it shows at once', async () => {
   const leads = await startLeads({ all: including(['short']), short: part('short', 0) });

@@ -36,7 +36,7 @@ export async function startLeads(
 ): Promise<Leads> {
   const kept = new Map(Object.entries(records));
   const upstream = mockUpstream((target) => {
-    const handle = decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
+    const handle = handleIn(target);
     const values = kept.get(handle.startsWith(PREFIX) ? handle.slice(PREFIX.length + 1) : handle);
     return values === undefined ? notFound(handle) : recordOf(values, handle);
   });
@@ -55,6 +55,9 @@ export async function startLeads(
   };
 }
 
+const handleIn = (target: string): string =>
+  decodeURIComponent(target.slice('/api/handles/'.length).split('?')[0]!);
+
 /** The records of prefixes are read once, for the redirects of all their handles: test/redirect/prefixes.test.ts. */
 export const isPrefixRead = (target: string): boolean => target.startsWith('/api/handles/0.NA/');
 
@@ -67,7 +70,7 @@ const withoutPrefixes = ({ targets, answers }: MockUpstream): MockUpstream => ({
   },
   answers: (next) => {
     answers((target) => {
-      if (isPrefixRead(target)) return notFound(target);
+      if (isPrefixRead(target)) return notFound(handleIn(target));
       return typeof next === 'function' ? next(target) : next;
     });
   },

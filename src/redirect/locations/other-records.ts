@@ -111,9 +111,11 @@ export function createOtherRecords(deps: OtherRecordsDeps): OtherRecords {
     } catch (failure) {
       const answer = { record: undefined, hasFailed: true };
       if (!isOfServer(failure)) return answer;
-      // A refusal counts until the server gives another answer.
       const last = answers.last(key);
-      return last !== undefined && isRefusal(last) ? last : remember(answer);
+      if (last === undefined || !isRefusal(last)) return remember(answer);
+      // A refusal counts until the server gives another answer.
+      last.dueAt = askedAt + retryAfterMs;
+      return last;
     }
   }
 

@@ -1,0 +1,81 @@
+// A record is read again after a failed condition: many callers do not cost the Handle server as many reads.
+import { expect, test } from 'vitest';
+import { MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { TieredStore } from '../../src/cache/tiered-store.js';
+import { ServiceError } from '../../src/errors.js';
+import { toBytes } from '../../src/handle/bytes.js';
+import { Resolver } from '../../src/resolver/resolver.js';
+import { ExpiringMap } from '../../src/upstream/expiring-map.js';
+import { gate } from '../support/lock-contract.js';
+import { NOW, entryOf } from '../support/store-contract.js';
+
+const HANDLE = '21.T1/RECHECKED';
+const now = (): number => NOW;
+
+/** The server answers with its text of when it got the read, after `pass`. */
+function start() {
+  const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
+  const memory = new MemoryStore({ bounds, now });
+  const server = { text: '["old"]', reads: 0, failures: 0, ...gate() };
+  const resolver = new Resolver({
+    store: new TieredStore({
+      memory,
+      coherence: { publish: () => Promise.resolve() },
+      fenceLifeMs: 1000,
+      now,
+    }),
+    memory,
+    upstream: {
+      async resolve() {
+        server.reads++;
+        const values = toBytes(server.text);
+        await server.passed;
+        if (server.failures-- > 0) throw new ServiceError('UPSTREAM_TIMEOUT');
+        return { kind: 'found', values, ttls: [60] };
+      },
+    },
+    failures: new ExpiringMap({ ttlMs: 0, maxEntries: 1000, now }),
+    ttlBoundsOf: () => ({
+      found: { minTtlMs: 0, maxTtlMs: 3_600_000 },
+      notFound: { ttlMs: 30_000 },
+      staleIfErrorMs: 0,
+    }),
+    trustedSince: () => 0,
+    refreshAheadMinHits: 0,
+    staleAfterMs: 1_000_000,
+    caseSensitive: false,
+    now,
+  });
+  const key = resolver.keyOf(HANDLE);
+  memory.set(key, entryOf('known'), memory.get(key).ticket);
+  return { server, resolver, kept: () => memory.peek(key)?.values };
+}
+
+test('fifty callers at a time cost two reads, and none of them gets a read from before its call', async () => {
+  const { server, resolver, kept } = start();
+  const first = resolver.recheck(HANDLE);
+  await expect.poll(() => server.reads).toBe(1);
+  server.text = '["new"]';
+  const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE));
+  server.pass();
+  await Promise.all([first, ...others]);
+  expect([server.reads, kept()]).toEqual([2, '["new"]']);
+});
+
+test('a caller that comes later costs a read of its own', async () => {
+  const { server, resolver } = start();
+  server.pass();
+  for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE);
+  expect(server.reads).toBe(3);
+});
+
+test('a caller that waits for a read that fails gets the next one', async () => {
+  const { server, resolver, kept } = start();
+  server.failures = 1;
+  const first = resolver.recheck(HANDLE);
+  await expect.poll(() => server.reads).toBe(1);
+  const second = resolver.recheck(HANDLE);
+  server.pass();
+  await Promise.all([first, second]);
+  expect([server.reads, kept()]).toEqual([2, '["old"]']);
+});
