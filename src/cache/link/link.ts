@@ -111,6 +111,7 @@ export class RedisLink implements Membership {
         if (commands.hasFailed()) this.#failedJoins++;
         return;
       }
+      this.#noticeEndOfLease();
       const isEntered = this.#enteredRun() !== undefined;
       if (!isEntered || !this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
@@ -129,6 +130,7 @@ export class RedisLink implements Membership {
 
   /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
+    this.#noticeEndOfLease();
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
     const published = await this.#publisher.publish(change, this.#memberCount);
@@ -183,7 +185,6 @@ export class RedisLink implements Membership {
 
   /** Undefined: nothing can be published, and no publication confirmed. */
   #enteredRun(): string | undefined {
-    this.#noticeEndOfLease();
     const { commands } = this.#deps;
     const run = commands.isConnected() ? commands.runOf(bansName(commands.keyPrefix)) : undefined;
     return run === this.#entered.run ? run : undefined;

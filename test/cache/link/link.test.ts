@@ -200,15 +200,6 @@ test('a barrier confirms nothing when another server was entered during the wait
   expect(await published?.acknowledged).toBe(false);
 });
 
-test('a barrier confirms nothing when the lease has ended during the wait, which is not noticed before', async () => {
-  const { world, clock, link } = open();
-  await link.renewNow();
-  const published = await link.publish({ kind: 'forget', key: KEY });
-  world.isSilent = true;
-  await clock.pass(2490);
-  expect(await published?.acknowledged).toBe(false);
-});
-
 test('a barrier confirms a publication on the server that this member has still entered', async () => {
   const { clock, link } = open();
   await link.renewNow();
