@@ -65,6 +65,9 @@ const UNKNOWN_TO_OTHERS_MS =
   LEASE_WAIT_MS +
   INSTANCE_LEASE_RENEWAL_MS;
 
+/** Returns of Redis after which a change that no server has confirmed is not waited for any longer. */
+const MAX_RETURNS = 3;
+
 export class Hub {
   readonly #deps: HubDeps;
 
@@ -89,7 +92,8 @@ export class Hub {
    * Publishes a change. Settles when no instance answers with invalidated entries any more. The name of a fence is
    * unique in its process. Redis comes first, so that no older Redis entry is copied into memory afterwards.
    *
-   * @throws ServiceError NOT_CONFIRMED when that cannot be known (`redis.writesWithout: refuse`)
+   * @throws ServiceError NOT_CONFIRMED when that cannot be known: Redis is not back (`redis.writesWithout: refuse`), or was
+   * lost again each time
    */
   async publish(change: Change): Promise<void> {
     const { remote } = this.#deps;
@@ -125,7 +129,8 @@ export class Hub {
   async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
-    while (await member.waitForReturn(UNKNOWN_TO_OTHERS_MS)) {
+    for (let returns = 0; await member.waitForReturn(UNKNOWN_TO_OTHERS_MS); returns++) {
+      if (returns === MAX_RETURNS) throw notConfirmed();
       const published = await member.publish(change);
       if (await published?.acknowledged) return;
       pending.add(change);

@@ -137,6 +137,22 @@ test('a change that cannot be published is applied here, is pending, and is publ
   await publishing;
 });
 
+test.each<WritesWithout>(['wait', 'refuse'])(
+  '%s: a change that no server confirms is not acknowledged, however often Redis is back',
+  async (writesWithout) => {
+    const { hub, pending, published, world } = open(writesWithout);
+    world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
+    let returns = 0;
+    world.returned = () => (++returns < 20 ? Promise.resolve(true) : new Promise(() => undefined));
+    const publishing = hub.publish(CHANGED);
+    publishing.catch(() => undefined);
+    expect(await isSettled(publishing)).toBe(true);
+    await expect(publishing).rejects.toMatchObject(notConfirmed);
+    expect(published).toHaveLength(4);
+    expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
+  },
+);
+
 test('wait: when Redis is not back in time the write is acknowledged, and reported later', async () => {
   const { hub, pending, world } = open('wait');
   world.publish = away;
