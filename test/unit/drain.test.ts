@@ -4,10 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { createDrain } from '../../src/server/drain.js';
-
-/** The pause before a drain looks at the queue. A timer that is started in the same turn ends in the same turn. */
-const QUIET_MS = 20;
+import { QUIET_MS, createDrain } from '../../src/server/drain.js';
 
 test('a connection that comes in the turn that closes the listener is answered', async () => {
   const server = createServer((_req, res) => res.end('answered'));
@@ -16,7 +13,7 @@ test('a connection that comes in the turn that closes the listener is answered',
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const received = new Promise<string>((resolve, reject) => {
-    // After this turn has accepted what there was, and right before the drain goes on.
+    // After this turn has accepted what there was, and right before the drain goes on: its pause begins in the same turn.
     const connectLate = (): void => {
       let text = '';
       connect(port, '127.0.0.1')
