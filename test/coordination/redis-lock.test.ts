@@ -11,8 +11,11 @@ const WRITE_MS = 30_000;
 const ANSWER_MS = 500;
 const NOT_LOCKED = { code: 'NOT_LOCKED', status: 503, retryAfterSeconds: 1 };
 
-/** `lost`: the command is carried out, its answer is not received. `away`: no command is sent. */
-type State = 'up' | 'lost' | 'away';
+/**
+ * `lost`: the command is carried out, its answer is not received. `slow`: it is received late. `away`: no command is
+ * sent.
+ */
+type State = 'up' | 'slow' | 'lost' | 'away';
 
 /** One lock in Redis, and the commands in the order in which they were carried out. */
 class FakeRedis {
@@ -32,7 +35,7 @@ class FakeRedis {
     const answer = command({ eval: this.#eval } as unknown as Redis);
     if (this.state === 'up') return answer;
     await new Promise<void>((resolve) => this.#clock.after(Math.min(timeoutMs, ANSWER_MS), resolve));
-    return undefined;
+    return this.state === 'slow' ? answer : undefined;
   }
 
   readonly #eval = (script: string, keys: number, ...args: (string | number)[]): Promise<number> => {
@@ -205,7 +208,37 @@ describe('a write under the lock', () => {
     // 5 s: how old a renewal may be.
     expect(world.redis.lifeMs).toBeGreaterThanOrEqual(1.1 * (WRITE_MS + 5000) + 1000);
     end();
+  });
+
+  test.each([
+    ['grant', 0],
+    ['renewal', 2000],
+  ])(
+    'may be sent for 5 s from when the request of a %s was sent, however late its answer',
+    async (_what, at) => {
+      const world = start();
+      if (at === 0) world.redis.state = 'slow';
+      const holding = hold(world);
+      await world.clock.pass(ANSWER_MS);
+      const { grant, end } = await holding;
+      world.redis.state = 'slow';
+      await world.clock.pass(at);
+      world.redis.state = 'away';
+      await world.clock.pass(at + 4999 - world.clock.monotonic());
+      grant.assertHeld();
+      await world.clock.pass(1);
+      expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+      end();
+    },
+  );
+
+  test('is refused after the release, from which on the lock is not renewed', async () => {
+    const world = start();
+    const { grant, end } = await hold(world);
+    end();
     await settled();
+    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    await world.clock.pass(10_000);
     expect(world.redis.done).toEqual(['lock', 'unlock']);
   });
 });
