@@ -68,6 +68,14 @@ describeScripts('the scripts of cache coherence', (world) => {
     expect(await world.scripts.read(KEY)).toBeUndefined();
   });
 
+  test('an authoritative answer that began during a write that is still in flight is not stored', async () => {
+    await world.scripts.publish(raise());
+    const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
+    expect(await world.scripts.change({ kind: 'forget', key: KEY, replacement })).toMatchObject({
+      isStored: false,
+    });
+  });
+
   test('an authoritative answer that began under another server run is not stored', async () => {
     const replacement = world.scripts.store.replacement(KEY, entryOf('new'), await world.scripts.ticket(KEY));
     world.scripts.run = runNamed('next');
