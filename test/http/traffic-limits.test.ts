@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import type { Asked } from '../support/ask.js';
 import { basic, startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
-
 import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
@@ -122,6 +121,38 @@ test('by identity, a login that the Handle server has accepted is not held up by
     await as(USER01),
   ];
   expect(statuses).toEqual([200, 401, 401, 429, 200]);
+});
+
+test.each([
+  ['the Handle server has refused', PATH, 401],
+  ['it was not asked about', '/21.T11998/page', 302],
+])(
+  'by identity, a made-up name that %s counts with the others of its network again',
+  async (_what, path, status) => {
+    const proxy = await start({}, { by: 'identity', perMinute: 3 });
+    const as = async (name: string): Promise<number> =>
+      (await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } })).status;
+    const statuses = [
+      await as('300:21.T1/1'),
+      await as('300:21.T1/1'),
+      await as('300:21.T1/2'),
+      await as('300:21.T1/3'),
+    ];
+    expect(statuses).toEqual([status, status, status, 429]);
+  },
+);
+
+test('by identity, the login of an owner confirms no login of its name from another network', async () => {
+  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
+  const as = async (Authorization: string, address: string): Promise<number> =>
+    (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
+  const statuses = [
+    await as(USER01, '192.0.2.1'),
+    await as(basic('300:21.T11998/USER01', 'wrong'), '198.51.100.1'),
+    await as(basic('300:21.T1/1', 'x'), '198.51.100.1'),
+    await as(basic('300:21.T1/2', 'x'), '198.51.100.1'),
+  ];
+  expect(statuses).toEqual([200, 401, 401, 429]);
 });
 
 test('by identity, guesses of a password count together, however the name is spelled', async () => {
