@@ -74,10 +74,13 @@ describe('a handle that the server no longer has', () => {
     expect((await proxy.ask(PATH)).status).toBe(404);
   });
 
-  test('stays a hit when a refused login is all that was told', async () => {
-    const proxy = await startWith(OLD, { status: 401, body: { responseCode: 403 } });
+  test.each([
+    ['a refused login', { status: 401, body: { responseCode: 403 } }],
+    ['a 404 of something else than a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
+  ])('stays a hit when %s is all that was told', async (_what, told) => {
+    const proxy = await startWith(OLD, told);
     for (const path of [PATH, V2_PATH]) {
-      expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(401);
+      expect((await proxy.ask(path, { headers: { Authorization } })).status).toBe(told.status);
       expect((await proxy.ask(PATH)).text).toContain('/old');
     }
     expect(proxy.upstream.asked).toBe(3);
@@ -103,6 +106,16 @@ describe('a record that the server has replaced', () => {
     expect((await proxy.ask(PATH)).text).toContain('/old');
     expect(proxy.upstream.asked).toBe(asked);
   });
+});
+
+test('a record that is as it was stays a hit after a refused PUT with overwrite=false', async () => {
+  const proxy = await startWith(OLD, OLD);
+  mockWrites(jsonAnswer(409, { responseCode: 101 }));
+  const headers = { Authorization, 'Content-Type': 'application/json' };
+  const path = `${PATH}?overwrite=false`;
+  expect((await proxy.ask(path, { method: 'PUT', body: '{"values":[]}', headers })).status).toBe(409);
+  expect((await proxy.ask(PATH)).text).toContain('/old');
+  expect(proxy.upstream.asked).toBe(1);
 });
 
 describe('a handle that was not there', () => {
