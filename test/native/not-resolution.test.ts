@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { encodeSite } from '../../src/handle/site-data.js';
-import { decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { OP_CODE, OP_FLAG, UNKNOWN_SERIAL } from '../../src/native/codec/message.js';
 import { useNock } from '../support/nock.js';
-import { PUBLIC, askNative, codeOf, nativeRequest } from '../support/native-messages.js';
+import { PUBLIC, askNative, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
 import { decodeSite } from '../support/value-data.js';
@@ -90,8 +90,16 @@ describe('the site record', () => {
     }));
     mockUpstream((target) => recordOf(values, decodeURIComponent(target.slice('/api/handles/'.length))));
     const { app } = await startProxy({ NATIVE_SITE_HANDLE: '0.NA/21.T11998' });
+    const received = nativeRequest(HANDLE);
+    const [envelope, message] = [decodeEnvelope(received), received.subarray(ENVELOPE_BYTES)];
+    for (let times = 0; times < 2; times++)
+      await app.native.answer({ envelope, message, transport: 'tcp', received });
+    const preparedSerial = (): number =>
+      readResponse(app.native.answerPrepared(received, 'tcp')!).header.siteSerial;
+    expect(preparedSerial()).toBe(UNKNOWN_SERIAL);
     const { body } = await askNative(app.native, '/', info);
     expect(body.kind === 'site' && body.site).toEqual(encodeSite(sites[1]));
+    expect(preparedSerial()).toBe(5);
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
   });
 
@@ -105,7 +113,9 @@ describe('the site record', () => {
 describe('the digest of the request', () => {
   it.each([
     [{ major: 2, minor: 11 }, 'sha256', 3],
+    [{ major: 2, minor: 7 }, 'sha256', 3],
     [{ major: 2, minor: 6 }, 'sha1', 2],
+    [{ major: 2, minor: 1 }, 'sha1', 2],
     [{ major: 2, minor: 0 }, 'md5', 0],
   ])('of version %o is %s', async (version, algorithm, code) => {
     mockUpstream();

@@ -42,7 +42,9 @@ const ASK: Record<Transport, (proxy: Proxy, request: Buffer) => Promise<Buffer>>
 const urlIn = ({ body }: NativeResponse): unknown =>
   body.kind === 'record' ? (body.values[0]?.data as { value: unknown }).value : undefined;
 
-describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
+const TRANSPORTS: readonly Transport[] = ['tcp', 'udp', 'tunnel'];
+
+describe.each(TRANSPORTS)('on %s', (transport) => {
   const send = async (proxy: Proxy, question: NativeQuestion = {}): Promise<NativeResponse> =>
     readResponse(await ASK[transport](proxy, nativeRequest(HANDLE, question)));
   const isPrepared = ({ app }: Proxy, question: NativeQuestion = {}): boolean =>
@@ -62,6 +64,8 @@ describe.each<Transport>(['tcp', 'udp', 'tunnel'])('on %s', (transport) => {
     expect(isPrepared(proxy)).toBe(true);
     expect((await send(proxy, { requestId: -77 })).envelope.requestId).toBe(-77);
     expect(upstream.asked).toBe(1);
+    for (const other of TRANSPORTS.filter((each) => each !== transport))
+      expect(proxy.app.native.answerPrepared(nativeRequest(HANDLE), other)).toBeUndefined();
   });
 
   it('after a write through the proxy the next answer is the new record', async () => {
