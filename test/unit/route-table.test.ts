@@ -61,6 +61,23 @@ describe('a route answers', () => {
     expect(idOf('POST', path, message)).toBe(id);
   });
 
+  test.each([
+    ['/hrls/handles/21.T1', 'lookUpHandlesOfPrefix'],
+    ['/hrls/x', 'relayToLookup'],
+    ['/api/v2/handles/21.T1/a', 'v2Read'],
+    ['/api/v2/handles/21.T1', 'v2Search'],
+    ['/api/handles/21.T1/a', 'resolveHandle'],
+    ['/21.T1/a', 'redirectHandle'],
+  ])('%s: %s, in whatever order the routes are given', (path, id) => {
+    expect(idOf('GET', path, {}, new RouteTable(publicRoutes(ALL).reverse()))).toBe(id);
+  });
+
+  it('no path that ends before its parameter', () => {
+    const admin = new RouteTable(routesOfAdmin);
+    expect(admin.at('/traffic/blocked/x')?.rest).toBe('x');
+    expect(admin.at('/traffic/blocked/')).toBeUndefined();
+  });
+
   it('only where its interface is on', () => {
     const alone = new RouteTable(publicRoutes(NONE));
     for (const path of ['/', '/21.T1/a', '/api/v2/handles', '/hrls/ping', '/api/resolve']) {
