@@ -17,6 +17,8 @@ const FIXED_BLOCKS = 20_000;
 const DOUBLED = 2.3;
 /** For each byte of the request and of the records that it reads; the ETags of a record of small values have 9. */
 const BLOCKS_PER_BYTE = 10;
+/** A record, a redirect, no such handle, a failed condition. What is refused, for its length for example, costs nothing. */
+const ANSWERED = [200, 302, 404, 412];
 /** Between two turns of the event loop, where a row does not say otherwise: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;
 
@@ -41,7 +43,7 @@ async function serveRecord({ proxy, row, size }: Input): Promise<number> {
 
 async function send({ proxy, row, size }: Input): Promise<void> {
   const { status } = await proxy.ask(...row.request(size, ++number));
-  expect(status).toBeLessThan(500);
+  expect(ANSWERED).toContain(status);
 }
 
 /** The first request parses the record; both are the work of a client. */

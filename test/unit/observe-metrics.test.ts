@@ -36,6 +36,7 @@ describe('the metrics', () => {
         `${ofRecord('hit', 'bucket', 'le="0.0005",')} 16`,
         `${ofRecord('hit', 'bucket', 'le="10",')} 16`,
         `${ofRecord('hit', 'bucket', 'le="+Inf",')} 17`,
+        `${ofRecord('hit', 'sum')} 20.008`,
         `${ofRecord('hit', 'count')} 17`,
       ]),
     );
