@@ -83,6 +83,7 @@ describeWithRedis('three instances on one Redis', () => {
         for (const at of instances.keys()) await recorder.read('last client', handle, undefined, at);
       const verdict = checkHistory(recorder.operations, INITIAL);
       report(recorder, stops, verdict);
+      expect(Math.min(...stops)).toBeGreaterThan(0);
       expect(verdict.faults).toEqual([]);
     },
   );
