@@ -76,7 +76,7 @@ describe('a handle that the server no longer has', () => {
 
   test.each([
     ['a refused login', { status: 401, body: { responseCode: 403 } }],
-    ['a 404 of another server', { status: 404, body: '<h1>Not Found</h1>' }],
+    ['a 404 of something else than a Handle server', { status: 404, body: '<h1>Not Found</h1>' }],
   ])('stays a hit when %s is all that was told', async (_what, told) => {
     const proxy = await startWith(OLD, told);
     for (const path of [PATH, V2_PATH]) {

@@ -22,7 +22,9 @@ test('only a caller with the token is answered', async () => {
     LOG_LEVEL: 'trace',
   });
   for (const path of ['/metrics', '/stats', '/nothing']) {
-    expect((await ask(proxy.adminUrl, path)).status, path).toBe(401);
+    for (const headers of [{}, { Authorization: `Bearer ${ADMIN_TOKEN}x` }]) {
+      expect((await ask(proxy.adminUrl, path, { headers })).status, path).toBe(401);
+    }
   }
   const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` };
   expect((await ask(proxy.adminUrl, '/metrics', { headers })).status).toBe(200);

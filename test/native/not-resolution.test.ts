@@ -99,6 +99,7 @@ describe('the site record', () => {
     expect(preparedSerial()).toBe(UNKNOWN_SERIAL);
     const { body } = await askNative(app.native, '/', info);
     expect(body.kind === 'site' && body.site).toEqual(encodeSite(sites[1]));
+    expect(preparedSerial()).toBe(5);
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
     expect(preparedSerial()).toBe(5);
   });

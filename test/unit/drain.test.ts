@@ -2,9 +2,30 @@
 import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect } from 'node:net';
-import { expect, test } from 'vitest';
-import { QUIET_MS, createDrain } from '../../src/server/drain.js';
+import timers from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createDrain } from '../../src/server/drain.js';
+
+/** Acts at the end of the next turn that is waited for, before who waits for it goes on. */
+function atEndOfTurn(act: () => void): void {
+  const { setImmediate: nextTurn } = timers;
+  const turns = vi.spyOn(timers, 'setImmediate').mockImplementationOnce(async (value) => {
+    await nextTurn();
+    act();
+    // Node connects in a tick of its own.
+    await new Promise<void>((resolve) => {
+      process.nextTick(resolve);
+    });
+    return value;
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    turns.mockRestore();
+    syncBuiltinESMExports();
+  });
+}
 
 test('a connection that comes in the turn that closes the listener is answered', async () => {
   const server = createServer((_req, res) => res.end('answered'));
@@ -13,8 +34,8 @@ test('a connection that comes in the turn that closes the listener is answered',
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const received = new Promise<string>((resolve, reject) => {
-    // After this turn has accepted what there was, and right before the drain goes on: its pause begins in the same turn.
-    const connectLate = (): void => {
+    // After this turn has accepted what there was, and right before the drain looks at the queue.
+    atEndOfTurn(() => {
       let text = '';
       connect(port, '127.0.0.1')
         .setEncoding('latin1')
@@ -24,8 +45,7 @@ test('a connection that comes in the turn that closes the listener is answered',
         })
         .on('error', reject)
         .write('GET / HTTP/1.1\r\nHost: proxy\r\n\r\n');
-    };
-    setTimeout(() => setImmediate(connectLate), QUIET_MS);
+    });
   });
   await Promise.all([drain(60_000), received]);
   expect(await received).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n[^]*answered$/i);

@@ -2,111 +2,14 @@
 import { expect, test } from 'vitest';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
-import { CHANGE, ENTER, RENEW, SYNC } from '../../../src/cache/redis/coherence-scripts.js';
-import type { LinkCommands } from '../../../src/cache/redis/commands.js';
 import { RedisLink } from '../../../src/cache/link/link.js';
-import type { Renewal } from '../../../src/cache/link/members.js';
-import type { Subscription } from '../../../src/cache/redis/message-connection.js';
+import { createLinkRedis } from '../../support/link-redis.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
 
-interface World {
-  /** The calls, in order. */
-  asked: string[];
-  was: Renewal['was'];
-  lapsed: string[];
-  /** Another member has a lease. */
-  isVouched: boolean;
-  /** The number of the last message of every group. */
-  number: string;
-  /** The run of the server. */
-  run: string;
-  isConnected: boolean;
-  hasFailed: boolean;
-  /** Renewals get no reply. */
-  isSilent: boolean;
-  /** The reply to a change, which Redis carries out at once, arrives then. */
-  changed: Promise<void>;
-  /** Delivers a message of another member. */
-  send: (text: string) => void;
-}
-
-function createFakeRedis(): { commands: LinkCommands; world: World } {
-  const world: World = {
-    asked: [],
-    was: 'absent',
-    lapsed: [],
-    isVouched: true,
-    number: '1',
-    run: 'run',
-    isConnected: true,
-    hasFailed: false,
-    isSilent: false,
-    changed: Promise.resolve(),
-    send: () => undefined,
-  };
-  const answerTo: Record<string, (keys: readonly string[], args: readonly unknown[]) => unknown> = {
-    [SYNC](keys) {
-      world.asked.push('numbers');
-      return keys.map(() => world.number);
-    },
-    [ENTER](_keys, [run, from]) {
-      world.asked.push(`enter from ${String(from) || 'none'}`);
-      return ['era', `era of ${String(run)}`];
-    },
-    [CHANGE]: () => world.changed.then(() => ['2', 0]),
-    [RENEW]() {
-      if (world.isSilent) return new Promise(() => undefined);
-      const { was, lapsed } = world;
-      world.was = 'listed';
-      return [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
-    },
-  };
-  const names = new Map([
-    [RENEW, 'renew'],
-    [CHANGE, 'change'],
-  ]);
-  const openSubscription: LinkCommands['openSubscription'] = (_master, { onMessage }) => {
-    world.send = (text) => {
-      onMessage('t:messages', text);
-    };
-    return Promise.resolve<Subscription>({
-      master: 'master',
-      prefix: 't:',
-      subscribe: () => Promise.resolve(),
-      ping() {
-        world.asked.push('ping');
-        return Promise.resolve();
-      },
-      close: () => undefined,
-    });
-  };
-  const commands = {
-    isCluster: false,
-    keyPrefix: 't:',
-    channelPrefix: 't:',
-    isConnected: () => world.isConnected,
-    hasFailed: () => world.hasFailed,
-    masters: () => [{ name: 'master' }],
-    runOf: () => world.run,
-    script(source: string, keys: readonly string[], args: readonly unknown[]) {
-      const name = names.get(source);
-      if (name !== undefined) world.asked.push(name);
-      return Promise.resolve(answerTo[source]?.(keys, args));
-    },
-    command: () => Promise.resolve([]),
-    openSubscription,
-    reportFailure(error: unknown) {
-      world.asked.push(`failed: ${String(error)}`);
-    },
-    rediscover: () => undefined,
-  } as unknown as LinkCommands;
-  return { commands, world };
-}
-
 function open() {
-  const { commands, world } = createFakeRedis();
+  const { commands, world } = createLinkRedis();
   const clock = createManualClock();
   const pending = new PendingInvalidations();
   const delivered: Message[] = [];
@@ -206,6 +109,31 @@ test('a barrier confirms a publication on the server that this member has still 
   const published = await link.publish({ kind: 'forget', key: KEY });
   await clock.pass(3000);
   expect(await published?.acknowledged).toBe(true);
+});
+
+test('a barrier waits for members that are not listed, on a server that its member has just come to', async () => {
+  const { world, clock, link } = open();
+  world.isListKnown = true;
+  await link.renewNow();
+  const before = await link.publish({ kind: 'forget', key: KEY });
+  expect(await isSettled(before!.acknowledged)).toBe(true);
+  world.run = 'another';
+  await link.renewNow();
+  const after = await link.publish({ kind: 'forget', key: KEY });
+  expect(await isSettled(after!.acknowledged)).toBe(false);
+  await clock.pass(3000);
+  expect(await after?.acknowledged).toBe(true);
+});
+
+test('a member that has come to another server has a new lease there, and removes no lapsed members yet', async () => {
+  const { world, clock, link } = open();
+  await clock.pass(4000);
+  expect(world.leases.at(-1)).toBe(2);
+  world.run = 'another';
+  await link.renewNow();
+  expect(world.leases.at(-1)).toBe(1);
+  await clock.pass(4000);
+  expect(world.leases.at(-1)).toBe(2);
 });
 
 test.each([

@@ -1,0 +1,107 @@
+// A Redis for a link: it answers its scripts as the test says, and records the order of the calls.
+import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
+import type { LinkCommands } from '../../src/cache/redis/commands.js';
+import type { Renewal } from '../../src/cache/link/members.js';
+import type { Subscription } from '../../src/cache/redis/message-connection.js';
+
+interface LinkWorld {
+  /** The calls, in order. */
+  asked: string[];
+  was: Renewal['was'];
+  lapsed: string[];
+  /** Another member has a lease. */
+  isVouched: boolean;
+  /** The list of members is that of this run of the server. */
+  isListKnown: boolean;
+  /** What each renewal says of the lease: 0 none, 1 new, 2 long. */
+  leases: unknown[];
+  /** The number of the last message of every group. */
+  number: string;
+  /** The run of the server. */
+  run: string;
+  isConnected: boolean;
+  hasFailed: boolean;
+  /** Renewals get no reply. */
+  isSilent: boolean;
+  /** The reply to a change, which Redis carries out at once, arrives then. */
+  changed: Promise<void>;
+  /** Delivers a message of another member. */
+  send: (text: string) => void;
+}
+
+export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } {
+  const world: LinkWorld = {
+    asked: [],
+    was: 'absent',
+    lapsed: [],
+    isVouched: true,
+    isListKnown: false,
+    leases: [],
+    number: '1',
+    run: 'run',
+    isConnected: true,
+    hasFailed: false,
+    isSilent: false,
+    changed: Promise.resolve(),
+    send: () => undefined,
+  };
+  const answerTo: Record<string, (keys: readonly string[], args: readonly unknown[]) => unknown> = {
+    [SYNC](keys) {
+      world.asked.push('numbers');
+      return keys.map(() => world.number);
+    },
+    [ENTER](_keys, [run, from]) {
+      world.asked.push(`enter from ${String(from) || 'none'}`);
+      return ['era', `era of ${String(run)}`];
+    },
+    [CHANGE]: () => world.changed.then(() => ['2', 0]),
+    [RENEW](_keys, [, , , lease]) {
+      world.leases.push(lease);
+      if (world.isSilent) return new Promise(() => undefined);
+      const { was, lapsed } = world;
+      world.was = 'listed';
+      return [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
+    },
+  };
+  const names = new Map([
+    [RENEW, 'renew'],
+    [CHANGE, 'change'],
+  ]);
+  const openSubscription: LinkCommands['openSubscription'] = (_master, { onMessage }) => {
+    world.send = (text) => {
+      onMessage('t:messages', text);
+    };
+    return Promise.resolve<Subscription>({
+      master: 'master',
+      prefix: 't:',
+      subscribe: () => Promise.resolve(),
+      ping() {
+        world.asked.push('ping');
+        return Promise.resolve();
+      },
+      close: () => undefined,
+    });
+  };
+  const commands = {
+    isCluster: false,
+    keyPrefix: 't:',
+    channelPrefix: 't:',
+    isConnected: () => world.isConnected,
+    hasFailed: () => world.hasFailed,
+    masters: () => [{ name: 'master' }],
+    runOf: () => world.run,
+    script(source: string, keys: readonly string[], args: readonly unknown[]) {
+      const name = names.get(source);
+      if (name !== undefined) world.asked.push(name);
+      return Promise.resolve(answerTo[source]?.(keys, args));
+    },
+    command: (name: string) =>
+      Promise.resolve(name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, '0'] : []),
+    openSubscription,
+    reportFailure(error: unknown) {
+      world.asked.push(`failed: ${String(error)}`);
+    },
+    rediscover: () => undefined,
+  } as unknown as LinkCommands;
+  return { commands, world };
+}
