@@ -14,7 +14,7 @@ const IDLE_GRACE_MS = 1000;
 const CHECK_INTERVAL_MS = 50;
 
 /** Clients that connect again after each response are all held after this time without a new connection. */
-export const QUIET_MS = 20;
+const QUIET_MS = 20;
 
 /** New connections that never cease do not keep a listener with an empty queue open for longer. */
 const MAX_HOLD_MS = 2000;

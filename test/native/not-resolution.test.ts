@@ -101,7 +101,6 @@ describe('the site record', () => {
     expect(body.kind === 'site' && body.site).toEqual(encodeSite(sites[1]));
     expect(preparedSerial()).toBe(5);
     expect((await askNative(app.native, HANDLE)).header.siteSerial).toBe(5);
-    expect(preparedSerial()).toBe(5);
   });
 
   it('that is nowhere is answered 2', async () => {
