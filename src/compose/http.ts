@@ -8,7 +8,7 @@ import { LockPlaces } from '../coordination/lock-places.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
 import { createProxyTrust } from '../server/client-address.js';
-import { type Listener, guard } from '../http/guard.js';
+import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadDeps, createRead } from '../record/read.js';
@@ -214,7 +214,7 @@ function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
   steps: RequestSteps & Omit<ListenerParts, 'policy'>,
-): RequestListener {
+): FailingListener {
   const { config } = shared;
   const fence = makeFence(kept);
   const epic = config.v2.enabled

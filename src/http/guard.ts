@@ -15,7 +15,9 @@ export type RefusalOfHandle = (
 ) => ServiceError | undefined | Promise<ServiceError | undefined>;
 
 /** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */
-type FailingListener = (...given: [...Parameters<Listener>, fail: (error: unknown) => void]) => unknown;
+export type FailingListener = (
+  ...given: [...Parameters<Listener>, fail: (error: unknown) => void]
+) => unknown;
 
 /** Without it an exception in a listener or an unhandled rejection ends the process. */
 export function guard(listener: FailingListener, onUnexpected: ReportUnexpected): RequestListener {

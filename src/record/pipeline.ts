@@ -1,5 +1,4 @@
 // The Express pipeline: the middleware and routes of a request, in the order in which they must run.
-import type { RequestListener } from 'node:http';
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -12,6 +11,7 @@ import { contextOf, hasContext, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
 import { type ReportUnexpected, createErrorReply } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
+import type { FailingListener } from '../http/guard.js';
 import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
@@ -47,14 +47,14 @@ export interface PipelineDeps {
   trustedProxies: readonly string[];
 }
 
-export function createPipeline(deps: PipelineDeps): RequestListener {
+export function createPipeline(deps: PipelineDeps): FailingListener {
   const app = createApp(deps);
-  return function pipeline(req, res) {
+  return function pipeline(req, res, fail) {
     // Express parses the URL of a request, and fails for an absolute one whose host is none.
     const { url: originalUrl = '' } = req;
     if (!originalUrl.startsWith('/'))
       Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
-    app(req, res);
+    app(req as Request, res as Response, fail);
   };
 }
 
