@@ -1,5 +1,5 @@
 // A stop that nobody hindered: the log says what happened, and nothing in it asks for attention.
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
@@ -7,12 +7,18 @@ import { PATIENCE, startRedis } from '../support/redis-server.js';
 
 const demo = await startDemoServer();
 
+async function startOwnRedis(): Promise<Record<string, string>> {
+  const { url, stop } = await startRedis();
+  onTestFinished(stop);
+  return { REDIS_URL: url, ...PATIENCE };
+}
+
 test.each([
   ['SIGTERM', false],
   ['SIGINT', true],
   ['SIGTERM', true],
 ] as const)('on %s, with Redis: %s, no line of a stop is a warning', async (signal, hasRedis) => {
-  const redis = hasRedis ? { REDIS_URL: (await startRedis()).url, ...PATIENCE } : {};
+  const redis = hasRedis ? await startOwnRedis() : {};
   const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url, ...redis });
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => ask(proxy.url, '/api/handles/21.T11998/page')),

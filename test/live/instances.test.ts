@@ -23,12 +23,16 @@ async function countAnswered({ url }: BuiltProxy): Promise<number> {
   return answers.filter(({ status }) => status === 200).length;
 }
 
+/** Where the machine stands still, a load may time out, and a lease on Redis may end for a moment. */
+const answersAll = (proxy: BuiltProxy): Promise<void> =>
+  expect.poll(() => countAnswered(proxy)).toBe(HANDLES.length);
+
 test('an instance with the default configuration answers all that it has read, without the Handle server', async () => {
   const { url, close } = await startHandleServer();
   const proxy = await startBuiltProxy({ UPSTREAM_URL: url });
-  expect(await countAnswered(proxy)).toBe(100);
+  await answersAll(proxy);
   await close();
-  expect(await countAnswered(proxy)).toBe(100);
+  expect(await countAnswered(proxy)).toBe(HANDLES.length);
 });
 
 describeWithRedis('two instances on one Redis', () => {
@@ -38,8 +42,9 @@ describeWithRedis('two instances on one Redis', () => {
     const { url, close } = await startHandleServer();
     const env = { UPSTREAM_URL: url, REDIS_URL: redis.url };
     const [one, other] = [await startConnectedProxy(env), await startConnectedProxy(env)];
-    expect(await countAnswered(one)).toBe(100);
+    await answersAll(one);
     await close();
-    expect([await countAnswered(one), await countAnswered(other)]).toEqual([100, 100]);
+    expect(await countAnswered(one)).toBe(HANDLES.length);
+    await answersAll(other);
   });
 });
