@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { type TestProjectConfiguration, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const within = (...folders: string[]): string[] => folders.map((folder) => `test/${folder}/**/*.test.ts`);
 
@@ -31,6 +32,16 @@ const COUNTING = ['test/attack/cost.test.ts'];
 
 const BROWSER = within('browser');
 
+/** These take minutes of one core: begun last, they would be waited for alone. */
+const isLong = ({ moduleId }: TestSpecification): boolean => moduleId.includes('/test/simulation/');
+
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 interface Group {
   include: string[];
   exclude?: string[];
@@ -51,6 +62,7 @@ export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
     restoreMocks: true,
+    sequence: { sequencer: LongFilesFirst },
     // Files share a process: importing src anew took half of the time.
     isolate: false,
     setupFiles: ['test/support/clean-process.ts'],

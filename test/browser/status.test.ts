@@ -7,12 +7,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
 import { describeInBrowser, shot } from '../support/browser.js';
+import { freePort } from '../support/free-port.js';
 import { startProxy } from '../support/proxy.js';
 
 const TOKEN = 'a-token-of-the-operator';
 const PAGE = '/api/handles/21.T11998/page';
 
-async function listen(listener: RequestListener, port = 0): Promise<{ url: string; close: () => void }> {
+async function listen(listener: RequestListener, port: number): Promise<{ url: string; close: () => void }> {
   const server: Server = createServer(listener).listen(port, '127.0.0.1');
   await once(server, 'listening');
   const close = (): void => {
@@ -28,7 +29,7 @@ async function startWorld(env: Record<string, string> = {}) {
   onTestFinished(() => demo.close());
   const { url } = await demo.listen(0);
   const proxy = await startProxy({ UPSTREAM_URL: url, ...env });
-  return { demo, proxy, admin: await listen(proxy.app.admin) };
+  return { demo, proxy, admin: await listen(proxy.app.admin, await freePort()) };
 }
 
 /** On a busy machine the proxy may be late for a moment. */

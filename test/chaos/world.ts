@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { type DemoServer, createDemoServer } from '../handle-server/server.js';
 import { ask } from '../support/ask.js';
 import { type Program, startMain } from '../support/built-proxy.js';
-import { type RedisServer, freePort, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
 import type { Event } from './plan.js';
+import { freePort } from '../support/free-port.js';
 
 export interface ProxyLife {
   /** Unique for each time a proxy was started. */

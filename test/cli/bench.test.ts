@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { itWithProgram } from '../support/programs.js';
-import { freePort } from '../support/redis-server.js';
 import { startSeparated } from '../support/sharing-proxies.js';
 import { CTRL_C, startOnTerminal } from '../support/terminal.js';
+import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 const HANDLES = ['21.T11998/demo', '21.T11998/page', '21.T11998/nobody'];

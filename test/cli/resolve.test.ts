@@ -5,8 +5,8 @@ import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
 import { itWithProgram } from '../support/programs.js';
-import { freePort } from '../support/redis-server.js';
 import { startOnTerminal } from '../support/terminal.js';
+import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 const HANDLE = '21.T11998/demo';

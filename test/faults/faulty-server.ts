@@ -3,11 +3,12 @@ import dns from 'node:dns';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net, { type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { onTestFinished, vi } from 'vitest';
 import { numbered } from '../support/demo-writes.js';
 import type { Certificate } from '../support/certificate.js';
+import { freePort } from '../support/free-port.js';
 
 /** Answers instead of the server; `answer` gives what a healthy one would say. */
 export type Misbehave = (response: http.ServerResponse, answer: () => void) => void;
@@ -61,9 +62,9 @@ export async function startFaultyServer(certificate?: Certificate): Promise<Faul
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
   };
-  server.listen(0, HOME);
+  const port = await freePort();
+  server.listen(port, HOME);
   await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const close = async (): Promise<void> => {
     if (!server.listening) return;
     server.close();

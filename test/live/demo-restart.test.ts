@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { startProgram } from '../support/built-proxy.js';
-import { freePort } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.js';
 
 test('a record of the demo survives a restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'demo-'));

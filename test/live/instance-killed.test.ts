@@ -6,7 +6,8 @@ import { startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { putNumbered } from '../support/demo-writes.js';
 import { openSocket } from '../support/raw-socket.js';
-import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/killed';

@@ -6,10 +6,11 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { openRedis } from '../../src/cache/redis/connections.js';
-import { freePort, type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { type OpenInstance, openInstance, openLinked } from '../support/instances.js';
 import { startStallClock } from '../support/stall-clock.js';
 import { entryOf } from '../support/store-contract.js';
+import { freePort } from '../support/free-port.js';
 
 const LIMIT_MS = 300;
 const KEY = '21.T1/KEY';

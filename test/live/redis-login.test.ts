@@ -8,7 +8,8 @@ import { startBuiltProxy, startConnectedProxy } from '../support/built-proxy.js'
 import { ask } from '../support/ask.js';
 import { createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
-import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 const PATH = '/api/handles/21.T11998/page';

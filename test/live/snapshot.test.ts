@@ -7,7 +7,7 @@ import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, ROOT, follow, startBuiltProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { freePort } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.js';
 
 const demo = await startDemoServer();
 const PATHS = ['demo', 'page', 'alias'].map((name) => `/api/handles/21.T11998/${name}`);

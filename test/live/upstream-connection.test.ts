@@ -1,21 +1,13 @@
 // How real connections fail: each shape becomes the right error, with a second try only where it helps.
 import type { Diagnosis } from '../../src/errors.js';
 import { once } from 'node:events';
-import net, { type AddressInfo } from 'node:net';
+import type net from 'node:net';
 import { expect, test } from 'vitest';
 import { listenHttp, listenRaw, NOT_FOUND, openClient } from './upstream-loopback.js';
+import { freePort } from '../support/free-port.js';
 
 const JSON_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const NOT_FOUND_REPLY = `HTTP/1.1 404 Not Found\r\nContent-Length: ${NOT_FOUND.length}\r\n\r\n${NOT_FOUND}`;
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 test('a port where nobody listens is unreachable', async () => {
   const { resolve, calls } = openClient({ url: `http://127.0.0.1:${await freePort()}` });

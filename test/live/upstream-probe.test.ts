@@ -6,8 +6,8 @@ import { PING, type ProbeReport, SITE, type ServerProbe, probeServer } from '../
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/server-keys.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
-import { freePort } from '../support/redis-server.js';
 import { listenHttp, listenTls } from './upstream-loopback.js';
+import { freePort } from '../support/free-port.js';
 
 const UPSTREAM = { key: 'upstream', url: 'http://upstream.test' };
 const UPSTREAM_KEYS = keysAt(UPSTREAM, UPSTREAM.url);

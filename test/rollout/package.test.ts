@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import { ROOT, follow } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
-import { freePort } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.js';
 
 interface Package {
   version: string;

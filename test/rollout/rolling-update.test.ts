@@ -6,9 +6,10 @@ import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js'
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
 import { startDemoServer } from '../support/demo.js';
 import { itWithProgram } from '../support/programs.js';
-import { type RedisServer, describeWithRedis, freePort, startRedis } from '../support/redis-server.js';
+import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { History } from '../support/staleness.js';
 import { type Front, startBalancer } from '../support/tls-front.js';
+import { freePort } from '../support/free-port.js';
 
 /** How often all three are updated. Each restart takes seconds: more of them are for a quiet machine. */
 const UPDATES = Number(process.env['ROLLING_UPDATES'] ?? 1);

@@ -9,9 +9,9 @@ import { serve } from '../../src/process/serve.js';
 import { startBuiltProxy } from '../support/built-proxy.js';
 import { FRONT_NAMES, NAME } from '../support/front-configs.js';
 import { itWithProgram } from '../support/programs.js';
-import { freePort } from '../support/redis-server.js';
 import { startFront } from '../support/tls-front.js';
 import { USER01 } from '../support/v2.js';
+import { freePort } from '../support/free-port.js';
 
 interface Seen {
   method: string;

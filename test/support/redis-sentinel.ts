@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
-import { type RedisServer, freePort, startRedis } from './redis-server.js';
+import { type RedisServer, startRedis } from './redis-server.js';
+import { freePort } from './free-port.js';
 
 export interface Guarded {
   /** As `redis.sentinels` wants it. */

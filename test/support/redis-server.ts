@@ -1,8 +1,9 @@
 // A redis-server of the tests' own, on a free port, that can be frozen, killed and brought back.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { describe, test } from 'vitest';
+import { freePort } from './free-port.js';
 
 export interface RedisServer {
   url: string;
@@ -96,13 +97,4 @@ async function answers(port: number): Promise<boolean> {
   } finally {
     socket.destroy();
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

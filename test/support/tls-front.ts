@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { createCertificate } from './certificate.js';
 import { FRONTS, type FrontName, NAME, type Place } from './front-configs.js';
-import { freePort } from './redis-server.js';
+import { freePort } from './free-port.js';
 
 export interface Front {
   port: number;

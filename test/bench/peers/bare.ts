@@ -1,7 +1,8 @@
 // Starts the bare programs that show what node can do: a listener that sends the proxy's own bytes, and a relay.
 import { fileURLToPath } from 'node:url';
-import { freePort, start, untilAnswers } from '../children.js';
+import { start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 const programAt = (name: string): string => fileURLToPath(new URL(`../programs/${name}.js`, import.meta.url));
 

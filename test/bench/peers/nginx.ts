@@ -1,8 +1,9 @@
 // nginx as a URL cache before the upstream: one worker, one load per key, stale, credentials never cached.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { assertInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 /** A server that gets the requests whose path fits. */
 export interface Route {

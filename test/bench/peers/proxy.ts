@@ -1,10 +1,11 @@
 // Starts the built proxy.
 import { fileURLToPath } from 'node:url';
-import { freePort, start, untilAnswers } from '../children.js';
+import { start, untilAnswers } from '../children.js';
 import type { Place } from '../cores.js';
 import type { Build } from './build.js';
 import type { Crew } from './crew.js';
 import { OURS, type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 export interface Proxy extends Peer {
   adminUrl: string;

@@ -1,6 +1,7 @@
 // Starts a Redis for instances to share.
-import { assertInstalled, freePort, start, untilListens } from '../children.js';
+import { assertInstalled, start, untilListens } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 /** @throws Missing when there is no redis-server */
 export async function startRedis(): Promise<Peer> {

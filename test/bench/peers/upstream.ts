@@ -1,8 +1,9 @@
 // Starts the Handle server behind all peers.
 import { fileURLToPath } from 'node:url';
-import { freePort, start, untilAnswers } from '../children.js';
+import { start, untilAnswers } from '../children.js';
 import { PREFIX } from '../records.js';
 import { type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 export interface Upstream extends Peer {
   port: number;

@@ -1,8 +1,9 @@
 // Varnish as a URL cache before the upstream, on one core: credentials and auth=true pass.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { assertInstalled, freePort, scratchFolder, start, untilAnswers } from '../children.js';
+import { assertInstalled, scratchFolder, start, untilAnswers } from '../children.js';
 import { type Peer, peerOf } from './peer.js';
+import { freePort } from '../../support/free-port.js';
 
 /** Its defaults are for many cores: two pools of a hundred threads would get in each other's way on one. */
 const THREADS = ['-p', 'thread_pools=1', '-p', 'thread_pool_min=20'];

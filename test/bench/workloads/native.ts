@@ -1,7 +1,6 @@
 // native: hits over the native protocol, beside HTTP hits of the same record by the same load driver.
 import { isDeepStrictEqual } from 'node:util';
 import { readMessage } from '../../../src/native/codec/message.js';
-import { freePort } from '../children.js';
 import { type Wire, WIRES, askOnce } from '../drive/callers-by-socket.js';
 import { driveBySockets } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';
@@ -12,6 +11,7 @@ import { assertRightAnswers } from './check.js';
 import { takeTurns } from './rounds.js';
 import type { Workload } from './workload.js';
 import { decodeResponse } from '../../support/native-codec.js';
+import { freePort } from '../../support/free-port.js';
 
 export const NAME_OF: Record<Wire, string> = {
   http: 'HTTP, connections kept alive',

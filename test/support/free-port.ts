@@ -1,0 +1,34 @@
+// A port on which nothing listens, for programs that cannot choose one themselves.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+/** Below those that the kernel gives to connections, and to listeners on port 0: one of these would take it meanwhile. */
+const PORTS = { from: 15_000, to: 32_000 };
+
+/** By chance, because other processes look for one too. */
+const randomPort = (): number => PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const bound = Promise.race([
+    once(server, 'listening').then(() => true),
+    once(server, 'error').then(() => false),
+  ]);
+  server.listen(port, '127.0.0.1');
+  if (!(await bound)) return false;
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
+const given = new Set<number>();
+
+/** Never the same port twice in one process. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomPort();
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await isFree(port)) return port;
+  }
+}
