@@ -5,7 +5,7 @@ import { ask } from '../support/ask.js';
 import { type BuiltProxy, startConnectedProxy } from '../support/built-proxy.js';
 import { WRITE_HEADERS, numberIn, numbered, numberedBody } from '../support/demo-writes.js';
 import { startDemoServer } from '../support/demo.js';
-import { itWithProgram } from '../support/programs.js';
+import { itWithProgram, testWithReusePort } from '../support/programs.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 import { History } from '../support/staleness.js';
 import { type Front, startBalancer } from '../support/tls-front.js';
@@ -82,47 +82,57 @@ describeWithRedis('three instances behind HAProxy', () => {
   });
   afterAll(() => redis.stop());
 
+  const update = async (ports: readonly (readonly [number, number])[], env = {}): Promise<void> => {
+    const start = ([port, adminPort]: readonly [number, number]): Promise<BuiltProxy> =>
+      startConnectedProxy({
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+        UPSTREAM_URL: demo.url,
+        REDIS_URL: redis.url,
+        HTTP_TRUSTED_PROXIES: 'loopback',
+        // Where the machine stands still, an instance may be cut off from Redis, which may show an old record then.
+        REDIS_LOST_MAX_AGE: '0s',
+        ...env,
+      });
+    for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));
+    const instances = await Promise.all(ports.map(start));
+    const front = await startBalancer(
+      ports.map(([port]) => `127.0.0.1:${port}`),
+      ports.map(([, adminPort]) => adminPort),
+    );
+    // Loads and writes are in flight when a signal comes.
+    demo.delay(20);
+    const history = new History();
+    const load = startLoad(front, history);
+    for (let update = 0; update < UPDATES; update++) {
+      for (const [at, place] of ports.entries()) {
+        const before = { answers: load.answers(), writes: load.writes() };
+        await expect.poll(() => load.answers() - before.answers).toBeGreaterThan(100);
+        await expect.poll(() => load.writes() - before.writes).toBeGreaterThan(10);
+        expect(await instances[at]?.stop()).toEqual({ code: 0, signal: null });
+        const started = await start(place);
+        instances[at] = started;
+        await expect.poll(() => isUsed(started)).toBe(true);
+      }
+    }
+    expect(await load.stop()).toEqual([]);
+    expect(history.delays().filter((delay) => delay > 0)).toEqual([]);
+    expect(history.reads).toBeGreaterThan(300);
+  };
+
   itWithProgram(
     'haproxy',
     'are updated one by one: no request fails, none is answered with an old record',
     async () => {
-      const ports = await Promise.all(
-        INSTANCES.map(async () => [await freePort(), await freePort()] as const),
+      await update(
+        await Promise.all(INSTANCES.map(async () => [await freePort(), await freePort()] as const)),
       );
-      const start = ([port, adminPort]: readonly [number, number]): Promise<BuiltProxy> =>
-        startConnectedProxy({
-          PORT: String(port),
-          ADMIN_PORT: String(adminPort),
-          UPSTREAM_URL: demo.url,
-          REDIS_URL: redis.url,
-          HTTP_TRUSTED_PROXIES: 'loopback',
-          // Where the machine stands still, an instance may be cut off from Redis, which may show an old record then.
-          REDIS_LOST_MAX_AGE: '0s',
-        });
-      for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));
-      const instances = await Promise.all(ports.map(start));
-      const front = await startBalancer(
-        ports.map(([port]) => `127.0.0.1:${port}`),
-        ports.map(([, adminPort]) => adminPort),
-      );
-      // Loads and writes are in flight when a signal comes.
-      demo.delay(20);
-      const history = new History();
-      const load = startLoad(front, history);
-      for (let update = 0; update < UPDATES; update++) {
-        for (const [at, place] of ports.entries()) {
-          const before = { answers: load.answers(), writes: load.writes() };
-          await expect.poll(() => load.answers() - before.answers).toBeGreaterThan(100);
-          await expect.poll(() => load.writes() - before.writes).toBeGreaterThan(10);
-          expect(await instances[at]?.stop()).toEqual({ code: 0, signal: null });
-          const started = await start(place);
-          instances[at] = started;
-          await expect.poll(() => isUsed(started)).toBe(true);
-        }
-      }
-      expect(await load.stop()).toEqual([]);
-      expect(history.delays().filter((delay) => delay > 0)).toEqual([]);
-      expect(history.reads).toBeGreaterThan(300);
     },
   );
+
+  testWithReusePort('are updated one by one on one port: no request fails', async () => {
+    const port = await freePort();
+    const ports = await Promise.all(INSTANCES.map(async () => [port, await freePort()] as const));
+    await update(ports, { SERVER_REUSE_PORT: 'true' });
+  });
 });
