@@ -33,7 +33,8 @@ const COUNTING = ['test/attack/cost.test.ts'];
 const BROWSER = within('browser');
 
 /** These take minutes of one core: begun last, they would be waited for alone. */
-const isLong = ({ moduleId }: TestSpecification): boolean => moduleId.includes('/test/simulation/');
+const isLong = ({ moduleId }: TestSpecification): boolean =>
+  /\/test\/(simulation|attack\/cost)/.test(moduleId);
 
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
