@@ -111,7 +111,6 @@ export class RedisLink implements Membership {
         if (commands.hasFailed()) this.#failedJoins++;
         return;
       }
-      this.#noticeEndOfLease();
       const isEntered = this.#enteredRun() !== undefined;
       if (!isEntered || !this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
@@ -130,7 +129,6 @@ export class RedisLink implements Membership {
 
   /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
-    this.#noticeEndOfLease();
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
     const published = await this.#publisher.publish(change, this.#memberCount);
@@ -186,6 +184,7 @@ export class RedisLink implements Membership {
   /** Undefined: nothing can be published, and no publication confirmed. */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
+    this.#noticeEndOfLease();
     const run = commands.isConnected() ? commands.runOf(bansName(commands.keyPrefix)) : undefined;
     return run === this.#entered.run ? run : undefined;
   }
@@ -246,7 +245,10 @@ export class RedisLink implements Membership {
     if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     this.#memberCount = renewed.count;
     this.#softenLapsed(renewed);
-    if (this.#isEstablished && (await this.#mayResume(renewed))) this.#lease.renew(requestedAt);
+    if (this.#isEstablished && (await this.#mayResume(renewed))) {
+      if (this.#lease.leftMs() === 0) this.#resumedAt = this.#lease.now().monotonic;
+      this.#lease.renew(requestedAt);
+    }
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
@@ -282,7 +284,6 @@ export class RedisLink implements Membership {
     // Another server may have been the master since, and those that know of it are lost.
     if (lapsed.length > 0 && !isVouched) await this.#enter(this.#deps.clock.randomId());
     this.#returningSince = undefined;
-    this.#resumedAt = now;
     return true;
   }
 

@@ -111,6 +111,17 @@ test('a barrier confirms a publication on the server that this member has still 
   expect(await published?.acknowledged).toBe(true);
 });
 
+test('a barrier confirms nothing after the end of the lease, also while a renewal is under way', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const published = await link.publish({ kind: 'forget', key: KEY });
+  world.isSilent = true;
+  await clock.pass(2480);
+  expect(link.leaseLeftMs()).toBe(0);
+  expect(await isSettled(published!.acknowledged)).toBe(true);
+  expect(await published?.acknowledged).toBe(false);
+});
+
 test('a barrier waits for members that are not listed, on a server that its member has just come to', async () => {
   const { world, clock, link } = open();
   world.isListKnown = true;
