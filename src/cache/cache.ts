@@ -70,7 +70,7 @@ export function createCache(deps: CacheDeps): Cache {
     trustedSince: () => hub.trustedSince(),
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
     redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),
-    isRedisReadable: () => isUp() && redis?.isReadable() === true,
+    isRedisReadable: () => redis?.isReadable() === true,
     holdsRedisEntry: async () => (await redis?.holdsEntry()) === true,
     commands,
     close,

@@ -69,9 +69,13 @@ export class TieredStore implements Store<TieredTicket> {
     if (redis === undefined && entry !== undefined && (kept !== undefined || this.#holds(key, entry))) return;
     const replacement = kept && redis?.replacement(key, kept, ticket.redis);
     const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
-    // Redis could not be read just now.
-    if (isUnchanged && ticket.redis === undefined) void published;
+    if (isUnchanged && this.#wasAway(ticket)) void published;
     else await published;
+  }
+
+  /** Redis could not be read, and not because it has lost the state of the key. */
+  #wasAway(ticket: TieredTicket): boolean {
+    return ticket.redis === undefined && this.#deps.redis?.isReadable() !== true;
   }
 
   /** A write, or another authoritative answer, may have come in between: which is newer is unknown, and none is kept. */

@@ -21,9 +21,19 @@ describe('the store without Redis', () => {
   storeContract(() => Promise.resolve(openInstance()));
 });
 
+interface FakeRedis {
+  isStored: boolean | undefined;
+  isFenced: boolean;
+  /** False: the state of the key has been lost, or Redis is away. */
+  isAsked: boolean;
+  isReadable: boolean;
+}
+
+const FAKE_REDIS: FakeRedis = { isStored: true, isFenced: false, isAsked: true, isReadable: true };
+
 /** A store on a Redis that holds one entry, and publishes changes when it is let. */
-function open(options: { isStored?: boolean | undefined; isFenced?: boolean; isAsked?: boolean } = {}) {
-  const { isStored, isFenced, isAsked } = { isStored: true, isFenced: false, isAsked: true, ...options };
+function open(options: Partial<FakeRedis> = {}) {
+  const { isStored, isFenced, isAsked, isReadable } = { ...FAKE_REDIS, ...options };
   let clockError = 0;
   const memory = new MemoryStore({ bounds, now });
   const nothing = (): void => undefined;
@@ -38,6 +48,7 @@ function open(options: { isStored?: boolean | undefined; isFenced?: boolean; isA
           ? { entry: far.entry, ticket: { ...TICKET, isFenced } }
           : { entry: undefined, ticket: undefined },
       ),
+    isReadable: () => isReadable,
     accepts: () => true,
     set: () => Promise.resolve(isStored),
     replacement: (_key: string, _entry: Entry, ticket: RedisTicket) => ticket && REPLACEMENT,
@@ -175,10 +186,11 @@ test('an authoritative answer that Redis refuses does not stay in memory', async
 });
 
 test.each([
-  ['waits for Redis when it differs from the kept record', false, false],
-  ['does not wait when it is the kept record', true, true],
-])('an authoritative answer while Redis is away %s', async (_what, isUnchanged, isAnswered) => {
-  const { store, changes } = open({ isAsked: false });
+  ['while Redis is away waits when it differs from the kept record', false, false, false],
+  ['while Redis is away does not wait when it is the kept record', false, true, true],
+  ['waits also when Redis is there but has lost the state of the key', true, true, false],
+])('an authoritative answer %s', async (_what, isReadable, isUnchanged, isAnswered) => {
+  const { store, changes } = open({ isAsked: false, isReadable });
   const { ticket } = await store.get(KEY);
   expect(await isSettled(store.replace(KEY, { entry: NEW, ticket, isUnchanged }))).toBe(isAnswered);
   expect(changes).toHaveLength(1);

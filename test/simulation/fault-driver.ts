@@ -63,19 +63,19 @@ const FAULTS: Record<FaultName, { weight: number; begin: (faults: Faults) => voi
   'process stopped': {
     weight: 3,
     begin: (faults) => {
-      faults.stopProcess();
+      faults.pauseProcess('stopped');
     },
   },
   'machine suspended': {
     weight: 2,
     begin: (faults) => {
-      faults.pauseMachine('suspended');
+      faults.pauseProcess('suspended');
     },
   },
   'machine paused unnoticed': {
     weight: 1,
     begin: (faults) => {
-      faults.pauseMachine('unnoticed');
+      faults.pauseProcess('unnoticed');
     },
   },
   'process killed': {

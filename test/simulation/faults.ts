@@ -77,19 +77,11 @@ export class Faults {
     });
   }
 
-  stopProcess(): void {
+  pauseProcess(kind: Pause): void {
     const { process } = this.#instance();
-    process.pause('stopped');
+    process.pause(kind);
     this.#later(() => {
       process.resume();
-    });
-  }
-
-  pauseMachine(kind: Pause): void {
-    const instance = this.#instance();
-    instance.pause(kind);
-    this.#later(() => {
-      instance.resume(this.#world.now);
     });
   }
 
@@ -103,7 +95,7 @@ export class Faults {
   }
 
   stepClock(): void {
-    this.#instance().stepClock(this.#random.between(-8000, 8000), this.#world.now);
+    this.#instance().process.stepWallClock(this.#random.between(-8000, 8000));
   }
 
   freezeRedis(): void {

@@ -3,7 +3,7 @@ import type { RedisOptions } from '../../src/cache/instance.js';
 import type { WritesWithout } from '../../src/cache/coherence/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';
-import type { Pause, Process } from './process.js';
+import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { Server } from './server.js';
 import type { Upstream } from './upstream.js';
@@ -28,10 +28,8 @@ export class Instance {
   wasAlone = false;
   /** Since when it and Redis have been able to reach each other. */
   reachesRedisSince = 0;
-  /** When a pause ended that none of its clocks shows. */
-  unnoticedUntil = -Infinity;
-  /** Until then its wall clock shows again what it showed before it was put back. */
-  isEarlierUntil = -Infinity;
+  /** When it could not use the entries of Redis last. */
+  withoutRedisAt = 0;
 
   constructor(deps: InstanceDeps) {
     this.#deps = deps;
@@ -55,23 +53,8 @@ export class Instance {
     this.#server = new Server({ process, upstream, redis: this.#redisOptions() });
   }
 
-  stepClock(ms: number, now: number): void {
-    this.process.stepWallClock(ms);
-    this.isEarlierUntil = now - ms;
-  }
-
   get hasLease(): boolean {
     return this.server?.hasLease === true;
-  }
-
-  pause(kind: Pause): void {
-    this.process.pause(kind);
-    if (kind === 'unnoticed') this.unnoticedUntil = Infinity;
-  }
-
-  resume(now: number): void {
-    this.process.resume();
-    if (this.unnoticedUntil === Infinity) this.unnoticedUntil = now;
   }
 
   kill(): void {

@@ -43,7 +43,7 @@ export class Invariants {
     const { instances, handles, history, now } = this.#world;
     for (const instance of instances) {
       const { server, process, name } = instance;
-      if (now - instance.unnoticedUntil < NEXT_LEASE_MS) continue;
+      if (now - process.unnoticedUntil < NEXT_LEASE_MS) continue;
       if (process.isPaused || server?.hasLease !== true) continue;
       for (const handle of handles) {
         const entry = server.fresh(handle);

@@ -8,10 +8,7 @@ const AWAITED_MS = MEMBERSHIP_MS / 1.05;
 
 export function noteOutages(world: World): void {
   const { instances, now } = world;
-  for (const instance of instances) {
-    if (!reachesRedis(world, instance)) instance.reachesRedisSince = Infinity;
-    else if (instance.reachesRedisSince === Infinity) instance.reachesRedisSince = now;
-  }
+  for (const instance of instances) noteReach(world, instance);
   const linked = instances.filter((instance) => instance.hasLease);
   for (const instance of linked) {
     instance.linkedAt = now;
@@ -23,6 +20,13 @@ export function noteOutages(world: World): void {
     instance.wasAlone = true;
     world.history.isAlone(instance.name);
   }
+}
+
+function noteReach(world: World, instance: Instance): void {
+  const { now } = world;
+  if (!reachesRedis(world, instance)) instance.reachesRedisSince = Infinity;
+  else if (instance.reachesRedisSince === Infinity) instance.reachesRedisSince = now;
+  if (instance.server?.cache.isRedisReadable() !== true) instance.withoutRedisAt = now;
 }
 
 function reachesRedis({ redis, simulation }: World, { process }: Instance): boolean {

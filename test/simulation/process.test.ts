@@ -88,6 +88,48 @@ describe('a simulated process', () => {
     expect(process.clock.monotonic()).toBeCloseTo(100);
   });
 
+  test.each<[string, steps: number[], earlierMs: number]>([
+    ['put back', [-1000], 1000],
+    ['put back twice', [-1000, -500], 1500],
+    ['put back, and forward in part', [-1000, 400], 600],
+    ['put forward and back', [3000, -1000], 1000],
+    ['put forward', [1000], -Infinity],
+  ])('whose wall clock was %s shows after some time what it has shown before', async (_what, steps, ms) => {
+    const { world, process } = await worldWith({ clockRate: 0.5 });
+    await world.scheduler.runFor(100);
+    for (const step of steps) process.stepWallClock(step);
+    expect(process.isEarlierUntil).toBe(100 + ms / 0.5);
+  });
+
+  test.each<[Pause, earlierUntil: number, unnoticedUntil: number]>([
+    ['stopped', 1100, -Infinity],
+    ['suspended', 1100, -Infinity],
+    ['unnoticed', 1600, 700],
+  ])('that was %s shows it by so much later', async (kind, earlierUntil, unnoticedUntil) => {
+    const { world, process } = await worldWith();
+    await world.scheduler.runFor(100);
+    process.stepWallClock(-1000);
+    await world.scheduler.runFor(100);
+    process.pause(kind);
+    await world.scheduler.runFor(500);
+    process.resume();
+    expect([process.isEarlierUntil, process.unnoticedUntil]).toEqual([earlierUntil, unnoticedUntil]);
+  });
+
+  test('has paused unnoticed only if it was running', async () => {
+    const { world, process } = await worldWith();
+    process.pause('stopped');
+    process.pause('unnoticed');
+    expect(process.unnoticedUntil).toBe(-Infinity);
+    process.resume();
+    process.pause('unnoticed');
+    expect(process.unnoticedUntil).toBe(Infinity);
+    await world.scheduler.runFor(300);
+    process.resume();
+    process.resume();
+    expect(process.unnoticedUntil).toBe(300);
+  });
+
   test('is failed by what an event throws', async () => {
     const { world, process } = await worldWith();
     process.clock.after(1, () => {

@@ -43,6 +43,8 @@ export class Process {
   #wallErrorMs: number;
   #monotonicLossMs = 0;
   #idleMs = 0;
+  #unnoticedUntil = -Infinity;
+  #isEarlierUntil = -Infinity;
 
   constructor(name: string, scheduler: Scheduler, random: Random, options: ProcessOptions = {}) {
     this.name = name;
@@ -71,6 +73,16 @@ export class Process {
     return this.#pause !== undefined;
   }
 
+  /** When a pause ended that none of its clocks shows, in virtual time; Infinity in such a pause. */
+  get unnoticedUntil(): number {
+    return this.#pause?.kind === 'unnoticed' ? Infinity : this.#unnoticedUntil;
+  }
+
+  /** When its wall clock shows again what it showed before it was put back, in virtual time. */
+  get isEarlierUntil(): number {
+    return this.#isEarlierUntil;
+  }
+
   /** Another one after each start: what belongs to an earlier one is over. */
   get life(): number {
     return this.#life;
@@ -90,6 +102,9 @@ export class Process {
   /** The wall clock is put forward, or back. */
   stepWallClock(ms: number): void {
     this.#wallErrorMs += ms;
+    const shownAt = this.#pause?.kind === 'unnoticed' ? this.#pause.since : this.#scheduler.now;
+    if (ms < 0) this.#isEarlierUntil = Math.max(this.#isEarlierUntil, shownAt);
+    this.#isEarlierUntil -= ms / this.#options.clockRate;
   }
 
   pause(kind: Pause = 'stopped'): void {
@@ -101,9 +116,10 @@ export class Process {
   resume(): void {
     if (this.#pause === undefined) return;
     this.#scheduler.note(`${this.name} resumed`);
-    this.#idleMs += this.#scheduler.now - this.#pause.since;
-    if (this.#pause.kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
-    if (this.#pause.kind === 'unnoticed') this.#wallErrorMs -= this.#pausedMs;
+    const { kind, since } = this.#pause;
+    this.#idleMs += this.#scheduler.now - since;
+    if (kind !== 'stopped') this.#monotonicLossMs += this.#pausedMs;
+    if (kind === 'unnoticed') this.#endUnnoticed(since);
     this.#pause = undefined;
     for (const { label, run } of this.#held.splice(0)) this.#schedule(0, label, run);
   }
@@ -148,6 +164,14 @@ export class Process {
   /** A line of the trace on what it does. */
   note(line: string): void {
     this.#scheduler.note(`${this.name} ${line}`);
+  }
+
+  /** Its wall clock stood still. */
+  #endUnnoticed(since: number): void {
+    const { now } = this.#scheduler;
+    this.#wallErrorMs -= this.#pausedMs;
+    this.#unnoticedUntil = now;
+    if (this.#isEarlierUntil > since) this.#isEarlierUntil += now - since;
   }
 
   #schedule(delayMs: number, label: string, run: () => void): void {

@@ -89,16 +89,15 @@ export class Requests {
 
   /** The record is changed past the proxy, and read authoritatively. */
   refresh(target: Target): void {
-    const { server, handle } = target;
+    const { instance, server, handle } = target;
     this.#world.upstream.change(handle);
     const startedAt = this.#world.now;
-    const wasReadable = server.cache.isRedisReadable();
     this.#run(target, { label: `refreshes ${handle}`, limitMs: WRITE_LIMIT_MS }, async () => {
       const { version, isFresh } = await server.read(handle, true);
       this.counts.refreshes++;
       // Without Redis it waits only for what it replaces: the same record may have been loaded since the change.
-      const isReadable = wasReadable && server.cache.isRedisReadable();
-      const hasWaited = isReadable || this.#world.now - startedAt > MIN_LOST_MS;
+      const wasReadable = instance.withoutRedisAt < startedAt && server.cache.isRedisReadable();
+      const hasWaited = wasReadable || this.#world.now - startedAt > MIN_LOST_MS;
       if (isFresh && hasWaited) this.#acknowledged(target, version);
       return `version ${version}`;
     });
@@ -178,9 +177,9 @@ export class Requests {
     { oldest, askedAt }: { oldest: number; askedAt: number },
   ): void {
     if (version >= oldest) return;
-    const { instance, server, handle } = target;
+    const { server, handle } = target;
     const { now } = this.#world;
-    if (now - instance.unnoticedUntil < NEXT_LEASE_MS) return;
+    if (now - server.process.unnoticedUntil < NEXT_LEASE_MS) return;
     if (!server.hasLease && this.#mayBeOld(target, version, askedAt)) return;
     const detail = `${server.process.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
     throw new Violation('no older answer after an acknowledgement', detail);
@@ -190,7 +189,7 @@ export class Requests {
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { lostMaxAgeMs } = options;
-    if (now < instance.isEarlierUntil + 1.1 * lostMaxAgeMs + WAITED_MS) return true;
+    if (now < instance.process.isEarlierUntil + 1.1 * lostMaxAgeMs + WAITED_MS) return true;
     const loadedAfter = Math.min(askedAt, now - 1.1 * lostMaxAgeMs);
     return lostMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
   }

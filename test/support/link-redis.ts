@@ -23,6 +23,12 @@ interface LinkWorld {
   hasFailed: boolean;
   /** Renewals get no reply. */
   isSilent: boolean;
+  /** The replies to renewals, which Redis carries out at once, arrive then. */
+  renewed: Promise<void>;
+  /** A message connection that is opened now is ready then. */
+  ready: Promise<void>;
+  /** How many message connections are open. */
+  subscriptions: number;
   /** The reply to a change, which Redis carries out at once, arrives then. */
   changed: Promise<void>;
   /** Delivers a message of another member. */
@@ -42,6 +48,9 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     isConnected: true,
     hasFailed: false,
     isSilent: false,
+    renewed: Promise.resolve(),
+    ready: Promise.resolve(),
+    subscriptions: 0,
     changed: Promise.resolve(),
     send: () => undefined,
   };
@@ -60,18 +69,21 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
       world.was = 'listed';
-      return [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
+      const reply = [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
+      return world.renewed.then(() => reply);
     },
   };
   const names = new Map([
     [RENEW, 'renew'],
     [CHANGE, 'change'],
   ]);
-  const openSubscription: LinkCommands['openSubscription'] = (_master, { onMessage }) => {
+  const openSubscription: LinkCommands['openSubscription'] = async (_master, { onMessage }) => {
+    await world.ready;
+    world.subscriptions++;
     world.send = (text) => {
       onMessage('t:messages', text);
     };
-    return Promise.resolve<Subscription>({
+    return {
       master: 'master',
       prefix: 't:',
       subscribe: () => Promise.resolve(),
@@ -79,8 +91,10 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
         world.asked.push('ping');
         return Promise.resolve();
       },
-      close: () => undefined,
-    });
+      close() {
+        world.subscriptions--;
+      },
+    } satisfies Subscription;
   };
   const commands = {
     isCluster: false,
@@ -95,8 +109,10 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       if (name !== undefined) world.asked.push(name);
       return Promise.resolve(answerTo[source]?.(keys, args));
     },
-    command: (name: string) =>
-      Promise.resolve(name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, '0'] : []),
+    command(name: string) {
+      if (name === 'ZREM') world.asked.push('leave');
+      return Promise.resolve(name === 'ZRANGE' && world.isListKnown ? [`run:${world.run}`, '0'] : []);
+    },
     openSubscription,
     reportFailure(error: unknown) {
       world.asked.push(`failed: ${String(error)}`);

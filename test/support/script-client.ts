@@ -49,11 +49,12 @@ export function createScriptClient(client: Redis): ScriptClient {
     isCluster: false,
     keyPrefix: PREFIX,
     channelPrefix: PREFIX,
+    isUp: () => true,
     runOf: () => made.run,
     script: (source, keys, args) => client.eval(source, keys.length, ...keys, ...args),
     command: (name, ...args) => client.call(name, ...args),
     run: <T>(_name: string, command: (redis: Redis) => Promise<T>) => command(client),
-  } as Partial<LinkCommands> as LinkCommands & { run: never; attempt: never };
+  } as Partial<LinkCommands> as LinkCommands & { isUp: () => boolean; run: never; attempt: never };
   const store = new RedisStore({
     commands,
     bans: () => (bans.run === made.run ? bans : new Bans(made.run)),

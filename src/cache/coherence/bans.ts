@@ -85,4 +85,8 @@ export class Bans {
 
 /** Whether `ban` makes the older one redundant. */
 const covers = (ban: NumberedBan, older: NumberedBan): boolean =>
-  ban.number > older.number && older.prefix.startsWith(ban.prefix) && (!ban.isSoft || older.isSoft);
+  ban.number > older.number && includes(ban, older);
+
+/** Whether `ban` does all that the other one does, at the same time. */
+export const includes = (ban: Ban, other: Ban): boolean =>
+  other.prefix.startsWith(ban.prefix) && (!ban.isSoft || other.isSoft);

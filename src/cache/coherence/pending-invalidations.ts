@@ -1,5 +1,6 @@
 // Invalidations that could not be published while Redis was away. An instance publishes them before its lease is back.
-import { BAN_ALL, type BanChange, type Change } from './message.js';
+import { MAX_BANS, includes } from './bans.js';
+import { BAN_ALL, type BanChange, type Change, type KeyChange } from './message.js';
 
 type PendingInvalidation = { kind: 'forget' | 'soften'; key: string } | BanChange;
 
@@ -20,15 +21,24 @@ export class PendingInvalidations {
 
   /** Above the maximum, one ban of every key replaces them, which costs loads. */
   add(change: Change): void {
-    if (change.kind === 'ban') {
-      this.#bans.push(change);
-      return;
-    }
+    if (change.kind === 'ban') this.#addBan(change);
+    else this.#addKey(change);
+  }
+
+  #addKey(change: KeyChange): void {
     const isSoft = change.kind === 'soften' || change.kind === 'unknown';
     if (!isSoft || !this.#keys.has(change.key)) this.#keys.set(change.key, isSoft ? 'soften' : 'forget');
     if (this.#keys.size <= this.#maxKeys) return;
     this.#keys.clear();
     this.addAll();
+  }
+
+  /** None has been published: each will apply to all that is older than its publication. */
+  #addBan(ban: BanChange): void {
+    if (this.#bans.some((known) => includes(known, ban))) return;
+    this.#bans = [...this.#bans.filter((known) => !includes(ban, known)), ban];
+    if (this.#bans.length <= MAX_BANS) return;
+    this.#bans = [{ ...BAN_ALL, isSoft: this.#bans.every(({ isSoft }) => isSoft) }];
   }
 
   /** Adds a ban of every key: nothing that Redis holds may be used. */

@@ -78,7 +78,7 @@ export class RedisLink implements Membership {
       deliver,
       acknowledge,
       onMissedBans: () => {
-        this.#subscriptions.close();
+        this.#subscriptions.reset();
       },
     });
     this.#subscriptions = new Subscriptions({
@@ -106,23 +106,18 @@ export class RedisLink implements Membership {
   /** Renews the lease now, instead of at the next interval. */
   readonly renewNow = oneAtATime(async () => {
     const { commands } = this.#deps;
+    if (this.#isClosed) return;
     try {
       if (!commands.isConnected()) {
         if (commands.hasFailed()) this.#failedJoins++;
         return;
       }
-      this.#noticeEndOfLease();
       const isEntered = this.#enteredRun() !== undefined;
       if (!isEntered || !this.#isEstablished || !this.#subscriptions.isComplete()) await this.#establish();
       await this.#renew();
       this.#failures = 0;
     } catch (error) {
-      commands.reportFailure(error);
-      this.#failedJoins++;
-      if (++this.#failures % MAX_FAILURES === 0) {
-        this.#subscriptions.close();
-        commands.rediscover();
-      }
+      this.#noteFailure(error);
     } finally {
       this.#deps.onRenewed();
     }
@@ -130,7 +125,6 @@ export class RedisLink implements Membership {
 
   /** A fence counts only if the lease still runs when Redis replies: other members know it for a time that starts with a renewal. */
   async publish(change: Change): Promise<Published | undefined> {
-    this.#noticeEndOfLease();
     const isLeased = (): boolean => change.kind !== 'raise' || this.#lease.leftMs() > 0;
     if (this.#isClosed || !isLeased()) return undefined;
     const published = await this.#publisher.publish(change, this.#memberCount);
@@ -183,9 +177,20 @@ export class RedisLink implements Membership {
     this.#entered = { ...this.#entered, run: '' };
   }
 
+  #noteFailure(error: unknown): void {
+    const { commands } = this.#deps;
+    if (this.#isClosed) return;
+    commands.reportFailure(error);
+    this.#failedJoins++;
+    if (++this.#failures % MAX_FAILURES !== 0) return;
+    this.#subscriptions.close();
+    commands.rediscover();
+  }
+
   /** Undefined: nothing can be published, and no publication confirmed. */
   #enteredRun(): string | undefined {
     const { commands } = this.#deps;
+    this.#noticeEndOfLease();
     const run = commands.isConnected() ? commands.runOf(bansName(commands.keyPrefix)) : undefined;
     return run === this.#entered.run ? run : undefined;
   }
@@ -194,7 +199,7 @@ export class RedisLink implements Membership {
   async #enter(known: string): Promise<void> {
     const { commands, clock, deliver } = this.#deps;
     const member = { member: this.id, known, next: clock.randomId() };
-    const { era, bans } = await this.#withTimeout(enterEra(commands, this.#subscriptions.channels, member));
+    const { era, bans } = await this.#step(enterEra(commands, this.#subscriptions.channels, member));
     const { run: formerRun, era: formerEra } = this.#entered;
     if (formerEra !== '' && (formerRun !== bans.run || formerEra !== era)) this.#comeFromElsewhere();
     this.#entered = { run: bans.run, era };
@@ -215,13 +220,13 @@ export class RedisLink implements Membership {
   async #establish(): Promise<void> {
     const { commands, deliver, pending } = this.#deps;
     this.#isEstablished = false;
-    if (!this.#subscriptions.isComplete()) await this.#withTimeout(this.#subscriptions.open());
+    if (!this.#subscriptions.isComplete()) await this.#step(this.#subscriptions.open());
     await this.#enter(this.#entered.era);
     if (this.#lease.leftMs() === 0) {
       await this.#publisher.report(pending);
-      await this.#withTimeout(this.#members.renew({ joins: true, lease: 'none' }));
+      await this.#step(this.#members.renew({ joins: true, lease: 'none' }));
     }
-    const numbers = await this.#withTimeout(readNumbers(commands));
+    const numbers = await this.#step(readNumbers(commands));
     const changed = [...numbers].filter(([group, seq]) => !this.#receiver.numbers.adopt(group, seq));
     const groups = changed.map(([group]) => group).filter((group) => group !== 'bans');
     if (groups.length > MAX_DISTRUSTED_GROUPS) deliver({ kind: 'distrust' });
@@ -237,7 +242,7 @@ export class RedisLink implements Membership {
     const isLong = requestedAt.monotonic - this.#resumedAt > MEMBERSHIP_MS;
     const lease = this.#lease.leftMs() === 0 ? 'none' : isLong ? 'long' : 'new';
     const renewing = [this.#subscriptions.ping(), this.#members.renew({ joins: false, lease })] as const;
-    const [, renewed] = await this.#withTimeout(Promise.all(renewing));
+    const [, renewed] = await this.#step(Promise.all(renewing));
     this.#noticeEndOfLease();
     if (renewed.was === 'absent') {
       this.#leaveAndRejoin();
@@ -246,7 +251,10 @@ export class RedisLink implements Membership {
     if (renewed.was === 'late') throw new Error('the renewal reached Redis too late');
     this.#memberCount = renewed.count;
     this.#softenLapsed(renewed);
-    if (this.#isEstablished && (await this.#mayResume(renewed))) this.#lease.renew(requestedAt);
+    if (this.#isEstablished && (await this.#mayResume(renewed)) && !this.#isClosed) {
+      if (this.#lease.leftMs() === 0) this.#resumedAt = this.#lease.now().monotonic;
+      this.#lease.renew(requestedAt);
+    }
     for (const settle of this.#awaitingReturn) settle(true);
   }
 
@@ -282,8 +290,14 @@ export class RedisLink implements Membership {
     // Another server may have been the master since, and those that know of it are lost.
     if (lapsed.length > 0 && !isVouched) await this.#enter(this.#deps.clock.randomId());
     this.#returningSince = undefined;
-    this.#resumedAt = now;
     return true;
+  }
+
+  /** A step of a renewal. @throws Error also when this member was closed meanwhile: it has left, and goes no further */
+  async #step<T>(promise: Promise<T>): Promise<T> {
+    const result = await this.#withTimeout(promise);
+    if (this.#isClosed) throw new Error('the link is closed');
+    return result;
   }
 
   #withTimeout<T>(promise: Promise<T>): Promise<T> {

@@ -47,6 +47,7 @@ export class Members {
   #redisClock: { now: number; at: number } | undefined;
   #renewedAt: number;
   #distrustedAt = -Infinity;
+  #hasLeft = false;
   /** Members whose lease has ended, with the end of their membership. */
   readonly #leaseEnded = new Map<string, string>();
 
@@ -71,6 +72,7 @@ export class Members {
     return this.#renewedAt;
   }
 
+  /** @throws Error also after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
     // Before the first reply the Redis clock is not known: the first renewal only reads it.
     if (this.#redisClock === undefined) await this.#renew(how);
@@ -78,6 +80,7 @@ export class Members {
   }
 
   async #renew({ joins, lease }: RenewalOptions): Promise<Renewal> {
+    if (this.#hasLeft) throw new Error('this member has left');
     this.#renewedAt = this.#clock.monotonic();
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, this.#redisTime(), LEASE_MS];
@@ -132,8 +135,9 @@ export class Members {
     await this.#commands.script(EXPEL, [this.#name], members);
   }
 
-  /** Other members stop waiting for this one. */
+  /** Other members stop waiting for this one, which cannot join again. */
   async leave(): Promise<void> {
+    this.#hasLeft = true;
     await this.#commands.command('ZREM', this.#name, this.#id);
   }
 }

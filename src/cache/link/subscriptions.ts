@@ -15,6 +15,8 @@ interface SubscriptionsDeps {
 export class Subscriptions {
   readonly #deps: SubscriptionsDeps;
   #open: Subscription[] = [];
+  /** Counts what `open` and `close` begin: connections that are ready after that are not kept. */
+  #attempts = 0;
   #channels: Channels;
 
   constructor(deps: SubscriptionsDeps) {
@@ -39,10 +41,13 @@ export class Subscriptions {
   /** @throws Error when a master cannot be subscribed to */
   async open(): Promise<void> {
     this.close();
+    const attempt = this.#attempts;
     this.#channels = this.#newChannels();
     const opening = this.#deps.commands.masters().map((master) => this.#subscribe(master));
     try {
-      this.#open = await Promise.all(opening);
+      const opened = await Promise.all(opening);
+      if (attempt !== this.#attempts) throw new Error('closed before all connections were ready');
+      this.#open = opened;
     } catch (error) {
       for (const each of await Promise.allSettled(opening))
         if (each.status === 'fulfilled') each.value.close();
@@ -56,7 +61,14 @@ export class Subscriptions {
     await Promise.all(this.#open.map((subscription) => subscription.ping()));
   }
 
-  readonly close = (): void => {
+  /** Those that are being opened, too. */
+  close(): void {
+    this.#attempts++;
+    this.reset();
+  }
+
+  /** Messages were missed: the next attempt opens all connections again. */
+  readonly reset = (): void => {
     for (const subscription of this.#open) subscription.close();
     this.#open = [];
   };
@@ -74,7 +86,7 @@ export class Subscriptions {
         if (channel === ofMember) onAcknowledgement(text);
         else onChange(text);
       },
-      onLost: this.close,
+      onLost: this.reset,
     });
     try {
       await subscription.subscribe(this.#channels.at(master, id));

@@ -20,7 +20,7 @@ import { bansName, groupNames } from './namespace.js';
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
 
 export interface RedisStoreDeps {
-  commands: Pick<RedisCommands, 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
+  commands: Pick<RedisCommands, 'isUp' | 'run' | 'keyPrefix' | 'runOf' | 'script' | 'masters' | 'attempt'>;
   /** Undefined while the bans of Redis have not been read. */
   bans: () => Bans | undefined;
   /** Whether there is a lease: without one, Redis may hold entries that are invalidated already. */
@@ -64,7 +64,7 @@ export class RedisStore {
 
   /** Whether entries of Redis are used now. */
   isReadable(): boolean {
-    return this.#currentBans() !== undefined;
+    return this.#deps.commands.isUp() && this.#currentBans() !== undefined;
   }
 
   /** Whether Redis holds an entry that can be used. False when none is found in a part of a large database. */

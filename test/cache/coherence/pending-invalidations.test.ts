@@ -1,5 +1,6 @@
 // What was changed while Redis was away, and has still to be reported.
 import { expect, test } from 'vitest';
+import { MAX_BANS } from '../../../src/cache/coherence/bans.js';
 import type { Change } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 
@@ -53,6 +54,29 @@ test('more keys than can be kept are one hard ban of every key', () => {
   const pending = new PendingInvalidations(2);
   for (const key of ['A', 'B', 'C']) pending.add(soften(key));
   expect(pending.take(10)).toEqual([EVERY_KEY]);
+});
+
+const ban = (prefix: string, isSoft = false): Change => ({ kind: 'ban', prefix, isSoft, number: 0 });
+
+test.each<[string, Change[], Change[]]>([
+  ['the same one', [ban('A'), ban('A')], [ban('A')]],
+  ['one of a longer prefix', [ban('A'), ban('AB'), ban('AC', true)], [ban('A')]],
+  ['one of a longer prefix that came first', [ban('AB'), ban('B'), ban('A')], [ban('B'), ban('A')]],
+  ['a soft one', [ban('A', true), ban('A')], [ban('A')]],
+  ['no hard one', [ban('AB'), ban('A', true)], [ban('AB'), ban('A', true)]],
+])('a ban includes %s', (_what, changes, reported) => {
+  const pending = new PendingInvalidations();
+  for (const change of changes) pending.add(change);
+  expect(pending.take(10)).toEqual(reported);
+});
+
+test.each([
+  ['hard where one of them is', false],
+  ['soft where all of them are', true],
+])('more bans than Redis lists are one ban of every key, %s', (_what, isSoft) => {
+  const pending = new PendingInvalidations();
+  for (let at = 0; at <= MAX_BANS; at++) pending.add(ban(`${at}/`, isSoft || at > 0));
+  expect(pending.take(1000)).toEqual([ban('', isSoft)]);
 });
 
 test('what is changed after that is reported by itself', () => {

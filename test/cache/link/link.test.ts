@@ -1,10 +1,11 @@
 // The link of an instance to the others, on a scripted Redis that records the order of the calls.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { RedisLink } from '../../../src/cache/link/link.js';
 import { createLinkRedis } from '../../support/link-redis.js';
-import { createManualClock, isSettled } from '../../support/manual-clock.js';
+import { gate } from '../../support/lock-contract.js';
+import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
 
@@ -109,6 +110,17 @@ test('a barrier confirms a publication on the server that this member has still 
   const published = await link.publish({ kind: 'forget', key: KEY });
   await clock.pass(3000);
   expect(await published?.acknowledged).toBe(true);
+});
+
+test('a barrier confirms nothing after the end of the lease, also while a renewal is under way', async () => {
+  const { world, clock, link } = open();
+  await link.renewNow();
+  const published = await link.publish({ kind: 'forget', key: KEY });
+  world.isSilent = true;
+  await clock.pass(2480);
+  expect(link.leaseLeftMs()).toBe(0);
+  expect(await isSettled(published!.acknowledged)).toBe(true);
+  expect(await published?.acknowledged).toBe(false);
 });
 
 test('a barrier waits for members that are not listed, on a server that its member has just come to', async () => {
@@ -244,6 +256,60 @@ test('a fence counts only while a lease runs, also when its reply arrives', asyn
   clock.setBy(5000);
   reply();
   expect(await raised).toBeUndefined();
+});
+
+test('a message connection that is ready too late is closed, not kept beside the next one', async () => {
+  const { world, clock, link } = open();
+  const { passed, pass } = gate();
+  world.ready = passed;
+  void link.renewNow();
+  await clock.pass(2100);
+  world.ready = Promise.resolve();
+  await link.renewNow();
+  pass();
+  await settled();
+  expect([world.subscriptions, link.leaseLeftMs() > 0]).toEqual([1, true]);
+});
+
+describe('a member that is closed', () => {
+  test('while it subscribes keeps no connection, and does not join', async () => {
+    const { world, link } = open();
+    const { passed, pass } = gate();
+    world.ready = passed;
+    const renewed = link.renewNow();
+    await link.close();
+    pass();
+    await renewed;
+    await settled();
+    expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
+  });
+
+  test('between its first two renewals does not join after it has left', async () => {
+    const { world, link } = open();
+    const { passed, pass } = gate();
+    world.renewed = passed;
+    const renewed = link.renewNow();
+    await settled();
+    await link.close();
+    pass();
+    await renewed;
+    expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
+  });
+
+  test('while it renews has no lease, and reports no failure', async () => {
+    const { world, link } = open();
+    await link.renewNow();
+    const { passed, pass } = gate();
+    world.renewed = passed;
+    world.asked.length = 0;
+    const renewed = link.renewNow();
+    await settled();
+    await link.close();
+    pass();
+    await renewed;
+    await link.renewNow();
+    expect([link.leaseLeftMs(), world.asked]).toEqual([0, ['ping', 'renew', 'leave']]);
+  });
 });
 
 test('what is pending is reported before the renewal', async () => {
