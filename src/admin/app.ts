@@ -1,14 +1,10 @@
 // The admin listener: probes, metrics, status page, API, and its log.
-import express, {
-  type Express,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express';
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
+import { expressListener } from '../http/express-listener.js';
+import type { FailingListener } from '../http/guard.js';
 import type { RouteTable } from '../http/route-table.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
@@ -46,7 +42,7 @@ export interface AdminDeps {
   onUnexpected?: (error: unknown) => void;
 }
 
-export function createAdminApp(deps: AdminDeps): Express {
+export function createAdminApp(deps: AdminDeps): FailingListener {
   const { table, tokenCheck, onCall, onUnexpected } = deps;
   const app = express();
   app.disable('x-powered-by');
@@ -61,12 +57,15 @@ export function createAdminApp(deps: AdminDeps): Express {
   app.use(createDispatch(table, createHandlers(deps)));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
+    if (res.headersSent) {
+      next(error);
+      return;
+    }
     const failure = error instanceof ServiceError ? error : undefined;
     if (failure === undefined) onUnexpected?.(error);
-    if (res.headersSent) next(error);
-    else sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
+    sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
   });
-  return app;
+  return expressListener(app);
 }
 
 function createHandlers({

@@ -24,9 +24,6 @@ const ROUTINE: ReadonlySet<string> = new Set([
 
 export const isRoutine = ({ id }: Route): boolean => ROUTINE.has(id);
 
-/** Probes of orchestrators cannot send a token. */
-export const isProbe = ({ id }: Route): boolean => id === 'health' || id === 'readiness';
-
 const text = z.string();
 const ofType = (description: string, type: string) => ({ description, content: { [type]: text } });
 
@@ -68,14 +65,8 @@ const traffic = z.object({
 
 const prefix = z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' });
 
-export const adminRoutes = defineRoutes(
-  {
-    ...ADMIN_GROUP,
-    parameters: z.object({
-      network: pathText('The network as `GET /traffic` lists it, or an address in it.', '192.0.2.0/24'),
-      file: pathText('The name of the file.', 'main.js'),
-    }),
-  },
+const probeRoutes = defineRoutes(
+  { ...ADMIN_GROUP, errors: ['METHOD_REFUSED'], security: ['none'] },
   {
     'GET /healthz': {
       id: 'health',
@@ -96,6 +87,23 @@ export const adminRoutes = defineRoutes(
         503: json('Not ready, because of these parts', readiness),
       },
     },
+  },
+);
+
+const PROBES: ReadonlySet<string> = new Set(probeRoutes.map(({ id }) => id));
+
+/** Probes of orchestrators cannot send a token. */
+export const isProbe = ({ id }: Route): boolean => PROBES.has(id);
+
+const operatorRoutes = defineRoutes(
+  {
+    ...ADMIN_GROUP,
+    parameters: z.object({
+      network: pathText('The network as `GET /traffic` lists it, or an address in it.', '192.0.2.0/24'),
+      file: pathText('The name of the file.', 'main.js'),
+    }),
+  },
+  {
     'GET /metrics': {
       id: 'metrics',
       summary: 'Metrics for Prometheus',
@@ -139,7 +147,7 @@ export const adminRoutes = defineRoutes(
       id: 'unblockNetwork',
       summary: 'End the limit of a network, in all instances',
       responses: { 204: 'Done; other instances follow within two seconds' },
-      errors: ['ADMIN_NOT_BLOCKED'],
+      errors: ['ADMIN_NOT_BLOCKED', 'NOT_CONFIRMED'],
     },
     'GET /cache': {
       id: 'lookIntoCache',
@@ -163,7 +171,7 @@ export const adminRoutes = defineRoutes(
           z.object({ purged: anyObject, soft: z.boolean(), shared: z.boolean() }),
         ),
       },
-      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE'],
+      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE', 'NOT_CONFIRMED'],
     },
     'GET /export': {
       id: 'exportRecords',
@@ -201,5 +209,7 @@ export const adminRoutes = defineRoutes(
     },
   },
 );
+
+export const adminRoutes = [...probeRoutes, ...operatorRoutes];
 
 export type AdminId = (typeof adminRoutes)[number]['id'];

@@ -6,7 +6,12 @@ import { type RedisAddress, databaseNumber } from '../cache/redis/connections.js
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
-import { type ServerConfig, describeServers, upstreamServers } from '../config/upstream-servers.js';
+import {
+  type ServerConfig,
+  describeServers,
+  maxWriteMs,
+  upstreamServers,
+} from '../config/upstream-servers.js';
 import { type SharedDeps, readPem } from './shared-deps.js';
 
 /** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
@@ -20,7 +25,7 @@ export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
   return createCache({
     bounds: { maxBytes: cache.maxBytes, found: cache.found, notFound: cache.notFound },
     redis: redisOptions(shared),
-    fenceLifeMs: maxWriteMs(config) + FENCE_SPARE_MS,
+    fenceLifeMs: maxWriteMs(upstreamServers(config)) + FENCE_SPARE_MS,
     now,
     ...events,
     onEvict: (store) => {
@@ -33,12 +38,6 @@ export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
     },
   });
 }
-
-const maxWriteMs = (config: Config): number =>
-  Math.max(
-    0,
-    ...upstreamServers(config).map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs),
-  );
 
 /** Undefined where no Redis is configured. */
 export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | undefined {

@@ -25,6 +25,8 @@ export interface HandleServer extends Pick<ServerConfig, 'url' | 'prefixes' | 'r
   /** For requests with the credentials of one caller. */
   records: RecordClient;
   forward: Forward;
+  /** Whether a read with a wrong login is refused: over plain http it is answered as if it had none. */
+  checksLogins: boolean;
   /** Called when a write is refused because its login was ignored; undefined over https. */
   onIgnoredLogin: (() => void) | undefined;
   usage: () => { read: LimiterUsage; passed: LimiterUsage };
@@ -59,6 +61,7 @@ export function makeHandleServer(shared: SharedDeps, server: ServerConfig, keysO
     reads,
     records: makeRecords(shared, server, { connections, limiter, onIgnoredLogin }),
     forward: createLimitedForward(forward, limiter),
+    checksLogins: !readOnly && url.startsWith('https:'),
     onIgnoredLogin,
     usage: () => ({ read: reads.usage(), passed: limiter.usage() }),
     close: connections.close,

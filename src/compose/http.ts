@@ -250,7 +250,7 @@ function makeRecordHandlers(
 ) {
   const { config } = shared;
   const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, lock } = kept;
-  const { forward, onIgnoredLogin, serverOf } = upstreams;
+  const { forward, onIgnoredLogin, serverOf, checksLogin } = upstreams;
   const { fence, runStepsOf, charge, refusalOfHandle } = steps;
   const write = createWriteRoute({
     fence,
@@ -264,7 +264,7 @@ function makeRecordHandlers(
   });
   return {
     passThrough,
-    forwardRead: createForwardRead({ passThrough, limitMiss }),
+    forwardRead: createForwardRead({ passThrough, limitMiss, checksLogin }),
     write,
     delete: createDelete({
       rules: config.deletion,

@@ -119,7 +119,11 @@ export function makeBatch(
   });
 }
 
-interface V2Backends extends Pick<V2SharedDeps, 'records' | 'withBody' | 'lock' | 'runStepsOf'> {
+interface V2Backends extends Pick<
+  V2SharedDeps,
+  'records' | 'withBody' | 'lock' | 'runStepsOf' | 'limitMiss'
+> {
+  upstreams: Pick<Upstreams, 'checksLogin'>;
   resolver: Pick<Resolver<unknown>, 'resolve'>;
   fence: Resolver<unknown>['fence'];
   coordination: Pick<Coordination, 'unclaimed'>;
@@ -128,12 +132,15 @@ interface V2Backends extends Pick<V2SharedDeps, 'records' | 'withBody' | 'lock' 
 
 export function makeV2(shared: SharedDeps, backends: V2Backends): V2Interface {
   const { config, metrics, now } = shared;
-  const { resolver, fence, coordination, records, withBody, lock, runStepsOf, reverse } = backends;
+  const { resolver, fence, coordination, reverse } = backends;
+  const { records, withBody, lock, runStepsOf, limitMiss, upstreams } = backends;
   return createV2({
     settings: settingsOf(config),
     withBody,
     records,
     runStepsOf,
+    limitMiss,
+    checksLogin: upstreams.checksLogin,
     resolver: { resolve: (handle, options) => resolver.resolve(handle, options), fence },
     lock,
     unclaimed: coordination.unclaimed,

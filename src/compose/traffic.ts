@@ -25,11 +25,12 @@ import type { Upstreams } from './upstreams.js';
 interface TrafficBackends {
   coordination: Pick<Coordination, 'takeTokens'>;
   resolver: Pick<Resolver<unknown>, 'fromMemory'>;
+  upstreams: Pick<Upstreams, 'checksLogin'>;
 }
 
 export function makeTrafficPolicy(
   shared: SharedDeps,
-  { coordination, resolver }: TrafficBackends,
+  { coordination, resolver, upstreams }: TrafficBackends,
   table: RouteTable,
 ): TrafficPolicy {
   const { config, metrics } = shared;
@@ -47,6 +48,7 @@ export function makeTrafficPolicy(
     judgedNetworkOf: (address) => (isJudged(address) ? networkOf(address) : undefined),
     takeTokens: coordination.takeTokens,
     readFacts: createReadFacts({ addressOf, isFresh, table }),
+    checksLogin: upstreams.checksLogin,
     onUse: reportUse(shared),
   });
 }

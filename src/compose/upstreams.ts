@@ -2,6 +2,7 @@
 import { upstreamServers } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { type RequestContext, contextOf } from '../http/context.js';
+import { type ChecksLogin, identityOf } from '../http/identity.js';
 import { readParameters } from '../http/query.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
@@ -22,6 +23,7 @@ export interface Upstreams {
   forward: Forward;
   /** The address of the server that is responsible; undefined for none here. */
   serverOf: (handle: string) => string | undefined;
+  checksLogin: ChecksLogin;
   /** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
   assertWritable: (handle: string) => void;
   /** To be called when a write of the handle was refused because its login was ignored; undefined over https. */
@@ -46,6 +48,11 @@ export function makeUpstreams(shared: SharedDeps, resolve: ResolveShared): Upstr
     forward: (req, res, content) =>
       serverFor(contextOf(res), servers, findServers).forward(req, res, content),
     serverOf: (handle) => findServers(handle)[0]?.url,
+    checksLogin(handle, authorization) {
+      const asked = findServers(handle);
+      const isChecked = asked.length > 0 && asked.every(({ checksLogins }) => checksLogins);
+      return isChecked && identityOf(authorization) !== undefined;
+    },
     assertWritable(handle) {
       const { readOnly } = assertFound(findServers(handle)[0]);
       if (readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');

@@ -7,7 +7,12 @@ import { native } from './schema-native.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
-import { type ConfiguredServer, type UpstreamSections, upstreamServers } from './upstream-servers.js';
+import {
+  type ConfiguredServer,
+  type UpstreamSections,
+  maxWriteMs,
+  upstreamServers,
+} from './upstream-servers.js';
 
 /** Durations are milliseconds, sizes are bytes; their names say so. Written out, so that its declaration can be. */
 export interface Config {
@@ -71,7 +76,7 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     ...upstreamRules(config),
     [headersTimeoutMs > requestTimeoutMs, 'server.headersTimeout', 'give at most server.requestTimeout'],
     [
-      idleTimeoutMs !== 0 && idleTimeoutMs <= maxWriteMs(config),
+      idleTimeoutMs !== 0 && idleTimeoutMs <= maxWriteMs([config.upstream, ...config.upstreams]),
       'server.idleTimeout',
       'give more than upstream.writeTimeout and queueTimeout together, or 0s',
     ],
@@ -86,11 +91,6 @@ function crossRules({ server: listener, ...config }: Config): CrossRule[] {
     [minTtlMs > maxTtlMs, 'cache.found.minTtl', 'give at most cache.found.maxTtl'],
   ];
 }
-
-const maxWriteMs = ({ upstream: shared, upstreams: servers }: UpstreamSections): number =>
-  Math.max(
-    ...[shared, ...servers].map(({ writeTimeoutMs, queueTimeoutMs }) => writeTimeoutMs + queueTimeoutMs),
-  );
 
 function upstreamRules(config: UpstreamSections): CrossRule[] {
   const { url, staleAfterMs, timeoutMs } = config.upstream;

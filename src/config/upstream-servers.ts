@@ -29,6 +29,12 @@ export function upstreamServers({ upstream, upstreams }: UpstreamSections): Conf
   return upstreams.map((server, at) => ({ ...server, key: `upstreams.${at}` }));
 }
 
+/** The longest time from a write's arrival to its time-out at any of these servers. */
+export const maxWriteMs = (
+  servers: readonly Pick<ServerConfig, 'queueTimeoutMs' | 'writeTimeoutMs'>[],
+): number =>
+  Math.max(0, ...servers.map(({ queueTimeoutMs, writeTimeoutMs }) => queueTimeoutMs + writeTimeoutMs));
+
 /** Identifies what is behind the proxy: instances with the same text may share a cache. */
 export function describeServers(servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[]): string {
   const [first, ...others] = servers;

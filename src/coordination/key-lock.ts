@@ -93,7 +93,8 @@ interface LockAfterReadDeps {
 
 /**
  * Reads first and acquires the lock after that: a caller whose login the Handle server refuses gets no place in the
- * queue. The state is read again when another client has held the key since.
+ * queue. Over plain http it refuses the write alone, and `LockPlaces` bounds what that costs. The state is read again
+ * when another client has held the key since.
  */
 export function createHandleLock({ lock, places, writerOf, keyOf }: LockAfterReadDeps): HandleLock {
   return async function lockAfterRead(handle, { req, read, work, unlocked, isRefused }) {

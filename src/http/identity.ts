@@ -16,6 +16,12 @@ export function identityOf(authorization: string | undefined): string | undefine
   return `${Number(index ?? 0)}:${foldHandle(handle ?? decodePercent(name), false)}`;
 }
 
+/**
+ * Whether a read of the handle is refused when its login is wrong. False for a session too: everybody gets one, and it
+ * need not be logged in.
+ */
+export type ChecksLogin = (handle: string, authorization: string | undefined) => boolean;
+
 function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);

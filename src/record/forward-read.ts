@@ -1,24 +1,25 @@
 // Reads that are forwarded and never cached: GET and HEAD that read.ts leaves, and POST of a handle.
 import type { Request, RequestHandler, Response } from 'express';
 import { contextOf } from '../http/context.js';
+import type { ChecksLogin } from '../http/identity.js';
 import { readParameters } from '../http/query.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { PassThrough } from './pass-through.js';
 import { isList } from './record-request.js';
 
-/** An anonymous read that is forwarded is a miss like others. Of a login the Handle server judges. */
-export function createForwardRead({
-  passThrough,
-  limitMiss,
-}: {
+interface ForwardReadDeps {
   passThrough: PassThrough;
   limitMiss: LimitMiss;
-}): RequestHandler {
+  checksLogin: ChecksLogin;
+}
+
+/** A read that is forwarded is a miss like others, unless the Handle server judges its login. */
+export function createForwardRead({ passThrough, limitMiss, checksLogin }: ForwardReadDeps): RequestHandler {
   return async function forwardRead(req: Request, res: Response): Promise<void> {
     parseHandle(res);
     const { handle, caller } = contextOf(res);
-    if (handle === undefined || req.headers.authorization !== undefined) {
+    if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);
       return;
     }

@@ -10,13 +10,14 @@ import express, {
 import { contextOf, hasContext, putContext } from '../http/context.js';
 import { answerOptions, cors } from '../http/cors.js';
 import { type ReportUnexpected, createErrorReply } from '../http/error-reply.js';
+import { expressListener } from '../http/express-listener.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import type { FailingListener } from '../http/guard.js';
 import { readFormat, readParameters } from '../http/query.js';
 import { type AcceptRequestId, REQUEST_ID } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Route, type RouteTable, routeFor } from '../http/route-table.js';
-import { type Owner, originForm, ownerOf, rawHandleOf, readTarget } from '../http/target.js';
+import { type Owner, ownerOf, rawHandleOf, readTarget } from '../http/target.js';
 import type { Admit } from '../upstream/caller.js';
 import {
   type RequestCheck,
@@ -48,14 +49,7 @@ export interface PipelineDeps {
 }
 
 export function createPipeline(deps: PipelineDeps): FailingListener {
-  const app = createApp(deps);
-  return function pipeline(req, res, fail) {
-    // Express parses the URL of a request, and fails for an absolute one whose host is none.
-    const { url: originalUrl = '' } = req;
-    if (!originalUrl.startsWith('/'))
-      Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
-    app(req as Request, res as Response, fail);
-  };
+  return expressListener(createApp(deps));
 }
 
 function createApp(deps: PipelineDeps): Express {

@@ -1,7 +1,7 @@
 // Logins that the Handle server has accepted. A name that nobody has confirmed may be one of as many as a client likes.
 import type { ServerResponse } from 'node:http';
 import { contextOf, hasContext } from '../http/context.js';
-import { identityOf } from '../http/identity.js';
+import { type ChecksLogin, identityOf } from '../http/identity.js';
 import { networkOf } from '../server/client-address.js';
 import type { RequestFacts } from './rule.js';
 
@@ -13,16 +13,30 @@ const MAX_LOGINS = 10_000;
 /** By identity and network: the password of an owner confirms no login of another network with the same name. */
 export class ConfirmedLogins {
   readonly #logins = new Set<string>();
+  readonly #checksLogin: ChecksLogin;
+
+  constructor(checksLogin: ChecksLogin) {
+    this.#checksLogin = checksLogin;
+  }
 
   has(facts: LoginFacts): boolean {
     return this.#logins.has(loginOf(facts));
   }
 
-  /** Confirms the login when the Handle server answers its request without an error. */
+  /** Confirms the login when the Handle server carries out its request and has checked it for that. */
   watch(res: ServerResponse, facts: LoginFacts): void {
     res.once('finish', () => {
-      if (res.statusCode < 400 && isFromServer(res)) this.#add(loginOf(facts));
+      const isDone = res.statusCode >= 200 && res.statusCode < 300;
+      if (isDone && this.#isChecked(res, facts)) this.#add(loginOf(facts));
     });
+  }
+
+  /** A Handle server never writes without a login. Requests that it is not asked for are answered with any. */
+  #isChecked(res: ServerResponse, { credentials }: LoginFacts): boolean {
+    if (!hasContext(res)) return false;
+    const { result, handle } = contextOf(res);
+    if (result === 'write') return true;
+    return result === 'bypass' && handle !== undefined && this.#checksLogin(handle, credentials);
   }
 
   #add(login: string): void {
@@ -30,12 +44,6 @@ export class ConfirmedLogins {
     const [oldest] = this.#logins;
     if (this.#logins.size > MAX_LOGINS && oldest !== undefined) this.#logins.delete(oldest);
   }
-}
-
-/** Other requests are answered whatever login they bring. */
-function isFromServer(res: ServerResponse): boolean {
-  const result = hasContext(res) ? contextOf(res).result : undefined;
-  return result === 'bypass' || result === 'write';
 }
 
 const loginOf = ({ credentials, address }: LoginFacts): string =>

@@ -4,7 +4,7 @@ import type { TrafficRule } from '../config/schema-traffic.js';
 import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
-import { identityOf } from '../http/identity.js';
+import { type ChecksLogin, identityOf } from '../http/identity.js';
 import { clientOf, networkOf } from '../server/client-address.js';
 import { type Caller, proxiesIn } from '../upstream/caller.js';
 import { ConfirmedLogins } from './confirmed-logins.js';
@@ -29,6 +29,7 @@ interface PolicyDeps {
   addressOf: (req: IncomingMessage) => string;
   /** The network of an address, where its misses are judged. */
   judgedNetworkOf: (address: string) => string | undefined;
+  checksLogin: ChecksLogin;
   onUse: (use: RuleUse) => void;
 }
 
@@ -72,7 +73,7 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
   const { rules, readFacts, addressOf } = deps;
   const callerOf = createCallerOf(deps);
   const report = createReport(deps);
-  const logins = new ConfirmedLogins();
+  const logins = new ConfirmedLogins(deps.checksLogin);
   const { apply, judge, judgeHandle } = createJudge(deps, { callerOf, report, logins });
   const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();

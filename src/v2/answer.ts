@@ -1,7 +1,10 @@
 // A request of ePIC v2: checks login, path and method, and calls the function that answers.
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
+import type { Caller } from '../upstream/caller.js';
+import type { RecordRead } from '../upstream/record-client.js';
 import { listCollection, listPrefixes } from './collection.js';
 import type { V2Call, V2Deps, V2SharedDeps } from './deps.js';
 import { readLogin } from './login.js';
@@ -38,19 +41,34 @@ export function createV2(deps: V2SharedDeps): V2Interface {
   };
 }
 
-/** Reads of public records wait by the class and the client of the request. A login is not judged by its misses. */
-function forCaller({ runStepsOf, ...deps }: V2SharedDeps, { headers }: Request, res: Response): V2Deps {
-  const { resolver } = deps;
-  const caller = headers.authorization === undefined ? contextOf(res).caller : unjudgedCaller(res);
+/**
+ * Reads wait by the class and the client of the request, and are judged as misses unless the Handle server judges their
+ * login.
+ */
+function forCaller(
+  { runStepsOf, limitMiss, checksLogin, ...deps }: V2SharedDeps,
+  { headers: { authorization } }: Request,
+  res: Response,
+): V2Deps {
+  const { resolver, records } = deps;
+  const callerFor = (handle: string): Caller | undefined =>
+    checksLogin(handle, authorization) ? unjudgedCaller(res) : contextOf(res).caller;
   return {
     ...deps,
     run: runStepsOf(res),
+    records: {
+      ...records,
+      get: (handle, options) => limitMiss(callerFor(handle), () => records.get(handle, options), isUnknown),
+    },
     resolver: {
       fence: (handle) => resolver.fence(handle).catch(rejectAsServer),
-      resolve: (handle, options) => resolver.resolve(handle, { ...options, caller }),
+      resolve: (handle, options) => resolver.resolve(handle, { ...options, caller: callerFor(handle) }),
     },
   };
 }
+
+const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
+  status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
 
 /** In this order: 401, 404, 405, then the checks of the call itself (415, 413, 400, 412, 403). */
 async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> {

@@ -4,10 +4,12 @@ import type { HandleLock } from '../coordination/key-lock.js';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import type { Freshness } from '../http/cache-headers.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
+import type { ChecksLogin } from '../http/identity.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunSteps, RunStepsOf } from '../http/request-work.js';
 import type { StaleReason } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { Login } from './login.js';
@@ -46,6 +48,8 @@ export interface V2Deps {
 
 /** What all requests share. */
 export interface V2SharedDeps extends Omit<V2Deps, 'run'> {
+  limitMiss: LimitMiss;
+  checksLogin: ChecksLogin;
   runStepsOf: RunStepsOf;
 }
 

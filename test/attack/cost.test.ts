@@ -4,7 +4,13 @@ import { countEach, countTurns, sliceBySteps } from '../support/counted-work.js'
 import '../support/real-sockets.js';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startDemoServer } from '../support/demo.js';
-import { EXPENSIVE_REQUESTS, type ExpensiveRequest, NAME, sizesOf } from '../support/expensive-requests.js';
+import {
+  ANSWERED,
+  EXPENSIVE_REQUESTS,
+  type ExpensiveRequest,
+  NAME,
+  sizesOf,
+} from '../support/expensive-requests.js';
 import { DEMO_PREFIX, textValue } from '../handle-server/seed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01 } from '../support/v2.js';
@@ -17,8 +23,6 @@ const FIXED_BLOCKS = 20_000;
 const DOUBLED = 2.3;
 /** For each byte of the request and of the records that it reads; the ETags of a record of small values have 9. */
 const BLOCKS_PER_BYTE = 10;
-/** A record, a redirect, no such handle, a failed condition. What is refused, for its length for example, costs nothing. */
-const ANSWERED = [200, 302, 404, 412];
 /** Between two turns of the event loop, where a row does not say otherwise: about 3 ms. */
 const TURN_BLOCKS = 1_000_000;
 

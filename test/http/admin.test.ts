@@ -1,8 +1,13 @@
 // What an operator, an orchestrator and a Prometheus server get from the admin listener.
+import '../support/real-sockets.js';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import request from 'supertest';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { AdminDeps } from '../../src/admin/app.js';
 import { createMetrics } from '../../src/observe/metrics.js';
+import { ask } from '../support/ask.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/health.js';
 
@@ -74,6 +79,22 @@ describe('the admin listener', () => {
       .get('/%zz')
       .expect(404)
       .expect('content-type', /problem\+json/);
+  });
+
+  it.each([
+    ['http://admin.example/healthz', 200],
+    ['http://[/healthz', 200],
+    ['http://[', 200],
+    ['http://[/stats?top=1', 200],
+    ['http://[/nothing', 404],
+  ])('answers %s, a target in absolute form, by its path', async (target, status) => {
+    const onUnexpected = vi.fn();
+    const server = createServer(createAdminAlone({ onUnexpected })).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    expect((await ask(`http://127.0.0.1:${port}`, target)).status).toBe(status);
+    expect(onUnexpected).not.toHaveBeenCalled();
   });
 
   it('logs the cause of a failure and hides it from the caller', async () => {

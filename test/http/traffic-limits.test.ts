@@ -1,17 +1,24 @@
 // Limits of traffic rules: which requests share a bucket, the 429, and the headers.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
-import type { Asked } from '../support/ask.js';
+import type { Asked, Question } from '../support/ask.js';
+import { createCertificate } from '../support/certificate.js';
 import { basic, startDemoServer } from '../support/demo.js';
+import { textValue } from '../handle-server/seed.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { USER01, USER02 } from '../support/v2.js';
 
 const PATH = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
+/** The same server as on plain http, where logins are ignored. */
+const plain = await demo.listenInsecurely(0);
+const { key, cert, fingerprint } = await createCertificate();
+const overTls = await startDemoServer({ tls: { key, cert } });
+const TLS = { UPSTREAM_URL: overTls.url, UPSTREAM_FINGERPRINT: fingerprint };
 
 const start = (env: Record<string, string> = {}, limit: object = {}): Promise<Proxy> =>
   startProxy({
-    UPSTREAM_URL: demo.url,
+    ...(env['UPSTREAMS'] === undefined && { UPSTREAM_URL: demo.url }),
     TRAFFIC_RULES: JSON.stringify([{ name: 'all', limit: { perMinute: 2, ...limit } }]),
     ...env,
   });
@@ -109,18 +116,56 @@ test('by identity, made-up names of one network count together', async () => {
   expect(statuses).toEqual([401, 401, 429, 401]);
 });
 
-test('by identity, a login that the Handle server has accepted is not held up by made-up names of its network', async () => {
-  const proxy = await start({}, { by: 'identity', perMinute: 3 });
-  const as = async (Authorization: string): Promise<number> =>
-    (await proxy.ask(PATH, { headers: { Authorization } })).status;
+const put = (handle: string): [string, Question] => [
+  `/api/handles/${handle}`,
+  {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify([textValue(1, 'URL', 'https://example.org/')]),
+  },
+];
+
+test.each<[string, Record<string, string>, [string, Question?], number]>([
+  ['a read over https', TLS, [PATH], 200],
+  ['a read of ePIC v2 over https', TLS, ['/api/v2/handles/21.T11998/page'], 200],
+  ['a write, even over http', {}, put('21.T11998/written-by-owner'), 201],
+])(
+  'by identity, a login that the Handle server has accepted for %s is not held up by made-up names of its network',
+  async (_what, env, [path, question = {}], status) => {
+    const proxy = await start(env, { by: 'identity', perMinute: 3 });
+    const as = async (Authorization: string, target: string, asked: Question = {}): Promise<number> =>
+      (await proxy.ask(target, { ...asked, headers: { ...asked.headers, Authorization } })).status;
+    const statuses = [
+      await as(USER01, path, question),
+      await as(basic('300:21.T1/1', 'x'), PATH),
+      await as(basic('300:21.T1/2', 'x'), PATH),
+      await as(basic('300:21.T1/3', 'x'), PATH),
+      await as(USER01, PATH),
+    ];
+    expect(statuses).toEqual([status, 401, 401, 429, 200]);
+  },
+);
+
+const READ_ONLY = {
+  UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
+};
+
+test.each([
+  ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
+  ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
+  ['at a server that gets no logins', READ_ONLY, PATH],
+  ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
+])('by identity, a read %s confirms no made-up name', async (_where, env, path) => {
+  const proxy = await start(env, { by: 'identity', perMinute: 3 });
+  const as = async (name: string): Promise<number> =>
+    (await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } })).status;
   const statuses = [
-    await as(USER01),
-    await as(basic('300:21.T1/1', 'x')),
-    await as(basic('300:21.T1/2', 'x')),
-    await as(basic('300:21.T1/3', 'x')),
-    await as(USER01),
+    await as('300:21.T1/1'),
+    await as('300:21.T1/1'),
+    await as('300:21.T1/2'),
+    await as('300:21.T1/3'),
   ];
-  expect(statuses).toEqual([200, 401, 401, 429, 200]);
+  expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
 test.each([
@@ -143,7 +188,7 @@ test.each([
 );
 
 test('by identity, the login of an owner confirms no login of its name from another network', async () => {
-  const proxy = await start({ HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
+  const proxy = await start({ ...TLS, HTTP_TRUSTED_PROXIES: 'loopback' }, { by: 'identity', perMinute: 2 });
   const as = async (Authorization: string, address: string): Promise<number> =>
     (await proxy.ask(PATH, { headers: { Authorization, 'X-Forwarded-For': address } })).status;
   const statuses = [

@@ -4,14 +4,21 @@ import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Asked, type Question } from '../support/ask.js';
-import { startDemoServer } from '../support/demo.js';
+import { createCertificate } from '../support/certificate.js';
+import { basic, startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { metric } from '../support/sharing-proxies.js';
+import { USER01 } from '../support/v2.js';
 import { textValue } from '../handle-server/seed.js';
 
 const PAGE = '/api/handles/21.T11998/page';
 const demo = await startDemoServer();
+/** The same server as on plain http, where logins are ignored. */
+const plain = await demo.listenInsecurely(0);
+const { key, cert, fingerprint } = await createCertificate();
+const overTls = await startDemoServer({ tls: { key, cert } });
+const TLS = { UPSTREAM_URL: overTls.url, UPSTREAM_FINGERPRINT: fingerprint };
 
 const ENV = {
   UPSTREAM_URL: demo.url,
@@ -46,10 +53,10 @@ async function guessNames(proxy: Proxy, address: string, times = 6): Promise<Ask
 const statusesOf = (answers: readonly Asked[]): number[] => answers.map(({ status }) => status);
 
 /** Whether a miss of this address is refused. Nothing is asked upstream then. */
-async function isLimited(proxy: Proxy, address: string): Promise<boolean> {
-  demo.reset();
+async function isLimited(proxy: Proxy, address: string, server = demo): Promise<boolean> {
+  server.reset();
   const { status } = await proxy.ask(`/api/handles/${guess()}`, from(address));
-  expect(demo.asked).toBe(status === 429 ? 0 : 1);
+  expect(server.asked).toBe(status === 429 ? 0 : 1);
   return status === 429;
 }
 
@@ -121,6 +128,27 @@ test.each<[string, () => [string, Question?]]>([
 
 const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
 
+describe('guesses with a login that nobody checks count, and are refused', () => {
+  test.each<[string, Record<string, string>, string, string]>([
+    ['over plain http', { UPSTREAM_URL: plain.url }, 'Basic eDp4', '/api/handles/'],
+    [
+      'over plain http, by ePIC v2',
+      { UPSTREAM_URL: plain.url },
+      basic('300:21.T1/1', 'x'),
+      '/api/v2/handles/',
+    ],
+    ['without a name, over https', TLS, 'Handle cnonce="bm9uY2U="', '/api/handles/'],
+  ])('%s', async (_where, env, Authorization, path) => {
+    const proxy = await start(env);
+    const statuses = [];
+    for (let times = 0; times < 7; times++) {
+      const answer = await proxy.ask(path + guess(), from(GUESSER, { headers: { Authorization } }));
+      statuses.push(answer.status);
+    }
+    expect(statuses).toEqual([404, 404, 404, 404, 404, 404, 429]);
+  });
+});
+
 test('guesses in a batch count each; later its hits are answered, its misses are 429', async () => {
   const proxy = await start();
   await proxy.ask(PAGE, from(OTHER));
@@ -170,16 +198,17 @@ describe('is not limited', () => {
 
   test('a preferred network, a trusted proxy itself, or a login that the Handle server checks', async () => {
     const own = [{ name: 'own', match: { network: '203.0.113.0/24' }, class: 'preferred' }];
-    const proxy = await start({ TRAFFIC_RULES: JSON.stringify(own) });
+    const proxy = await start({ ...TLS, TRAFFIC_RULES: JSON.stringify(own) });
     for (const address of ['203.0.113.9', '10.1.2.3']) {
       await guessNames(proxy, address, 20);
-      expect(await isLimited(proxy, address)).toBe(false);
+      expect(await isLimited(proxy, address, overTls)).toBe(false);
     }
+    const asOwner: Question = { headers: { Authorization: USER01 } };
     for (let times = 0; times < 20; times++) {
-      await proxy.ask(`/api/handles/${guess()}`, from(OTHER, withLogin));
-      await proxy.ask(`/api/v2/handles/${guess()}`, from(OTHER, withLogin));
+      await proxy.ask(`/api/handles/${guess()}`, from(OTHER, asOwner));
+      await proxy.ask(`/api/v2/handles/${guess()}`, from(OTHER, asOwner));
     }
-    expect(await isLimited(proxy, OTHER)).toBe(false);
+    expect(await isLimited(proxy, OTHER, overTls)).toBe(false);
   });
 
   test('a program of this machine, or anybody where the key is not set', async () => {

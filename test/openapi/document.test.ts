@@ -64,6 +64,22 @@ describe.each([
 
 const NONE = { batch: false, v2: false, redirect: false, reverseLookup: false, tunnel: false };
 
+describe('the admin document', () => {
+  it.each(['/healthz', '/readyz'])('asks for no token: %s', (path) => {
+    const { security, responses = {} } = ADMIN_DOCUMENT.paths[path]?.get ?? {};
+    expect(security).toEqual([{}]);
+    expect(Object.keys(responses)).toEqual(['200', '405', '503']);
+  });
+
+  it.each([
+    ['/purge', 'post'],
+    ['/traffic/blocked/{network}', 'delete'],
+  ] as const)('names the 503 of a change that other instances may miss: %s', (path, method) => {
+    const { description } = ADMIN_DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
+    expect(description).toContain(CATALOGUE.NOT_CONFIRMED.title);
+  });
+});
+
 describe('the public document', () => {
   it.each([
     ['/api/handles/{handle}', 'put'],
@@ -76,6 +92,17 @@ describe('the public document', () => {
       expect(description).toContain(CATALOGUE[code].title);
     }
   });
+
+  it.each(['get', 'put'] as const)(
+    'names each way in which a Handle server fails in ePIC v2: %s',
+    (method) => {
+      const responses = DOCUMENT.paths['/api/v2/handles/{prefix}/{suffix}']?.[method]?.responses ?? {};
+      for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_RESTING', 'UPSTREAM_BUSY'] as const) {
+        const { status, title } = CATALOGUE[code];
+        expect(responses[status]?.description).toContain(title);
+      }
+    },
+  );
 
   it('leaves out an interface that is turned off', () => {
     const { paths, tags } = publicDocument(NONE);

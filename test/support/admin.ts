@@ -1,11 +1,12 @@
 // The admin listener alone, whose calls do nothing.
-import type { Express } from 'express';
+import type { RequestListener } from 'node:http';
 import { type AdminDeps, createAdminApp } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
 import { createTokenCheck } from '../../src/admin/token.js';
 import { routesOfAdmin } from '../../src/compose/routes.js';
 import { isLoopback } from '../../src/config/addresses.js';
+import { guard } from '../../src/http/guard.js';
 import { RouteTable } from '../../src/http/route-table.js';
 import { createReadiness } from '../../src/observe/health.js';
 import { createMetrics } from '../../src/observe/metrics.js';
@@ -28,16 +29,19 @@ export const noOperations: Operations = {
 };
 
 /** Without a token, unless the check of one is given. */
-export const createAdminAlone = (deps: Partial<AdminDeps> = {}): Express =>
-  createAdminApp({
-    table: new RouteTable(routesOfAdmin),
-    openApi: (_req, _res, next) => {
-      next();
-    },
-    tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
-    metrics: createMetrics(),
-    readiness: createReadiness(),
-    heldMs: () => undefined,
-    operations: noOperations,
-    ...deps,
-  });
+export const createAdminAlone = (deps: Partial<AdminDeps> = {}): RequestListener =>
+  guard(
+    createAdminApp({
+      table: new RouteTable(routesOfAdmin),
+      openApi: (_req, _res, next) => {
+        next();
+      },
+      tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
+      metrics: createMetrics(),
+      readiness: createReadiness(),
+      heldMs: () => undefined,
+      operations: noOperations,
+      ...deps,
+    }),
+    (error) => deps.onUnexpected?.(error),
+  );

@@ -23,6 +23,9 @@ export interface ExpensiveRequest {
   counted?: number;
 }
 
+/** A record, a redirect, no such handle, a failed condition. What is refused, for its length for example, costs nothing. */
+export const ANSWERED: readonly number[] = [200, 302, 404, 412];
+
 export const NAME = `${DEMO_PREFIX}/cost`;
 
 const locations = (count: number, attributes: (at: number) => string, settings = ''): Values => {

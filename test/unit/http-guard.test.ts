@@ -43,6 +43,7 @@ const { wrap } = createTrafficPolicy({
   }),
   judgedNetworkOf: () => undefined,
   addressOf: () => '192.0.2.1',
+  checksLogin: () => false,
   onUse: () => undefined,
 });
 

@@ -13,6 +13,7 @@ const wrapped = (rules: TrafficRule[]): unknown =>
     readFacts: vi.fn(),
     addressOf: () => '192.0.2.1',
     judgedNetworkOf: () => undefined,
+    checksLogin: () => false,
     onUse: vi.fn(),
   }).wrap(listener);
 

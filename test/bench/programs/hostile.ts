@@ -1,31 +1,46 @@
-// Sends one expensive request again and again: `node hostile.js URL ROW SECONDS CONNECTIONS`. Prints the answers.
+// Sends one expensive request again and again until SIGTERM: `node hostile.js URL ROW CONNECTIONS`. Prints a line after
+// the first answer, and the number of answers by status when those on their way have come too.
 import { Agent } from 'node:http';
-import { EXPENSIVE_REQUESTS, sizesOf } from '../../support/expensive-requests.js';
+import type { HostileFigures } from '../drive/drive.js';
+import { ANSWERED, EXPENSIVE_REQUESTS, sizesOf } from '../../support/expensive-requests.js';
 import { ask } from '../../support/ask.js';
 import { yieldToOthers } from './priority.js';
 
-const [url = '', name = '', seconds = '', connections = ''] = process.argv.slice(2);
+const [url = '', name = '', connections = ''] = process.argv.slice(2);
 const row = EXPENSIVE_REQUESTS[name];
 if (row === undefined) throw new Error(`there is no expensive request ${name}`);
 const { largest } = sizesOf(row);
 const agent = new Agent({ keepAlive: true, maxSockets: Number(connections) });
-const endsAt = performance.now() + Number(seconds) * 1000;
 let number = 0;
-let [answers, wrong] = [0, 0];
+let isOver = false;
+const figures: HostileFigures = { done: 0, refused: 0, busy: 0, wrong: 0 };
 
 async function askAgain(): Promise<void> {
-  while (performance.now() < endsAt) {
+  while (!isOver) {
     const [target, question] = row?.request(largest, number++) ?? [''];
-    const { status } = await ask(url, target, { ...question, agent });
-    answers++;
-    // 503: the proxy has too much to do.
-    if (status >= 500 && status !== 503) wrong++;
+    const status = await ask(url, target, { ...question, agent }).then(
+      (answer) => answer.status,
+      () => undefined,
+    );
+    if (total() === 0) process.stdout.write('begun\n');
+    figures[kindOf(status)]++;
   }
 }
 
+const total = (): number => Object.values(figures).reduce((sum, count) => sum + count, 0);
+
+/** Undefined: the connection broke. */
+function kindOf(status: number | undefined): keyof HostileFigures {
+  if (status === undefined) return 'wrong';
+  if (status < 400) return 'done';
+  if (status < 500 && ANSWERED.includes(status)) return 'refused';
+  // The proxy has too much to do.
+  return status === 503 ? 'busy' : 'wrong';
+}
+
 yieldToOthers();
-const end = (): void => {
-  process.stdout.write(`${JSON.stringify({ answers, wrong })}\n`, () => process.exit(0));
-};
-setTimeout(end, Number(seconds) * 1000);
+process.once('SIGTERM', () => {
+  isOver = true;
+});
 await Promise.all(Array.from({ length: Number(connections) }, askAgain));
+process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));

@@ -5,8 +5,6 @@ import { quantile } from '../statistics.js';
 
 const [wire = 'http', port = '', callers = '', seconds = '', handle = '', expected = '', pauseMs = '0'] =
   process.argv.slice(2);
-/** Of a hit. */
-const IN_TIME_MS = 50;
 const right = Buffer.from(expected, 'base64');
 const latencies: number[] = [];
 let broken = 0;
@@ -53,7 +51,6 @@ setTimeout(
     const figures = {
       ...{ answers: latencies.length, seconds: took, badStatus: wrong, broken },
       ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
-      inTimePercent: (100 * latencies.filter((ms) => ms <= IN_TIME_MS).length) / latencies.length,
     };
     // Pauses may still go on.
     process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));

@@ -3,31 +3,27 @@ import { adminValue } from '../../handle-server/seed.js';
 import { EXPENSIVE_REQUESTS, NAME, sizesOf } from '../../support/expensive-requests.js';
 import { put } from '../drive/callers.js';
 import { askOnce } from '../drive/callers-by-socket.js';
-import { driveBySockets, driveHostile } from '../drive/drive.js';
+import { type HostileFigures, type Scheduled, besideHostile, driveScheduled } from '../drive/drive.js';
 import { startProxy } from '../peers/proxy.js';
 import { startUpstream } from '../peers/upstream.js';
 import { PREFIX, nameOf, targetOf, targetPath } from '../records.js';
-import { Ledger } from '../results.js';
+import { type Figures, Ledger } from '../results.js';
 import { assertRightAnswers } from './check.js';
 import type { Workload } from './workload.js';
 
 /** Behind all values of the records. */
 const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
-/** About 300 hits a second. */
-const HITTERS = { callers: 20, pauseMs: 66 };
+const HITS_PER_SECOND = 300;
 
 export const hostile: Workload = async ({ plan: { seconds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));
-  const asked = {
-    wire: 'http',
-    port: Number(new URL(proxy.url).port),
-    handle: `${PREFIX}/${nameOf(1)}`,
-  } as const;
+  const asked = { port: Number(new URL(proxy.url).port), handle: `${PREFIX}/${nameOf(1)}` };
   await assertRightAnswers(proxy, [targetOf(nameOf(1))], upstream.url);
-  const hits = { ...asked, ...HITTERS, expected: await askOnce(asked), seconds };
-  await driveBySockets(hits);
+  const expected = await askOnce({ ...asked, wire: 'http' });
+  const hits = { ...asked, expected, perSecond: HITS_PER_SECOND, seconds };
+  await driveScheduled(hits);
   const ledger = new Ledger();
   for (const [row, expensive] of Object.entries(EXPENSIVE_REQUESTS)) {
     say(`  ${row}`);
@@ -38,19 +34,21 @@ export const hostile: Workload = async ({ plan: { seconds }, crew, say }) => {
     if (status >= 300) throw new Error(`the Handle server does not take the record of ${row}: ${text}`);
     // Read once, so that the old one is not in the cache.
     await fetch(`${proxy.url}${targetPath(NAME)}?auth=true`);
-    const expensiveOnes = driveHostile({
-      url: proxy.url,
-      row,
-      seconds: seconds + 1,
-      connections: CONNECTIONS,
-    });
-    const { p50Ms, p99Ms, inTimePercent, badStatus, broken } = await driveBySockets(hits);
-    const { answers, wrong } = await expensiveOnes;
-    ledger.add(row, {
-      ...{ p50Ms, p99Ms, inTimePercent, hostileAnswers: answers },
-      wrong: wrong + badStatus + broken,
-    });
+    const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>
+      driveScheduled(hits),
+    );
+    ledger.add(row, figuresOf(driven.done, driven.hostile));
   }
-  const about = `about 300 hits a second, whose times these are, beside an expensive request over ${CONNECTIONS} connections`;
+  const about =
+    `${HITS_PER_SECOND} hits a second by the clock, whose times these are, ` +
+    `beside an expensive request over ${CONNECTIONS} connections`;
   return { about, rows: ledger.rows() };
 };
+
+const figuresOf = (
+  { p50Ms, p99Ms, inTimePercent, unanswered, badStatus, broken }: Scheduled,
+  { done, refused, busy, wrong }: HostileFigures,
+): Figures => ({
+  ...{ p50Ms, p99Ms, inTimePercent, unanswered },
+  ...{ hostileDone: done, hostileRefused: refused, hostileBusy: busy, wrong: wrong + badStatus + broken },
+});

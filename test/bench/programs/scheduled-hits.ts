@@ -1,0 +1,88 @@
+// Hits by the clock: `node scheduled-hits.js PORT HANDLE ANSWER RATE SECONDS`. ANSWER is the right one, in Base64.
+// Each hit is sent when it is due, whether those before are answered or not, and its time counts from then.
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Caller, createCaller } from '../drive/callers-by-socket.js';
+import { quantile } from '../statistics.js';
+
+const [port = '', handle = '', expected = '', rate = '', seconds = ''] = process.argv.slice(2);
+/** Of a hit. */
+const IN_TIME_MS = 50;
+/** Those that are still waited for after the last was due. */
+const GRACE_MS = 2000;
+const right = Buffer.from(expected, 'base64');
+const everyMs = 1000 / Number(rate);
+const count = Number(rate) * Number(seconds);
+
+/** A connection of its own for each hit that is on its way. */
+interface Connection {
+  caller: Caller;
+  dueAt: number;
+}
+
+const idle: Connection[] = [];
+const waiting = new Set<Connection>();
+const latencies: number[] = [];
+let [broken, wrong] = [0, 0];
+
+function open(): Connection {
+  const settle = (isKept: boolean): void => {
+    waiting.delete(connection);
+    if (isKept) idle.push(connection);
+  };
+  const caller = createCaller({
+    wire: 'http',
+    port: Number(port),
+    handle,
+    onAnswer: (answer) => {
+      latencies.push(performance.now() - connection.dueAt);
+      if (!answer.equals(right)) wrong++;
+      settle(true);
+    },
+    onBroken: () => {
+      latencies.push(Infinity);
+      broken++;
+      settle(false);
+    },
+  });
+  const connection = { caller, dueAt: 0 };
+  return connection;
+}
+
+function send(dueAt: number): void {
+  const connection = idle.pop() ?? open();
+  connection.dueAt = dueAt;
+  waiting.add(connection);
+  connection.caller.ask();
+}
+
+const begunAt = performance.now();
+for (let sent = 0; sent < count;) {
+  const dueMs = begunAt + sent * everyMs - performance.now();
+  if (dueMs > 0) await pause(dueMs);
+  for (; sent < count && begunAt + sent * everyMs <= performance.now(); sent++)
+    send(begunAt + sent * everyMs);
+}
+const graceEndsAt = performance.now() + GRACE_MS;
+while (waiting.size > 0 && performance.now() < graceEndsAt) await pause(1);
+const endedAt = performance.now();
+const answers = latencies.length - broken;
+// At least: nobody has answered them yet. What broke has no time at all.
+const unanswered = [...waiting].map(({ dueAt }) => endedAt - dueAt);
+const all = [...latencies, ...unanswered];
+const figures = {
+  ...{
+    answers,
+    unanswered: unanswered.length,
+    seconds: (endedAt - begunAt) / 1000,
+    badStatus: wrong,
+    broken,
+  },
+  ...{ p50Ms: timeOf(0.5), p99Ms: timeOf(0.99) },
+  inTimePercent: (100 * latencies.filter((ms) => ms <= IN_TIME_MS).length) / count,
+};
+process.stdout.write(`${JSON.stringify(figures)}\n`, () => process.exit(0));
+
+/** JSON knows no infinity. */
+function timeOf(share: number): number {
+  return Math.min(quantile(all, share), endedAt - begunAt);
+}
