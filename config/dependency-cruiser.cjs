@@ -1,6 +1,7 @@
 // Which module may import which. `npm run lint` holds the code to it.
 const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
-// Context: types only.
+// Whose types any module may import; context has nothing else.
+const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
@@ -46,12 +47,19 @@ const modules = {
 
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);
 
-const arrows = Object.entries(modules).map(([name, may]) => ({
-  name: `${name}-imports-only-${may.join('-') || 'itself'}`,
-  severity: 'error',
-  from: { path: pathOf(name) },
-  to: { path: '^src/', pathNot: [name, ...may].map(pathOf) },
-}));
+const arrows = Object.entries(modules).flatMap(([name, may]) => {
+  const arrow = { severity: 'error', from: { path: pathOf(name) } };
+  const allowed = [name, ...may].map(pathOf);
+  const label = `${name}-imports-only-${may.join('-') || 'itself'}`;
+  return [
+    { name: label, ...arrow, to: { path: '^src/', pathNot: [...allowed, ...TYPES] } },
+    {
+      name: `${label}-and-types`,
+      ...arrow,
+      to: { path: TYPES, pathNot: allowed, dependencyTypesNot: ['type-only'] },
+    },
+  ];
+});
 
 // The cache's public files, and the inner ones that a module needs beside them.
 const CACHE = [
