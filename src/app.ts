@@ -12,7 +12,8 @@ import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
-import { pseudonymOf } from './upstream/caller.js';
+import { newPseudonym } from './upstream/caller.js';
+import { referralOf } from './resolver/resolution.js';
 import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
@@ -24,10 +25,11 @@ import { type NativeListeners, makeNativeListeners } from './compose/native-list
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { makeOperations } from './compose/operations.js';
-import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
+import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
 import { makeMissLimit } from './compose/traffic.js';
-import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
+import type { Referral } from './upstream/referral/referrals.js';
+import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
 
 export interface AppDeps {
   config: Config;
@@ -63,7 +65,7 @@ export interface App {
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  const pseudonym = pseudonymOf(newInstance());
+  const pseudonym = newPseudonym();
   const now = deps.now ?? Date.now;
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
@@ -80,7 +82,11 @@ export function createApp(deps: AppDeps): App {
   );
   const restoring = makeRestoring(shared, cache);
   const coordination = makeCoordination(shared, cache);
-  const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
+  // The records of prefixes are read by the cache.
+  const findReferral = async (handle: string): Promise<Referral | undefined> =>
+    referralOf(await resolver.resolve(handle, { authoritative: false }));
+  const serverSettings = { upstream: deps.config.upstream, servers: upstreamServers(deps.config) };
+  const upstreams = createUpstreams(serverSettings, context, { ...shared, findReferral });
   const limitMiss = makeMissLimit(shared, { coordination, upstreams });
   const resolver = makeResolver(shared, { cache, upstream: upstreams.reads, limitMiss });
   registerUsage(shared, { cache, upstreams });

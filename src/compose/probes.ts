@@ -5,8 +5,8 @@ import { PING, type ProbeReport, SITE, type ServerProbe, probeServer } from '../
 import { REVERSE_LOOKUP_KEYS, keysAt } from '../upstream/server-keys.js';
 import { redisAddress } from './cache.js';
 import { redisServer, tryRedis } from './redis-probe.js';
-import { pseudonymOf } from '../upstream/caller.js';
-import { newInstance, readPem } from './shared-deps.js';
+import { newPseudonym } from '../upstream/caller.js';
+import { readTrust } from '../upstream/fingerprint.js';
 
 export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 
@@ -19,7 +19,7 @@ export interface Probe {
 }
 
 export function createProbes(config: Config): Probe[] {
-  const pseudonym = pseudonymOf(newInstance());
+  const pseudonym = newPseudonym();
   return [
     ...upstreamServers(config).flatMap((server) => probesOf(server, pseudonym)),
     ...redisProbes(config),
@@ -28,8 +28,8 @@ export function createProbes(config: Config): Probe[] {
 }
 
 function probesOf(server: ConfiguredServer, pseudonym: string): Probe[] {
-  const { url, mirrors, caFile, fingerprint, timeoutMs, maxBodyBytes } = server;
-  const common = { question: SITE, pseudonym, ca: readPem(caFile), fingerprint, timeoutMs, maxBodyBytes };
+  const { url, mirrors, timeoutMs, maxBodyBytes } = server;
+  const common = { question: SITE, pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
   return [
     probeOf('upstream', { ...common, url, keys: keysAt(server, url) }),
     ...mirrors.map((mirror) => probeOf('mirror', { ...common, url: mirror, keys: keysAt(server, mirror) })),

@@ -1,5 +1,4 @@
 // The dependencies that all parts share: configuration, log, metrics, tracer, clock.
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -47,9 +46,6 @@ export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'unsen
   unsent: createMemoryBudget(http.unsentMaxBytes),
   slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
 });
-
-/** A random name that distinguishes this proxy from others. */
-export const newInstance = (): string => randomBytes(4).toString('hex');
 
 export interface Tracing {
   tracer: Tracer;

@@ -18,14 +18,13 @@ async function freePort(): Promise<number> {
 }
 
 test('a port where nobody listens is unreachable', async () => {
-  const { resolve, calls } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
+  const { resolve } = openClient({ url: `http://127.0.0.1:${await freePort()}` });
   await expect(resolve()).rejects.toMatchObject({
     code: 'UPSTREAM_UNREACHABLE',
     diagnosis: expect.objectContaining({
       cause: expect.stringContaining('ECONNREFUSED') as string,
     }) as Diagnosis,
   });
-  expect(calls).toMatchObject([{ result: 'UPSTREAM_UNREACHABLE', retried: true }]);
 });
 
 test('an unknown host name is unreachable', async () => {
@@ -128,10 +127,9 @@ test('a kept-alive connection that the server has dropped costs one second try o
     else socket.write(NOT_FOUND_REPLY);
     answeredOn.add(socket);
   });
-  const { resolve, calls } = openClient(server);
+  const { resolve } = openClient(server);
   expect(await resolve()).toEqual({ kind: 'not-found' });
   expect(await resolve()).toEqual({ kind: 'not-found' });
-  expect(calls.map(({ retried }) => retried)).toEqual([false, true]);
   expect(server.connections()).toBe(2);
 });
 
