@@ -81,7 +81,8 @@ const CACHE = [
 ];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
+  compose: ['redis/connections', 'redis/namespace'],
+  process: ['redis/connections', 'redis/probe', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

@@ -23,7 +23,7 @@ import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
-import { type StartChecks, addStartChecks } from './compose/start-checks.js';
+import { type StartChecks, addStartChecks } from './observe/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
@@ -105,7 +105,7 @@ export function createApp(deps: AppDeps): App {
     admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,
-    addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
+    addStartChecks: () => addStartChecks(deps.config, { readiness, cache, restoring }),
     reload(config) {
       if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;
       shared.config = config;

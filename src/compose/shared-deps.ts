@@ -1,5 +1,4 @@
 // The dependencies that all parts share: configuration, log, metrics, tracer, clock.
-import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
@@ -75,7 +74,3 @@ export function makeTracing(
   });
   return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
 }
-
-/** The text of a PEM file, where one is configured. @throws Error when it cannot be read */
-export const readPem = (path: string | undefined): string | undefined =>
-  path === undefined ? undefined : readFileSync(path, 'utf8');
