@@ -12,7 +12,7 @@ import {
   createConnections,
 } from '../../src/upstream/connections.js';
 import { keysAt } from '../../src/upstream/server-keys.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { SETTINGS, createSlicer } from '../upstream/ask.js';
 import type { Certificate } from '../support/certificate.js';
 
@@ -96,7 +96,7 @@ export function openClient(
   changes: Partial<UpstreamClientSettings> = {},
 ): { resolve: () => Promise<Outcome> } {
   const { dispatcher } = openConnections({ url, ca, fingerprint, connections: 1 });
-  const client = createUpstreamClient({ ...SETTINGS, timeoutMs: 5000, url, ...changes }, createContext(), {
+  const client = createUpstreamClient({ ...SETTINGS, timeoutMs: 5000, url, ...changes }, testContext(), {
     pseudonym: 'handle-resolver-proxy',
     dispatcher,
     slicer: createSlicer(),

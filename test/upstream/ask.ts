@@ -1,7 +1,6 @@
 // An upstream client before a mocked Handle server that notes every request it gets.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { systemClock } from '../../src/cache/clock.js';
 import type { Context } from '../../src/context.js';
 import {
   createUpstreamClient,
@@ -10,7 +9,7 @@ import {
 } from '../../src/upstream/client.js';
 import { keysAt } from '../../src/upstream/server-keys.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
 
 export const UPSTREAM = 'http://handle.test:8000';
@@ -60,15 +59,12 @@ export const SETTINGS = {
   breaker: { failures: 100, openForMs: 5000 },
 } satisfies Omit<UpstreamClientSettings, 'url'>;
 
-/** Its clock can be set. */
-const CONTEXT = createContext({ clock: { ...systemClock, now: () => Date.now() } });
-
 export const createSlicer = (): TimeSlicer =>
   new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
 
 export function createClient(
   changes: Partial<UpstreamClientSettings> = {},
-  context: Context = CONTEXT,
+  context: Context = testContext(),
 ): UpstreamClient {
   return createUpstreamClient({ ...SETTINGS, url: UPSTREAM, ...changes }, context, {
     pseudonym: 'handle-resolver-proxy',

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import type { Tracer } from '../../src/observe/tracer.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve, UPSTREAM } from './ask.js';
 
@@ -63,7 +63,7 @@ test('each question is counted with its server and result, and traced with its d
   const addCall = vi.fn<Tracer['addCall']>();
   let time = 0;
   const clock = { ...systemClock, now: () => (time += 5) };
-  const context = createContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
+  const context = testContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
   failWith('UND_ERR_SOCKET');
   mockUpstream().reply(404, { responseCode: 100 });
   await resolve('21.T1/a', {}, context);

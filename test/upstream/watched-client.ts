@@ -2,8 +2,7 @@
 import nock from 'nock';
 import { expect, vi } from 'vitest';
 import type { UpstreamClient } from '../../src/upstream/client.js';
-import { createLogger } from '../../src/observe/logger.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { createClient, mockUpstream, UPSTREAM } from './ask.js';
 
 export const OPEN_FOR_MS = 5000;
@@ -18,14 +17,14 @@ interface Watched {
 }
 
 export function createWatched(): Watched {
-  const lines: Record<string, unknown>[] = [];
-  const write = (line: string): number => lines.push(JSON.parse(line) as Record<string, unknown>);
-  const context = createContext({ log: createLogger({ level: 'warn', destination: { write } }) });
+  const context = testContext();
   const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS };
   // Handles that fail are not held back: that is another matter.
   const client = createClient({ breaker, retryAfterMs: 0 }, context);
   const states = (): unknown[] =>
-    lines.filter(({ msg }) => msg === 'circuit breaker state changed').map(({ breaker: state }) => state);
+    context.lines
+      .filter(({ msg }) => msg === 'circuit breaker state changed')
+      .map(({ breaker: state }) => state);
   return { client, states, state: () => states().at(-1) ?? 'closed' };
 }
 
