@@ -18,7 +18,8 @@ import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
-import { makeCoordination } from './compose/coordination.js';
+import { createPreparing } from './cache/prepared-cache.js';
+import { type Coordination, createCoordination } from './coordination/coordination.js';
 import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
@@ -26,7 +27,7 @@ import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './observe/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
-import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
+import { createResolver, staleMsOf } from './resolver/create-resolver.js';
 import { makeMissLimit } from './compose/traffic.js';
 import type { Referral } from './upstream/referral/referrals.js';
 import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
@@ -88,7 +89,11 @@ export function createApp(deps: AppDeps): App {
   const serverSettings = { upstream: deps.config.upstream, servers: upstreamServers(deps.config) };
   const upstreams = createUpstreams(serverSettings, context, { ...shared, findReferral });
   const limitMiss = makeMissLimit(shared, { coordination, upstreams });
-  const resolver = makeResolver(shared, { cache, upstream: upstreams.reads, limitMiss });
+  const resolver = createResolver(() => shared.config, context, {
+    cache,
+    upstream: upstreams.reads,
+    limitMiss,
+  });
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
@@ -136,6 +141,12 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
   };
 }
 
+function makeCoordination(shared: SharedDeps, cache: Cache): Coordination {
+  const { config, context } = shared;
+  const unknown = (): Config['traffic']['unknown'] => shared.config.traffic.unknown;
+  return createCoordination({ ...config, servers: upstreamServers(config), unknown }, context, cache);
+}
+
 function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
   const { config, context } = shared;
   const { caseSensitive } = config.upstream;
@@ -159,7 +170,11 @@ function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
   return {
     ...made,
-    preparing: makePreparing(shared, made),
+    preparing: createPreparing(shared.config.http.hotPath, {
+      memory: made.cache.memory,
+      trustedSince: made.cache.trustedSince,
+      keyOf: (handle) => made.resolver.keyOf(handle),
+    }),
     hits: createHits(shared.context),
   };
 }
