@@ -1,6 +1,7 @@
 // Which module may import which. `npm run lint` holds the code to it.
 const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
-// Context: types only.
+// Whose types any module may import; context has nothing else.
+const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
@@ -28,30 +29,37 @@ const modules = {
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
-  traffic: ['config', 'coordination', 'http', 'server', 'upstream', ...KERNEL],
+  traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
+  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['http', 'html', ...KERNEL],
   admin: ['http', 'html', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
-  cli: ['process', 'compose', 'config', ...KERNEL],
+  cli: ['process', 'compose', 'native', 'config', ...KERNEL],
   main: ['cli'],
 };
 
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);
 
-const arrows = Object.entries(modules).map(([name, may]) => ({
-  name: `${name}-imports-only-${may.join('-') || 'itself'}`,
-  severity: 'error',
-  from: { path: pathOf(name) },
-  to: { path: '^src/', pathNot: [name, ...may].map(pathOf) },
-}));
+const arrows = Object.entries(modules).flatMap(([name, may]) => {
+  const arrow = { severity: 'error', from: { path: pathOf(name) } };
+  const allowed = [name, ...may].map(pathOf);
+  const label = `${name}-imports-only-${may.join('-') || 'itself'}`;
+  return [
+    { name: label, ...arrow, to: { path: '^src/', pathNot: [...allowed, ...TYPES] } },
+    {
+      name: `${label}-and-types`,
+      ...arrow,
+      to: { path: TYPES, pathNot: allowed, dependencyTypesNot: ['type-only'] },
+    },
+  ];
+});
 
 // The cache's public files, and the inner ones that a module needs beside them.
 const CACHE = [
@@ -66,7 +74,8 @@ const CACHE = [
 ];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  compose: ['redis/connections', 'redis/namespace', 'redis/probe', 'redis/errors'],
+  compose: ['redis/connections', 'redis/namespace'],
+  process: ['redis/connections', 'redis/probe', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

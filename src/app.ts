@@ -12,22 +12,25 @@ import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
-import { pseudonymOf } from './upstream/caller.js';
+import { newPseudonym } from './upstream/caller.js';
+import { referralOf } from './resolver/resolution.js';
 import type { Resolver } from './resolver/resolver.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
-import { makeCoordination } from './compose/coordination.js';
+import { createPreparing } from './cache/prepared-cache.js';
+import { type Coordination, createCoordination } from './coordination/coordination.js';
 import { makeNative } from './compose/native.js';
 import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
 import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
-import { type StartChecks, addStartChecks } from './compose/start-checks.js';
+import { type StartChecks, addStartChecks } from './observe/start-checks.js';
 import { makeOperations } from './compose/operations.js';
-import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
-import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
+import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
+import { createResolver, staleMsOf } from './resolver/create-resolver.js';
 import { makeMissLimit } from './compose/traffic.js';
-import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
+import type { Referral } from './upstream/referral/referrals.js';
+import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
 
 export interface AppDeps {
   config: Config;
@@ -63,7 +66,7 @@ export interface App {
 /** @throws Error when the configuration names no upstream */
 export function createApp(deps: AppDeps): App {
   if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  const pseudonym = pseudonymOf(newInstance());
+  const pseudonym = newPseudonym();
   const now = deps.now ?? Date.now;
   const tracing = makeTracing(deps.config, deps.logger, now);
   const traced = tracing && { tracer: tracing.tracer };
@@ -80,9 +83,17 @@ export function createApp(deps: AppDeps): App {
   );
   const restoring = makeRestoring(shared, cache);
   const coordination = makeCoordination(shared, cache);
-  const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
+  // The records of prefixes are read by the cache.
+  const findReferral = async (handle: string): Promise<Referral | undefined> =>
+    referralOf(await resolver.resolve(handle, { authoritative: false }));
+  const serverSettings = { upstream: deps.config.upstream, servers: upstreamServers(deps.config) };
+  const upstreams = createUpstreams(serverSettings, context, { ...shared, findReferral });
   const limitMiss = makeMissLimit(shared, { coordination, upstreams });
-  const resolver = makeResolver(shared, { cache, upstream: upstreams.reads, limitMiss });
+  const resolver = createResolver(() => shared.config, context, {
+    cache,
+    upstream: upstreams.reads,
+    limitMiss,
+  });
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
@@ -99,7 +110,7 @@ export function createApp(deps: AppDeps): App {
     admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,
-    addStartChecks: () => addStartChecks({ config: deps.config, readiness, cache, restoring }),
+    addStartChecks: () => addStartChecks(deps.config, { readiness, cache, restoring }),
     reload(config) {
       if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;
       shared.config = config;
@@ -130,6 +141,12 @@ function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Rest
   };
 }
 
+function makeCoordination(shared: SharedDeps, cache: Cache): Coordination {
+  const { config, context } = shared;
+  const unknown = (): Config['traffic']['unknown'] => shared.config.traffic.unknown;
+  return createCoordination({ ...config, servers: upstreamServers(config), unknown }, context, cache);
+}
+
 function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
   const { config, context } = shared;
   const { caseSensitive } = config.upstream;
@@ -153,7 +170,11 @@ function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
 function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
   return {
     ...made,
-    preparing: makePreparing(shared, made),
+    preparing: createPreparing(shared.config.http.hotPath, {
+      memory: made.cache.memory,
+      trustedSince: made.cache.trustedSince,
+      keyOf: (handle) => made.resolver.keyOf(handle),
+    }),
     hits: createHits(shared.context),
   };
 }

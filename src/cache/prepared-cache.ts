@@ -1,4 +1,5 @@
 // Answers prepared from entries in memory: valid as long as memory holds the entry they were made of.
+import type { Config } from '../config/schema.js';
 import type { Entry, Times } from './entry.js';
 import { isFresh, isNearEnd } from './policy.js';
 import type { EntryPin, PinnedEntries } from './store.js';
@@ -25,6 +26,14 @@ export interface PreparedDeps {
   keyOf: (handle: string) => string;
   /** Entries from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
+}
+
+/** `http.hotPath`. */
+export function createPreparing(
+  { enabled, maxEntries, maxBytes }: Config['http']['hotPath'],
+  parts: Omit<PreparedDeps, 'budget'>,
+): PreparedDeps {
+  return { ...parts, budget: new PreparedBudget({ maxEntries: enabled ? maxEntries : 0, maxBytes }) };
 }
 
 interface Aging {

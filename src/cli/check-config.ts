@@ -39,7 +39,7 @@ function load(file: string | undefined): StartConfig {
 
 async function probeServers(config: Config): Promise<ProbeResult[]> {
   // Imported on demand: without it the command starts in half the time.
-  const { createProbes } = await import('../compose/probes.js');
+  const { createProbes } = await import('../process/probes.js');
   const { signal } = new AbortController();
   return Promise.all(
     createProbes(config).map(async ({ target, server, run }) => ({

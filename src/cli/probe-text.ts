@@ -1,5 +1,5 @@
 // The results of `check-config --probe` as text.
-import type { Probe } from '../compose/probes.js';
+import type { Probe } from '../process/probes.js';
 import { type Rows, printable, section } from './terminal.js';
 
 export type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['run']>>;

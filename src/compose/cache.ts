@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
 import type { RedisOptions } from '../cache/instance.js';
-import { type RedisAddress, databaseNumber } from '../cache/redis/connections.js';
+import { databaseNumber, redisAddress } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
@@ -12,7 +12,7 @@ import {
   maxWriteMs,
   upstreamServers,
 } from '../config/upstream-servers.js';
-import { type SharedDeps, readPem } from './shared-deps.js';
+import type { SharedDeps } from './shared-deps.js';
 
 /** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
 const FENCE_SPARE_MS = 15_000;
@@ -40,14 +40,6 @@ export function makeCache(shared: SharedDeps, events: CacheEvents): Cache {
 }
 
 /** Undefined where no Redis is configured. */
-export function redisAddress({ redis }: Pick<Config, 'redis'>): RedisAddress | undefined {
-  const ca = readPem(redis.caFile);
-  const { url, sentinels, sentinelName, cluster, commandTimeoutMs } = redis;
-  if ((url ?? sentinels ?? cluster) === undefined) return undefined;
-  return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
-}
-
-/** Undefined where no Redis is configured. */
 function redisOptions({
   config,
   logger,
@@ -55,7 +47,7 @@ function redisOptions({
 }: Pick<SharedDeps, 'config' | 'logger'> & {
   metrics?: Pick<SharedDeps['metrics'], 'countRedisError'>;
 }): RedisOptions | undefined {
-  const address = redisAddress(config);
+  const address = redisAddress(config.redis);
   if (address === undefined) return undefined;
   const servers = upstreamServers(config);
   const { keyPrefix, lostMaxAgeMs, writesWithout } = config.redis;

@@ -28,7 +28,7 @@ import type { TrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import { type Forwarding, makeForwarding } from './forwarding.js';
+import { type Forwarding, createForwarding } from '../record/forwarding.js';
 import {
   type AdmitMessageFrom,
   makeAdmitMessage,
@@ -37,7 +37,7 @@ import {
   makeTrafficPolicy,
   makeWriterOf,
 } from './traffic.js';
-import type { Upstreams } from './upstreams.js';
+import type { Upstreams } from '../upstream/upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
 import { routesOf } from './routes.js';
@@ -76,7 +76,14 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
   const learn: Learn = (handle, told) => resolver.learn(handle, told);
   const kept: KeptOnReload = {
     ...backends,
-    ...makeForwarding(shared, { ...backends.upstreams, learn }),
+    ...createForwarding(shared.config, {
+      upstreams: backends.upstreams,
+      learn,
+      runStepsOf: makeRunStepsOf(shared),
+      pseudonym: shared.pseudonym,
+      bodies: shared.bodies,
+      createDispatcher: shared.createDispatcher,
+    }),
     records: createLearningRecords(backends.upstreams.records, learn),
     learn,
     lock: createLearningLock(
@@ -249,8 +256,8 @@ function makeRecordHandlers(
   steps: RequestSteps & { fence: Resolver<unknown>['fence'] },
 ) {
   const { config } = shared;
-  const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, lock } = kept;
-  const { forward, onIgnoredLogin, serverOf, checksLogin } = upstreams;
+  const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, forward, lock } = kept;
+  const { onIgnoredLogin, serverOf, checksLogin } = upstreams;
   const { fence, runStepsOf, charge, refusalOfHandle } = steps;
   const write = createWriteRoute({
     fence,

@@ -23,7 +23,7 @@ import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
 import { type V2Interface, createV2 } from '../v2/answer.js';
 import { openCountries } from '../redirect/countries.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import type { Upstreams } from './upstreams.js';
+import type { Upstreams } from '../upstream/upstreams.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
   const limits = { clientMaxAgeMs: http.clientMaxAgeMs, sharedMaxAgeMs: http.sharedMaxAgeMs };

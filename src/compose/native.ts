@@ -15,7 +15,7 @@ import type { SiteJson } from '../handle/site-data.js';
 import { makeReportHit } from './native-reports.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import { type SharedDeps, reportUnexpected } from './shared-deps.js';
-import type { Upstreams } from './upstreams.js';
+import type { Upstreams } from '../upstream/upstreams.js';
 
 interface NativeBackends {
   preparing: PreparedDeps;

@@ -1,6 +1,4 @@
 // The dependencies that all parts share: configuration, log, metrics, tracer, clock.
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { ReportUnexpected } from '../http/error-reply.js';
@@ -48,9 +46,6 @@ export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'unsen
   slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
 });
 
-/** A random name that distinguishes this proxy from others. */
-export const newInstance = (): string => randomBytes(4).toString('hex');
-
 export interface Tracing {
   tracer: Tracer;
   /** Sends the buffered spans. */
@@ -79,7 +74,3 @@ export function makeTracing(
   });
   return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
 }
-
-/** The text of a PEM file, where one is configured. @throws Error when it cannot be read */
-export const readPem = (path: string | undefined): string | undefined =>
-  path === undefined ? undefined : readFileSync(path, 'utf8');

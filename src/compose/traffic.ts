@@ -20,7 +20,7 @@ import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffi
 import { createReadFacts } from '../traffic/request-facts.js';
 import { type LimitMiss, UNKNOWN_CLIENTS } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
-import type { Upstreams } from './upstreams.js';
+import type { Upstreams } from '../upstream/upstreams.js';
 
 interface TrafficBackends {
   coordination: Pick<Coordination, 'takeTokens'>;

@@ -1,25 +1,24 @@
 // Coordination of instances beside the cache: a lock for each key, token buckets, limited networks, unclaimed names.
 import type { RedisCommands } from '../cache/redis/commands.js';
 import { systemClock } from '../cache/clock.js';
+import type { Config } from '../config/schema.js';
+import type { ConfiguredServer } from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
 import { type KeyLock, createKeyLock } from './key-lock.js';
-import { type LimitedNetwork, LimitedNetworks } from './limited-networks.js';
-import { type RedisLockOptions, createRedisLock } from './redis-lock.js';
+import { type LimitedNetwork, type LimitReports, LimitedNetworks } from './limited-networks.js';
+import { createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
-interface CoordinationDeps {
+interface CoordinationSettings extends Pick<Config, 'v2' | 'redis'> {
+  servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
+  /** `traffic.unknown`, read anew: a reload may change it. */
+  unknown: () => Config['traffic']['unknown'];
+}
+
+interface CoordinationParts {
   /** Where Redis is used. */
-  shared: RedisCommands | undefined;
-  /** Maximum time in the queue of a key (ms). */
-  lockWaitMs: number;
-  /** The lock over all instances, where Redis is used. */
-  redisLock: Pick<RedisLockOptions, 'waitMs' | 'writeMs'>;
-  now: () => number;
-  /** Whether networks are limited for their misses now. */
-  limitsNetworks: () => boolean;
-  /** Called for the networks that this instance has limited. */
-  onLimited: (limited: LimitedNetwork) => void;
-  onLimitEnded: (limited: LimitedNetwork) => void;
+  commands: RedisCommands | undefined;
 }
 
 export interface Coordination {
@@ -35,23 +34,45 @@ export interface Coordination {
 
 const REFRESH_MS = 1000;
 
-export function createCoordination(deps: CoordinationDeps): Coordination {
-  const { shared, lockWaitMs, redisLock, now, limitsNetworks } = deps;
+export function createCoordination(
+  { v2, redis, servers, unknown }: CoordinationSettings,
+  context: Context,
+  { commands: shared }: CoordinationParts,
+): Coordination {
+  const { now } = context.clock;
   const withRedis = shared && { shared };
-  const { onLimited, onLimitEnded: onEnded } = deps;
-  const limitedNetworks = new LimitedNetworks({ now, shared, onLimited, onEnded });
+  const limitedNetworks = new LimitedNetworks({ now, shared, ...logLimits(context) });
   const timer = setInterval(() => {
-    if (limitsNetworks()) void limitedNetworks.refresh();
+    if (unknown().perMinute > 0) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
-  const acquireShared = shared && createRedisLock({ redis: shared, ...redisLock, clock: systemClock });
+  const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));
+  const redisLock = { waitMs: redis.lockWaitMs, writeMs, clock: systemClock };
+  const acquireShared = shared && createRedisLock({ redis: shared, ...redisLock });
   return {
     takeTokens: createTokenBuckets({ now, ...withRedis }),
-    lock: createKeyLock({ waitMs: lockWaitMs, ...(acquireShared && { acquireShared }) }),
+    lock: createKeyLock({ waitMs: v2.lockWaitMs, ...(acquireShared && { acquireShared }) }),
     limitedNetworks,
     unclaimed: createUnclaimedNames({ now, ...withRedis }),
     close() {
       clearInterval(timer);
+    },
+  };
+}
+
+/** Of the networks that this instance has limited. */
+function logLimits({ log }: Context): LimitReports {
+  const shown = ({ network, reason, until }: LimitedNetwork): object => ({
+    network,
+    reason,
+    until: new Date(until).toISOString(),
+  });
+  return {
+    onLimited(limited) {
+      log.warn(shown(limited), 'network limited for its misses');
+    },
+    onEnded(limited) {
+      log.info(shown(limited), 'network no longer limited');
     },
   };
 }

@@ -13,12 +13,15 @@ export interface LimitedNetwork {
   reason: LimitReason;
 }
 
-interface LimitedDeps {
-  now: () => number;
-  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
-  /** Called for the networks that this instance has limited. */
+/** Called for the networks that this instance has limited. */
+export interface LimitReports {
   onLimited: (limited: LimitedNetwork) => void;
   onEnded: (limited: LimitedNetwork) => void;
+}
+
+interface LimitedDeps extends LimitReports {
+  now: () => number;
+  shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
 }
 
 interface Entry extends LimitedNetwork {

@@ -22,6 +22,12 @@ export function identityOf(authorization: string | undefined): string | undefine
  */
 export type ChecksLogin = (handle: string, authorization: string | undefined) => boolean;
 
+/** `checksLogins`: whether the servers of a handle check the logins of reads. */
+export const createChecksLogin =
+  (checksLogins: (handle: string) => boolean): ChecksLogin =>
+  (handle, authorization) =>
+    identityOf(authorization) !== undefined && checksLogins(handle);
+
 function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);

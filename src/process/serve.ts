@@ -1,8 +1,8 @@
 // Opens the listeners, and closes them without losing a request.
 import type { RequestListener } from 'node:http';
 import { type App, createApp } from '../app.js';
-import { createProbes } from '../compose/probes.js';
-import type { StartChecks } from '../compose/start-checks.js';
+import { createProbes } from './probes.js';
+import type { StartChecks } from '../observe/start-checks.js';
 import { startProbes } from './start-probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';

@@ -1,7 +1,7 @@
 // Tries every server at the start and logs each result; repeats until one can answer reads.
 import type { Logger } from '../observe/logger.js';
 import type { ProbeReport } from '../upstream/probe.js';
-import type { Probe, ProbeTarget } from '../compose/probes.js';
+import type { Probe, ProbeTarget } from './probes.js';
 
 interface StartProbesDeps {
   probes: readonly Probe[];

@@ -1,6 +1,5 @@
 // Forwards a request to the upstream (http-proxy-middleware) and returns the open response.
 import {
-  type Agent,
   type ClientRequest,
   IncomingMessage,
   type OutgoingHttpHeaders,
@@ -14,19 +13,10 @@ import { type RequestContext, contextOf, requestIdOf } from '../http/context.js'
 import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
+import type { HandleServer } from '../upstream/handle-server.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { forwardedHeaders } from './forwarded-headers.js';
-
-interface ForwarderDeps {
-  upstreamUrl: string;
-  agent: Agent;
-  timeoutMs: number;
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
-  /** Whether the server may get the credentials of callers. */
-  withCredentials: boolean;
-}
 
 /**
  * Forwards the request with this path and query, and this body. `beforeSend` is called just before it is sent; what it
@@ -96,12 +86,16 @@ class ForwardedRequest extends IncomingMessage {
   }
 }
 
-export function createForwarder(deps: ForwarderDeps): Forward {
-  const { upstreamUrl, agent, timeoutMs, pseudonym, withCredentials } = deps;
-  const { host, pathname } = new URL(upstreamUrl);
+/** A server that is only read gets no credentials. `pseudonym`: our own name in `Via` (RFC 9110 §7.6.3). */
+export function createForwarder(
+  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs'>,
+  pseudonym: string,
+): Forward {
+  const { url, readOnly, writeAgent: agent, writeTimeoutMs } = server;
+  const { host, pathname } = new URL(url);
   const basePath = withoutSlashesAtEnd(pathname);
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
-    target: upstreamUrl,
+    target: url,
     agent,
     // http-proxy would parse and rewrite the target (backslashes become slashes).
     toProxy: true,
@@ -127,7 +121,7 @@ export function createForwarder(deps: ForwarderDeps): Forward {
     const { method } = req;
     const client = { method, httpVersion: req.httpVersion, headers: req.headers, peer: peerOf(req) };
     const requestId = requestIdOf(res);
-    const hop = { host, pseudonym, withCredentials, bodyBytes: body.length, requestId };
+    const hop = { host, pseudonym, withCredentials: !readOnly, bodyBytes: body.length, requestId };
     const headers = forwardedHeaders(client, hop);
     return new Promise((onResponse, reject) => {
       const onFailure = (error: unknown): void => {
@@ -139,7 +133,7 @@ export function createForwarder(deps: ForwarderDeps): Forward {
       const timer = setTimeout(() => {
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
         request.cancel();
-      }, timeoutMs);
+      }, writeTimeoutMs);
       void proxy(request, res, onFailure);
     });
   };

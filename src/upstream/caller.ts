@@ -1,4 +1,5 @@
 // The caller of a request to a Handle server, which decides its share of the slots.
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** From first to last. Refresh-ahead and batches are in the background. */
@@ -16,7 +17,7 @@ export interface Caller {
 }
 
 /** A proxy's name in `Via` (RFC 9110 §7.6.3). It differs by proxy, so that a chain of proxies is not taken for a loop. */
-export const pseudonymOf = (instance: string): string => `handle-resolver-proxy-${instance}`;
+export const newPseudonym = (): string => `handle-resolver-proxy-${randomBytes(4).toString('hex')}`;
 
 const PSEUDONYM = /\bhandle-resolver-proxy-[\w-]{1,64}/g;
 

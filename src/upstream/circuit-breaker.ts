@@ -4,11 +4,10 @@ import { type FailureScope, scopeOf } from './failure.js';
 
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
-export interface BreakerOptions {
+interface BreakerOptions {
   /** Consecutive failures that open the breaker. */
   failures: number;
   openForMs: number;
-  onStateChange?: ((state: BreakerState) => void) | undefined;
 }
 
 /** A request that the breaker has let through. */
@@ -31,6 +30,7 @@ const WORKING_MS = 1000;
  */
 export class CircuitBreaker {
   readonly #options: BreakerOptions;
+  readonly #onStateChange: ((state: BreakerState) => void) | undefined;
   readonly #failures: ReturnType<typeof createFailureCount>;
   readonly #trials: ReturnType<typeof createTrials>;
   #state: BreakerState = 'closed';
@@ -39,8 +39,9 @@ export class CircuitBreaker {
   #lastSuccessAt = -Infinity;
   #lastFailure: ServiceError | undefined;
 
-  constructor(options: BreakerOptions) {
+  constructor(options: BreakerOptions, onStateChange?: (state: BreakerState) => void) {
     this.#options = options;
+    this.#onStateChange = onStateChange;
     this.#failures = createFailureCount(options.failures);
     this.#trials = createTrials(options.failures, options.openForMs);
   }
@@ -116,7 +117,7 @@ export class CircuitBreaker {
   #setState(state: BreakerState): void {
     if (this.#state === state) return;
     this.#state = state;
-    this.#options.onStateChange?.(state);
+    this.#onStateChange?.(state);
   }
 }
 

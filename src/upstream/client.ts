@@ -1,37 +1,41 @@
 // The client for reads that callers share: reads from the primary, or from a mirror that works.
+import type { Config } from '../config/schema.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
-import type { BreakerOptions, BreakerState } from './circuit-breaker.js';
-import {
-  type LimiterOptions,
-  type LimiterUsage,
-  ConcurrencyLimiter,
-  sumUsages,
-} from './concurrency-limiter.js';
+import { type LimiterUsage, ConcurrencyLimiter, sumUsages } from './concurrency-limiter.js';
 import { ExpiringMap } from './expiring-map.js';
 import { scopeOf } from './failure.js';
-import type { ReportHealth } from './server-health.js';
+import type { ServerKeys } from './server-keys.js';
 import { createServerSelection } from './server-selection.js';
-import { type ServerOptions, type UpstreamServer, createServer } from './upstream-server.js';
+import {
+  type ServerParts,
+  type ServerSettings,
+  type UpstreamServer,
+  createServer,
+} from './upstream-server.js';
 
-export interface UpstreamClientOptions extends Omit<ServerOptions, 'limiter' | 'breaker' | 'onHealth'> {
-  onHealth?: ((url: string, ...change: Parameters<ReportHealth>) => void) | undefined;
-  breaker: Omit<BreakerOptions, 'onStateChange'> & {
-    onStateChange?: ((state: BreakerState, url: string) => void) | undefined;
-  };
-  /** Servers with the same handles, for ordinary reads when the primary fails. */
-  mirrors: readonly string[];
-  timeoutMs: number;
-  /** Time limit of one server while there is another to try. */
-  failoverAfterMs: number;
-  /** For this time after a failure a server is tried last, and a handle is not requested. */
-  retryAfterMs: number;
-  /** For this time after a write a mirror may still have the old record. */
-  mirrorLagMs: number;
-  /** For each server. */
-  limiter: LimiterOptions;
+export interface UpstreamClientSettings
+  extends
+    ServerSettings,
+    Pick<
+      ServerConfig,
+      | 'mirrors'
+      | 'timeoutMs'
+      | 'failoverAfterMs'
+      | 'concurrency'
+      | 'minConcurrency'
+      | 'queue'
+      | 'queueTimeoutMs'
+    >,
+    Pick<Config['upstream'], 'retryAfterMs' | 'mirrorMaxTtlMs'> {}
+
+interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
+  /** The configuration keys of the server at an address. */
+  keysOf: (url: string) => ServerKeys;
 }
 
 export interface HandleRead {
@@ -56,20 +60,18 @@ export interface UpstreamClient {
 
 const MAX_WRITTEN = 100_000;
 
-export function createUpstreamClient(options: UpstreamClientOptions): UpstreamClient {
-  const { mirrors, timeoutMs, failoverAfterMs, retryAfterMs, caseSensitive, now } = options;
-  const limiters: ConcurrencyLimiter[] = [];
-  const open = (url: string): UpstreamServer => {
-    const limiter = new ConcurrencyLimiter(options.limiter);
-    limiters.push(limiter);
-    const onHealth: ReportHealth = (...change) => options.onHealth?.(url, ...change);
-    return createServer({ ...options, url, limiter, breaker: breakerFor(options, url), onHealth });
-  };
-  const primary = open(options.url);
-  const servers = [primary, ...mirrors.map(open)];
-  const selection = createServerSelection({ servers, avoidMs: retryAfterMs, now });
+export function createUpstreamClient(
+  settings: UpstreamClientSettings,
+  context: Context,
+  parts: UpstreamClientParts,
+): UpstreamClient {
+  const { mirrors, timeoutMs, failoverAfterMs, retryAfterMs, caseSensitive } = settings;
+  const { now } = context.clock;
+  const { primary, others, usage } = openServers(settings, context, parts);
+  const selection = createServerSelection({ servers: [primary, ...others], avoidMs: retryAfterMs, now });
   const failures = createFailureMemory({ ttlMs: retryAfterMs, now });
-  const written = new ExpiringMap<true>({ ttlMs: options.mirrorLagMs, maxEntries: MAX_WRITTEN, now });
+  // For this time after a write a mirror may still have the old record.
+  const written = new ExpiringMap<true>({ ttlMs: settings.mirrorMaxTtlMs, maxEntries: MAX_WRITTEN, now });
 
   async function readWithFailover(read: HandleRead): Promise<Outcome> {
     const deadline = performance.now() + timeoutMs;
@@ -116,12 +118,28 @@ export function createUpstreamClient(options: UpstreamClientOptions): UpstreamCl
       if (mirrors.length > 0) written.set(key, true);
     },
     detachLoadsUnder: failures.forgetUnder,
-    usage: () => sumUsages(limiters.map((limiter) => limiter.usage())),
+    usage,
   };
 }
 
-function breakerFor({ breaker }: UpstreamClientOptions, url: string): BreakerOptions {
-  return { ...breaker, onStateChange: (state) => breaker.onStateChange?.(state, url) };
+/** The primary and its mirrors, each with a limiter of its own. */
+function openServers(
+  settings: UpstreamClientSettings,
+  context: Context,
+  { keysOf, ...parts }: UpstreamClientParts,
+): { primary: UpstreamServer; others: UpstreamServer[]; usage: UpstreamClient['usage'] } {
+  const { url: primaryUrl, mirrors } = settings;
+  const limiters: ConcurrencyLimiter[] = [];
+  const onRejected = (): void => {
+    context.metrics.countRejected({ server: primaryUrl, kind: 'read' });
+  };
+  const open = (url: string): UpstreamServer => {
+    const limiter = new ConcurrencyLimiter({ ...settings, onRejected });
+    limiters.push(limiter);
+    return createServer({ ...settings, url }, context, { ...parts, limiter, keys: keysOf(url) });
+  };
+  const usage = (): LimiterUsage => sumUsages(limiters.map((limiter) => limiter.usage()));
+  return { primary: open(primaryUrl), others: mirrors.map(open), usage };
 }
 
 /** A response or an error of a server explains more than that it was not contacted. */

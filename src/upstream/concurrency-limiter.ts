@@ -12,7 +12,7 @@ export interface LimiterOptions {
   /** Maximum requests that wait. */
   queue: number;
   /** Timeout for the wait (ms). */
-  waitMs: number;
+  queueTimeoutMs: number;
   onRejected?: (() => void) | undefined;
 }
 
@@ -153,7 +153,7 @@ export class ConcurrencyLimiter {
   }
 
   #wait(request: Waiter): Promise<() => void> {
-    const { waitMs } = this.#options;
+    const { queueTimeoutMs } = this.#options;
     this.#queued.change(request, 1);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -175,12 +175,12 @@ export class ConcurrencyLimiter {
       this.#queue.add(entry);
       // Before the timeout, so that this request still gets the slot.
       const preemption = setTimeout(() => {
-        this.#preemptOne(waitMs / 2);
-      }, 0.75 * waitMs);
+        this.#preemptOne(queueTimeoutMs / 2);
+      }, 0.75 * queueTimeoutMs);
       const timeout = setTimeout(() => {
         this.#queue.remove(entry);
-        entry.reject(`no slot within ${waitMs} ms`);
-      }, waitMs);
+        entry.reject(`no slot within ${queueTimeoutMs} ms`);
+      }, queueTimeoutMs);
     });
   }
 
@@ -210,9 +210,9 @@ export class ConcurrencyLimiter {
   }
 
   #reject(detail: string): ServiceError {
-    const { waitMs, onRejected } = this.#options;
+    const { queueTimeoutMs, onRejected } = this.#options;
     onRejected?.();
-    return new ServiceError('OVERLOADED', { detail, retryAfterMs: Math.max(waitMs, 1000) });
+    return new ServiceError('OVERLOADED', { detail, retryAfterMs: Math.max(queueTimeoutMs, 1000) });
   }
 }
 

@@ -23,7 +23,6 @@ interface ExchangeLimits {
   /** For everything from here to the last byte, the retry included. */
   timeoutMs: number;
   maxBodyBytes: number;
-  onRetry?: (() => void) | undefined;
 }
 
 /** Splits an address into what a request needs: the origin, and the path in front of every other path. */
@@ -59,14 +58,13 @@ export function requestHeaders(of: {
 export async function exchange(
   dispatcher: UpstreamDispatcher,
   request: UpstreamRequest,
-  { timeoutMs, maxBodyBytes, onRetry }: ExchangeLimits,
+  { timeoutMs, maxBodyBytes }: ExchangeLimits,
 ): Promise<UpstreamResponse> {
   const deadline = startDeadline(timeoutMs);
   const limits = { deadline, maxBodyBytes };
   try {
     const response = await receive(dispatcher, request, limits).catch((failure: unknown) => {
       if (request.method !== 'GET' || !isConnectionFailure(failure)) throw failure;
-      onRetry?.();
       return receive(dispatcher, { ...request, reset: true }, limits);
     });
     const { status, headers } = response;

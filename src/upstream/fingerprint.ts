@@ -1,4 +1,5 @@
 // Which certificates are trusted: those of an authority, or those with a pinned fingerprint.
+import { readFileSync } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 
 export interface Trust {
@@ -7,6 +8,15 @@ export interface Trust {
   /** SHA-256 of the only certificates to trust, separated by commas; then neither chain nor name matters. */
   fingerprint?: string | undefined;
 }
+
+/** @throws Error when the file cannot be read */
+export const readTrust = ({
+  caFile,
+  fingerprint,
+}: {
+  caFile?: string | undefined;
+  fingerprint?: string | undefined;
+}): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
 
 /** `code` of the error for a certificate with another fingerprint. */
 export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';

@@ -1,4 +1,6 @@
 // Reads and writes whole records for one caller, with that caller's credentials; nothing of it is shared.
+import type { Config } from '../config/schema.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
@@ -55,18 +57,17 @@ export interface RecordClient {
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
-interface RecordClientOptions {
-  url: string;
+interface RecordClientSettings
+  extends
+    Pick<
+      ServerConfig,
+      'url' | 'readOnly' | 'timeoutMs' | 'writeTimeoutMs' | 'maxBodyBytes' | 'maxRecordBytes'
+    >,
+    Pick<Config['upstream'], 'caseSensitive'> {}
+
+interface RecordClientParts {
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
-  /** Whether the server may get the credentials of callers. */
-  withCredentials: boolean;
-  timeoutMs: number;
-  writeTimeoutMs: number;
-  /** Of a list. */
-  maxBodyBytes: number;
-  maxRecordBytes: number;
-  caseSensitive: boolean;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
   /** Called when a write is refused because its login was ignored. */
@@ -84,13 +85,13 @@ interface CallerRequest {
   beforeSend?: SendOptions['beforeSend'];
 }
 
-export function createRecordClient(options: RecordClientOptions): RecordClient {
-  const send = createSend(options);
+export function createRecordClient(settings: RecordClientSettings, parts: RecordClientParts): RecordClient {
+  const send = createSend(settings, parts);
 
   async function write(request: CallerRequest): Promise<RecordAnswer> {
     try {
-      const answer = await send(request, options.writeTimeoutMs);
-      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) options.onIgnoredLogin?.();
+      const answer = await send(request, settings.writeTimeoutMs);
+      if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) parts.onIgnoredLogin?.();
       return answer;
     } catch (error) {
       if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });
@@ -98,7 +99,7 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
     }
   }
   const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
-    send({ ...request, method: 'GET' }, options.timeoutMs);
+    send({ ...request, method: 'GET' }, settings.timeoutMs);
   const putWith = (handle: string, { values, ...given }: WriteOptions, query: string) =>
     write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle, values }) });
 
@@ -128,13 +129,14 @@ export function createRecordClient(options: RecordClientOptions): RecordClient {
 }
 
 /** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
-function createSend(options: RecordClientOptions) {
-  const { pseudonym, caseSensitive, limiter, dispatcher } = options;
-  const { origin, basePath } = parseAddress(options.url);
+function createSend(settings: RecordClientSettings, { pseudonym, limiter, dispatcher }: RecordClientParts) {
+  const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
+  const { origin, basePath } = parseAddress(url);
 
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
     const { method, handle, body } = request;
-    const authorization = options.withCredentials ? request.authorization : undefined;
+    // A server that is only read gets no credentials.
+    const authorization = readOnly ? undefined : request.authorization;
     const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
@@ -149,7 +151,7 @@ function createSend(options: RecordClientOptions) {
           ...(body !== undefined && { body }),
         };
         request.beforeSend?.();
-        const maxBodyBytes = handle === undefined ? options.maxBodyBytes : options.maxRecordBytes;
+        const maxBodyBytes = handle === undefined ? maxListBytes : maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
         return readAnswer(response, { handle, caseSensitive });
       },

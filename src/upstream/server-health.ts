@@ -1,48 +1,58 @@
-// Whether a server works, judged by its responses and failures; reports each change once.
+// Whether a server works, judged by its responses and failures; logs each change once.
+import type { Context } from '../context.js';
 import type { ServiceError } from '../errors.js';
-import { codeOf, scopeOf } from './failure.js';
-
-/** The state of a server from now on. */
-export type ServerHealth = { state: 'unknown' | 'working' } | { state: 'failing'; failure: ServiceError };
-
-/** `failures`: how many requests failed since the last report. */
-export type ReportHealth = (health: ServerHealth, failures: number) => void;
+import { codeOf, explain, scopeOf } from './failure.js';
+import type { ServerKeys } from './server-keys.js';
 
 interface HealthWatch {
   succeeded: () => void;
   failed: (failure: ServiceError) => void;
 }
 
-/** A server that answers only some requests is not reported more often. */
+/** A server that answers only some requests is not logged more often. */
 const MIN_INTERVAL_MS = 1000;
 
 /** Errors of a request that this process has aborted itself, because it ends. */
 const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
 
-export function watchHealth({ now, report }: { now: () => number; report: ReportHealth }): HealthWatch {
+interface WatchedServer {
+  url: string;
+  keys: ServerKeys;
+}
+
+export function watchHealth({ url: server, keys }: WatchedServer, context: Context): HealthWatch {
+  const { log, metrics, clock } = context;
   let reason: string | undefined;
-  let reportedAt = -Infinity;
+  let loggedAt = -Infinity;
+  /** Since the last line. */
   let failures = 0;
 
-  function change(to: string, health: ServerHealth): void {
-    const at = now();
-    if (to === reason || at - reportedAt < MIN_INTERVAL_MS) return;
-    report(health, failures);
+  function change(to: string, failure?: ServiceError): void {
+    const at = clock.now();
+    if (to === reason || at - loggedAt < MIN_INTERVAL_MS) return;
+    if (failure === undefined) {
+      metrics.recent.setServerState(server, { state: 'working' });
+      log.info({ server, failures }, 'server is working');
+    } else {
+      const diagnosis = { code: failure.code, ...explain(failure, keys) };
+      metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
+      log.warn({ server, failures, ...diagnosis }, 'server is failing');
+    }
     reason = to;
-    reportedAt = at;
+    loggedAt = at;
     failures = 0;
   }
 
   return {
     succeeded() {
-      if (reason !== 'working') change('working', { state: 'working' });
+      if (reason !== 'working') change('working');
     },
     failed(failure) {
       const cause = codeOf(failure.cause);
       // A failure for one record says nothing of the server.
       if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
       failures++;
-      change(`${failure.code} ${cause ?? ''}`, { state: 'failing', failure });
+      change(`${failure.code} ${cause ?? ''}`, failure);
     },
   };
 }

@@ -1,42 +1,38 @@
 // One Handle server: anonymous reads of whole records, limited, guarded by a breaker, and paused on its request.
-import { type ErrorCode, ServiceError } from '../errors.js';
+import type { Config } from '../config/schema.js';
+import type { ServerConfig } from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
+import { CATALOGUE, type ErrorCode, ServiceError } from '../errors.js';
 import { handleToPath, recordKey } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
-import { type BreakerOptions, CircuitBreaker } from './circuit-breaker.js';
+import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { type TimeSlicer, runToEnd } from '../time-slicer.js';
-import { type ReportHealth, watchHealth } from './server-health.js';
+import { watchHealth } from './server-health.js';
 import { readOutcome } from './reply.js';
 import { createRetryAfterPause } from './retry-after-pause.js';
+import type { ServerKeys } from './server-keys.js';
 
-/** One read that was sent, for the metrics. */
-export interface UpstreamCall {
-  /** Its address. */
-  server: string;
-  result: Outcome['kind'] | ErrorCode;
-  durationMs: number;
-  retried: boolean;
-}
+export interface ServerSettings
+  extends
+    Pick<ServerConfig, 'url' | 'breaker' | 'maxRestMs' | 'maxRecordBytes'>,
+    Pick<Config['upstream'], 'caseSensitive'> {}
 
-export interface ServerOptions {
-  url: string;
+export interface ServerParts {
   /** Our own name in `Via` (RFC 9110 §7.6.3): a request with it that comes back means a loop. */
   pseudonym: string;
-  maxRecordBytes: number;
-  caseSensitive: boolean;
   dispatcher: UpstreamDispatcher;
-  breaker: BreakerOptions;
   limiter: ConcurrencyLimiter;
-  /** Maximum pause that a Retry-After of the server gets. */
-  maxPauseMs: number;
-  onCall?: ((call: UpstreamCall) => void) | undefined;
-  onHealth?: ReportHealth | undefined;
   /** For large records. */
   slicer: TimeSlicer;
-  now: () => number;
+  /** Undefined for a server that only a referral names: its health and its breaker are not reported. */
+  keys: ServerKeys | undefined;
 }
+
+/** In the metrics they are one server: strangers' prefix records do not decide how many series there are. */
+export const REFERRED = 'referred';
 
 /** Shorter responses are read in less than a millisecond. */
 const SMALL_CHARS = 16 * 1024;
@@ -56,12 +52,18 @@ export interface UpstreamServer {
   read: (read: ServerRead) => Promise<Outcome>;
 }
 
-export function createServer(options: ServerOptions): UpstreamServer {
-  const { pseudonym, limiter, caseSensitive, dispatcher, slicer, now, onCall } = options;
-  const { origin, basePath } = parseAddress(options.url);
-  const breaker = new CircuitBreaker(options.breaker);
-  const pause = createRetryAfterPause({ maxPauseMs: options.maxPauseMs, now });
-  const health = watchHealth({ now, report: options.onHealth ?? (() => undefined) });
+export function createServer(
+  settings: ServerSettings,
+  context: Context,
+  { pseudonym, dispatcher, limiter, slicer, keys }: ServerParts,
+): UpstreamServer {
+  const { url, caseSensitive, maxRecordBytes } = settings;
+  const { now } = context.clock;
+  const { origin, basePath } = parseAddress(url);
+  const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
+  const pause = createRetryAfterPause({ maxPauseMs: settings.maxRestMs, now });
+  const health = keys && watchHealth({ url, keys }, context);
+  const server = keys === undefined ? REFERRED : url;
   // None is of a caller: many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
@@ -74,31 +76,26 @@ export function createServer(options: ServerOptions): UpstreamServer {
     const attempt = breaker.begin(key);
     const path = `${basePath}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
-    let retried = false;
-    const onRetry = (): void => {
-      retried = true;
-    };
-    const report = (result: UpstreamCall['result']): void => {
-      onCall?.({ server: options.url, result, durationMs: now() - startedAt, retried });
+    const report = (result: CallResult): void => {
+      reportCall({ server, result, durationMs: now() - startedAt }, context);
     };
     try {
       const headers = caller?.via ? requestHeaders({ pseudonym, via: caller.via }) : headersOfAll;
       const request = { origin, method: 'GET' as const, path, headers };
-      const limits = { timeoutMs, maxBodyBytes: options.maxRecordBytes, onRetry };
-      const response = await exchange(dispatcher, request, limits);
+      const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
       const reading = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
       const isSmall = body.length <= SMALL_CHARS;
       const outcome = isSmall ? runToEnd(reading) : await slicer.run(reading, { client: clientIn(caller) });
       report(outcome.kind);
-      health.succeeded();
+      health?.succeeded();
       breaker.succeeded();
       return outcome;
     } catch (error) {
       report(error instanceof ServiceError ? error.code : 'INTERNAL');
       if (error instanceof ServiceError) {
-        health.failed(error);
+        health?.failed(error);
         breaker.failed(attempt, error);
       }
       throw error;
@@ -115,5 +112,28 @@ export function createServer(options: ServerOptions): UpstreamServer {
         send(key, { ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
       return limiter.run(sendInTime, { key, caller });
     },
+  };
+}
+
+interface UpstreamCall {
+  server: string;
+  result: CallResult;
+  durationMs: number;
+}
+
+type CallResult = Outcome['kind'] | ErrorCode;
+
+/** Counts and traces a read that was sent. */
+function reportCall({ server, result, durationMs }: UpstreamCall, { metrics, tracer }: Context): void {
+  metrics.countUpstreamRequest({ server, outcome: result, ms: durationMs });
+  tracer?.addCall({ name: 'GET upstream', durationMs, result, isFailure: result in CATALOGUE });
+}
+
+function reportBreaker(server: string, { log, metrics }: Context): (state: BreakerState) => void {
+  metrics.addServer(server);
+  metrics.setBreakerState('closed', server);
+  return (state) => {
+    metrics.setBreakerState(state, server);
+    log.warn({ breaker: state, server }, 'circuit breaker state changed');
   };
 }

@@ -5,14 +5,15 @@ import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { Outcome } from '../../src/handle/outcome.js';
-import { createUpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client.js';
+import { createUpstreamClient, type UpstreamClientSettings } from '../../src/upstream/client.js';
 import {
   type ConnectionOptions,
   type Connections,
   createConnections,
 } from '../../src/upstream/connections.js';
-import { TimeSlicer } from '../../src/time-slicer.js';
-import type { UpstreamCall } from '../../src/upstream/upstream-server.js';
+import { keysAt } from '../../src/upstream/server-keys.js';
+import { testContext } from '../support/context.js';
+import { SETTINGS, createSlicer } from '../upstream/ask.js';
 import type { Certificate } from '../support/certificate.js';
 
 export const NOT_FOUND = '{"responseCode":100}';
@@ -86,39 +87,20 @@ export function openConnections(target: Target): Connections {
   return connections;
 }
 
-export interface LiveClient {
-  resolve: () => Promise<Outcome>;
-  calls: UpstreamCall[];
-}
-
 /**
  * An upstream client that requests the same handle each time. A connection can be taken up again a moment after its
  * last answer; with several there would be another one meanwhile.
  */
 export function openClient(
   { url, ca, fingerprint }: Omit<Target, 'connections'>,
-  changes: Partial<UpstreamClientOptions> = {},
-): LiveClient {
+  changes: Partial<UpstreamClientSettings> = {},
+): { resolve: () => Promise<Outcome> } {
   const { dispatcher } = openConnections({ url, ca, fingerprint, connections: 1 });
-  const calls: UpstreamCall[] = [];
-  const client = createUpstreamClient({
+  const client = createUpstreamClient({ ...SETTINGS, timeoutMs: 5000, url, ...changes }, testContext(), {
     pseudonym: 'handle-resolver-proxy',
-    url,
-    timeoutMs: 5000,
-    maxRecordBytes: 100_000,
-    caseSensitive: false,
     dispatcher,
-    mirrors: [],
-    failoverAfterMs: 3000,
-    retryAfterMs: 5000,
-    maxPauseMs: 60_000,
-    mirrorLagMs: 60_000,
-    limiter: { concurrency: 64, queue: 1000, waitMs: 2000 },
-    breaker: { failures: 100, openForMs: 5000 },
-    onCall: (call) => calls.push(call),
-    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
-    now: Date.now,
-    ...changes,
+    slicer: createSlicer(),
+    keysOf: () => keysAt({ key: 'upstream', url }, url),
   });
-  return { calls, resolve: () => client.resolve({ handle: '21.T1/a', authoritative: false }) };
+  return { resolve: () => client.resolve({ handle: '21.T1/a', authoritative: false }) };
 }

@@ -57,7 +57,7 @@ test('net.Server.prototype.close ends an HTTP listener and leaves its idle conne
 
 test('http-proxy sends the target, the headers and the body that it is given, and nothing of the client', async () => {
   const received: { target: string; headers: IncomingHttpHeaders; body: string }[] = [];
-  const { url: upstreamUrl } = await listen((req, res) => {
+  const { url: server } = await listen((req, res) => {
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
@@ -66,13 +66,8 @@ test('http-proxy sends the target, the headers and the body that it is given, an
     });
   });
   const agent = new Agent();
-  const forward = createForwarder({
-    upstreamUrl,
-    agent,
-    timeoutMs: 10_000,
-    pseudonym: 'proxy',
-    withCredentials: true,
-  });
+  const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000 };
+  const forward = createForwarder(upstream, 'proxy');
   const app = express();
   app.use(async (req, res) => {
     // The client's own body is still on its way.

@@ -1,6 +1,6 @@
 // What an instance waits for before it reports ready for the first time.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { addStartChecks } from '../../src/compose/start-checks.js';
+import { addStartChecks } from '../../src/observe/start-checks.js';
 import { createReadiness } from '../../src/observe/health.js';
 
 beforeEach(() => {
@@ -19,17 +19,14 @@ interface State {
 
 function start(state: State, { readyWithoutUpstream = false } = {}) {
   const readiness = createReadiness();
-  const { upstreamAnswered } = addStartChecks({
-    config: { admin: { readyWithoutUpstream } as never },
-    readiness,
-    restoring: { isReady: () => true },
-    cache: {
-      memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] } as never,
-      redisState: () => state.redis,
-      isRedisReadable: () => state.redis === 'up',
-      holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
-    },
-  });
+  const cache = {
+    memory: { usage: () => [{ store: 'found', entries: state.entries, bytes: 0 }] },
+    redisState: () => state.redis,
+    isRedisReadable: () => state.redis === 'up',
+    holdsRedisEntry: () => Promise.resolve(state.isHeldInRedis),
+  };
+  const parts = { readiness, restoring: { isReady: () => true }, cache };
+  const { upstreamAnswered } = addStartChecks({ admin: { readyWithoutUpstream } as never }, parts);
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
 

@@ -1,12 +1,15 @@
 // An upstream client before a mocked Handle server that notes every request it gets.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
+import type { Context } from '../../src/context.js';
 import {
   createUpstreamClient,
   type UpstreamClient,
-  type UpstreamClientOptions,
+  type UpstreamClientSettings,
 } from '../../src/upstream/client.js';
+import { keysAt } from '../../src/upstream/server-keys.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
+import { testContext } from '../support/context.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';
 
 export const UPSTREAM = 'http://handle.test:8000';
@@ -39,28 +42,43 @@ export function mockUpstream(): MockedUpstream {
   };
 }
 
-export function createClient(changes: Partial<UpstreamClientOptions> = {}): UpstreamClient {
-  return createUpstreamClient({
-    mirrors: [],
-    failoverAfterMs: 3000,
-    retryAfterMs: 5000,
-    maxPauseMs: 60_000,
-    mirrorLagMs: 60_000,
-    limiter: { concurrency: 64, queue: 1000, waitMs: 60_000 },
+/** The times and limits of a client, for tests that change some. */
+export const SETTINGS = {
+  mirrors: [],
+  timeoutMs: 60_000,
+  failoverAfterMs: 3000,
+  retryAfterMs: 5000,
+  maxRestMs: 60_000,
+  mirrorMaxTtlMs: 60_000,
+  concurrency: 64,
+  minConcurrency: 64,
+  queue: 1000,
+  queueTimeoutMs: 60_000,
+  maxRecordBytes: 100_000,
+  caseSensitive: false,
+  breaker: { failures: 100, openForMs: 5000 },
+} satisfies Omit<UpstreamClientSettings, 'url'>;
+
+export const createSlicer = (): TimeSlicer =>
+  new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
+
+export function createClient(
+  changes: Partial<UpstreamClientSettings> = {},
+  context: Context = testContext(),
+): UpstreamClient {
+  return createUpstreamClient({ ...SETTINGS, url: UPSTREAM, ...changes }, context, {
     pseudonym: 'handle-resolver-proxy',
-    url: UPSTREAM,
-    timeoutMs: 60_000,
-    maxRecordBytes: 100_000,
-    caseSensitive: false,
     dispatcher: createNodeHttpDispatcher({ connections: 10 }),
-    breaker: { failures: 100, openForMs: 5000 },
-    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
-    now: Date.now,
-    ...changes,
+    slicer: createSlicer(),
+    keysOf: (url) => keysAt({ key: 'upstream', url: UPSTREAM }, url),
   });
 }
 
 /** Sends one ordinary read through a new client. */
-export function resolve(handle: string, changes: Partial<UpstreamClientOptions> = {}): Promise<Outcome> {
-  return createClient(changes).resolve({ handle, authoritative: false });
+export function resolve(
+  handle: string,
+  changes: Partial<UpstreamClientSettings> = {},
+  context?: Context,
+): Promise<Outcome> {
+  return createClient(changes, context).resolve({ handle, authoritative: false });
 }

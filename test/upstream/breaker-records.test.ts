@@ -37,7 +37,7 @@ describe('a server whose every answer is an error', () => {
   test('opens the breaker after ten times as many different records, and then gets few requests', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
-    expect(states).toEqual(['open']);
+    expect(states()).toEqual(['open']);
     const upstream = mockUpstream();
     for (let time = 0; time < FAILURES; time++) upstream.reply(500, { responseCode: 2 });
     const codes = await Promise.all(handles(100, 'more').map((handle) => ask(client, handle)));
@@ -50,7 +50,7 @@ describe('a server whose every answer is an error', () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(10 * FAILURES));
     await answerWell(client);
-    expect(states).toEqual(['open', 'half-open', 'closed']);
+    expect(states()).toEqual(['open', 'half-open', 'closed']);
     await fail(client, handles(10 * FAILURES - 1));
     expect(state()).toBe('closed');
   });
@@ -67,10 +67,10 @@ describe('a server that fails in a way that a record may cause', () => {
       mockUpstream().reply(status, '<h1>gateway</h1>');
       await ask(client, handle);
     }
-    expect(states).toEqual([]);
+    expect(states()).toEqual([]);
     mockUpstream().reply(status, '<h1>gateway</h1>');
     await ask(client, '21.T1/third');
-    expect(states).toEqual(['open']);
+    expect(states()).toEqual(['open']);
   });
 
   test.each(['ECONNRESET', 'UND_ERR_HEADERS_TIMEOUT', 'HPE_INVALID_CONSTANT'])(
@@ -82,9 +82,9 @@ describe('a server that fails in a way that a record may cause', () => {
         .get(/.*/)
         .replyWithError(Object.assign(new Error(code), { code }));
       for (const handle of handles(2).flatMap((one) => [one, one, one])) await ask(client, handle);
-      expect(states).toEqual([]);
+      expect(states()).toEqual([]);
       await ask(client, '21.T1/third');
-      expect(states).toEqual(['open']);
+      expect(states()).toEqual(['open']);
     },
   );
 
@@ -93,10 +93,10 @@ describe('a server that fails in a way that a record may cause', () => {
     await answerWell(client);
     pass(999);
     await fail(client, handles(20), 502);
-    expect(states).toEqual([]);
+    expect(states()).toEqual([]);
     pass(1);
     await fail(client, ['21.T1/one-more'], 502);
-    expect(states).toEqual(['open']);
+    expect(states()).toEqual(['open']);
   });
 
   test('works all the same when it has answered well since the requests were sent', async () => {
@@ -115,6 +115,6 @@ describe('a server that fails in a way that a record may cause', () => {
     pass(2000);
     failAll();
     await Promise.all(hanging);
-    expect(states).toEqual([]);
+    expect(states()).toEqual([]);
   });
 });

@@ -35,7 +35,7 @@ describe('a server that takes no connections', () => {
     pass(OPEN_FOR_MS - 1);
     expect(await ask(client, '21.T1/b')).toBe('UPSTREAM_RESTING');
     expect(upstream.sent).toHaveLength(0);
-    expect(states).toEqual(['open']);
+    expect(states()).toEqual(['open']);
   });
 
   test('gets no more requests when a trial fails', async () => {
@@ -46,7 +46,7 @@ describe('a server that takes no connections', () => {
     expect(await Promise.all(handles(20).map((handle) => ask(client, handle)))).toEqual(
       Array<string>(20).fill('UPSTREAM_RESTING'),
     );
-    expect(states).toEqual(['open', 'half-open', 'open']);
+    expect(states()).toEqual(['open', 'half-open', 'open']);
   });
 
   test('gets requests as before when a trial is answered', async () => {
@@ -54,7 +54,7 @@ describe('a server that takes no connections', () => {
     await refuse(client, 3);
     pass(OPEN_FOR_MS);
     await answerWell(client, '21.T1/a');
-    expect(states).toEqual(['open', 'half-open', 'closed']);
+    expect(states()).toEqual(['open', 'half-open', 'closed']);
     await refuse(client, 2);
     expect(state()).toBe('closed');
   });
@@ -64,7 +64,7 @@ describe('a server that takes no connections', () => {
     await refuse(client, 3);
     pass(OPEN_FOR_MS);
     await fail(client, ['21.T1/broken']);
-    expect(states).toEqual(['open', 'half-open', 'closed']);
+    expect(states()).toEqual(['open', 'half-open', 'closed']);
     await answerWell(client);
   });
 
@@ -80,7 +80,7 @@ describe('while the breaker is open', () => {
   test('callers of broken records use up one trial, and a good record is tried beside it', async () => {
     const { client, states, state } = createWatched();
     await fail(client, handles(FAILURES), 502);
-    expect(states).toEqual(['open']);
+    expect(states()).toEqual(['open']);
     const upstream = mockUpstream();
     upstream.reply(502, { responseCode: 2 });
     const again = await Promise.all(handles(FAILURES).map((handle) => ask(client, handle)));
@@ -135,7 +135,7 @@ describe('while the breaker is open', () => {
         return [404, { responseCode: 100 }];
       });
     expect(await client.resolve(question)).toEqual({ kind: 'not-found' });
-    expect(states).toEqual(['open', 'half-open', 'closed']);
+    expect(states()).toEqual(['open', 'half-open', 'closed']);
   });
 });
 

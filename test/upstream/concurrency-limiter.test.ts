@@ -12,7 +12,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 test('one key gets an eighth of the turns; others go past those who wait for it', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, waitMs: WAIT_MS });
+  const limiter = new ConcurrencyLimiter({ concurrency: 16, queue: 100, queueTimeoutMs: WAIT_MS });
   const turns = await Promise.all([limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })]);
   const third = limiter.acquire({ key: 'A' });
   expect(await isSettled(third)).toBe(false);
@@ -28,7 +28,7 @@ test('one key gets an eighth of the turns; others go past those who wait for it'
 });
 
 test('every turn that ends goes to the first who may have it, and all are free at the end', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, waitMs: WAIT_MS });
+  const limiter = new ConcurrencyLimiter({ concurrency: 2, queue: 100, queueTimeoutMs: WAIT_MS });
   const order: string[] = [];
   const work = (name: string, key?: string): Promise<void> =>
     limiter.run(
@@ -52,7 +52,7 @@ test('every turn that ends goes to the first who may have it, and all are free a
 });
 
 test('one key gets half of the line', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, waitMs: WAIT_MS });
+  const limiter = new ConcurrencyLimiter({ concurrency: 1, queue: 4, queueTimeoutMs: WAIT_MS });
   const leave = await limiter.acquire({ key: 'A' });
   const waiting = [limiter.acquire({ key: 'A' }), limiter.acquire({ key: 'A' })];
   await expect(limiter.acquire({ key: 'A' })).rejects.toMatchObject({ code: 'OVERLOADED' });
@@ -64,13 +64,13 @@ test('one key gets half of the line', async () => {
 });
 
 test('without a key all turns are one line', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: WAIT_MS });
+  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: WAIT_MS });
   await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
   expect(limiter.usage()).toMatchObject({ running: 4, waiting: 0 });
 });
 
 test('requests that fail, are rejected, time out or are preempted free their permit and their place in the queue', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, waitMs: 20 });
+  const limiter = new ConcurrencyLimiter({ concurrency: 4, queue: 4, queueTimeoutMs: 20 });
   const fail = (): Promise<never> => Promise.reject(new Error('failed'));
   const held = await Promise.all(Array.from({ length: 4 }, () => limiter.acquire()));
   const [ended] = held as [() => void];

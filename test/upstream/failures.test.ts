@@ -1,7 +1,10 @@
 // A Handle server that is cut off, slow, or left alone by the caller.
 import nock from 'nock';
 import { expect, test, vi } from 'vitest';
-import type { UpstreamCall } from '../../src/upstream/upstream-server.js';
+import { systemClock } from '../../src/cache/clock.js';
+import { createMetrics } from '../../src/observe/metrics.js';
+import type { Tracer } from '../../src/observe/tracer.js';
+import { testContext } from '../support/context.js';
 import { useNock } from '../support/nock.js';
 import { mockUpstream, resolve, UPSTREAM } from './ask.js';
 
@@ -55,17 +58,23 @@ test('a response that takes too long is a timeout and is requested once', async 
   });
 });
 
-test('each question is reported with its server, result, duration and second try', async () => {
-  const onCall = vi.fn<(asked: UpstreamCall) => void>();
+test('each question is counted with its server and result, and traced with its duration, retry included', async () => {
+  const metrics = createMetrics();
+  const addCall = vi.fn<Tracer['addCall']>();
   let time = 0;
-  const now = (): number => (time += 5);
+  const clock = { ...systemClock, now: () => (time += 5) };
+  const context = testContext({ metrics, clock, tracer: { addCall } as Partial<Tracer> as Tracer });
   failWith('UND_ERR_SOCKET');
   mockUpstream().reply(404, { responseCode: 100 });
-  await resolve('21.T1/a', { onCall, now });
+  await resolve('21.T1/a', {}, context);
   mockUpstream().reply(200, 'rubbish');
-  await resolve('21.T1/a', { onCall, now }).catch(() => undefined);
-  expect(onCall.mock.calls).toEqual([
-    [{ server: UPSTREAM, result: 'not-found', durationMs: 5, retried: true }],
-    [{ server: UPSTREAM, result: 'UPSTREAM_BAD_ANSWER', durationMs: 5, retried: false }],
+  await resolve('21.T1/a', {}, context).catch(() => undefined);
+  const call = { name: 'GET upstream', durationMs: 5 };
+  expect(addCall.mock.calls).toEqual([
+    [{ ...call, result: 'not-found', isFailure: false }],
+    [{ ...call, result: 'UPSTREAM_BAD_ANSWER', isFailure: true }],
   ]);
+  const text = await metrics.exposition();
+  for (const outcome of ['not-found', 'UPSTREAM_BAD_ANSWER'])
+    expect(text).toContain(`upstream_requests_total{server="${UPSTREAM}",outcome="${outcome}"} 1`);
 });

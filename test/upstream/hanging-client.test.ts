@@ -16,7 +16,12 @@ const clientNamed = (client: string): Caller => ({ class: 'normal', client, netw
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 test('the reserve of the others is there when the limit falls below what a client still holds', async () => {
-  const limiter = new ConcurrencyLimiter({ concurrency: 64, minConcurrency: 8, queue: 1000, waitMs: 2000 });
+  const limiter = new ConcurrencyLimiter({
+    concurrency: 64,
+    minConcurrency: 8,
+    queue: 1000,
+    queueTimeoutMs: 2000,
+  });
   let refused = 0;
   const read = (client: string, work: () => Promise<void>): Promise<void> =>
     limiter.run(work, { caller: clientNamed(client) }).catch((error: unknown) => {

@@ -51,7 +51,7 @@ async function sharesOf(...crowds: Crowd[]): Promise<{ shares: Share[]; limit: n
     concurrency: 64,
     minConcurrency: 8,
     queue: 1000,
-    waitMs: WAIT_MS,
+    queueTimeoutMs: WAIT_MS,
   });
   const answer = startServer();
   const startedAt = performance.now();

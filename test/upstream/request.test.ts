@@ -1,6 +1,6 @@
 // What is sent to the Handle server: the path a handle becomes, the query, and no header of a caller.
 import { expect, test } from 'vitest';
-import { proxiesIn, pseudonymOf } from '../../src/upstream/caller.js';
+import { newPseudonym, proxiesIn } from '../../src/upstream/caller.js';
 import { useNock } from '../support/nock.js';
 import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
 
@@ -22,21 +22,19 @@ test('only headers of our own are sent', async () => {
 });
 
 test('of a Via the names of proxies like this one are passed on, and no others', async () => {
-  const first = pseudonymOf('0a1b2c3d');
-  const via = proxiesIn(`1.1 gateway.example (x), 1.1 ${first}, 2 ${pseudonymOf('4e')}, 1.1 squid`);
+  const [first, second] = [newPseudonym(), newPseudonym()];
+  const via = proxiesIn(`1.1 gateway.example (x), 1.1 ${first}, 2 ${second}, 1.1 squid`);
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
   const caller = { class: 'normal', client: undefined, ...(via !== undefined && { via }) } as const;
   await createClient().resolve({ handle: '21.T1/a', authoritative: false, caller });
-  expect(upstream.sent[0]?.headers['via']).toBe(
-    `1.1 ${first}, 1.1 ${pseudonymOf('4e')}, 1.1 handle-resolver-proxy`,
-  );
+  expect(upstream.sent[0]?.headers['via']).toBe(`1.1 ${first}, 1.1 ${second}, 1.1 handle-resolver-proxy`);
   expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
 });
 
 test('names that a client has made up hide no proxy that the request has passed', () => {
-  const invented = Array.from({ length: 50 }, (_, at) => `1.1 ${pseudonymOf(`made-up-${at}`)}`);
-  const passed = [pseudonymOf('0a1b2c3d'), pseudonymOf('4e5f')];
+  const invented = Array.from({ length: 50 }, (_, at) => `1.1 handle-resolver-proxy-made-up-${at}`);
+  const passed = [newPseudonym(), newPseudonym()];
   const via = proxiesIn([...invented, ...passed.map((name) => `1.1 ${name}`)].join(', '));
   for (const name of passed) expect(via).toContain(name);
   expect(via?.split(', ')).toHaveLength(10);

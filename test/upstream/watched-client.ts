@@ -1,8 +1,8 @@
 // An upstream client whose breaker is watched, and servers that fail for it in several ways.
 import nock from 'nock';
 import { expect, vi } from 'vitest';
-import type { BreakerState } from '../../src/upstream/circuit-breaker.js';
 import type { UpstreamClient } from '../../src/upstream/client.js';
+import { testContext } from '../support/context.js';
 import { createClient, mockUpstream, UPSTREAM } from './ask.js';
 
 export const OPEN_FOR_MS = 5000;
@@ -12,17 +12,20 @@ export const question = { handle: '21.T1/a', authoritative: false };
 interface Watched {
   client: UpstreamClient;
   /** Each change of the breaker. */
-  states: BreakerState[];
-  state: () => BreakerState;
+  states: () => unknown[];
+  state: () => unknown;
 }
 
 export function createWatched(): Watched {
-  const states: BreakerState[] = [];
-  const onStateChange = (state: BreakerState): number => states.push(state);
-  const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS, onStateChange };
+  const context = testContext();
+  const breaker = { failures: FAILURES, openForMs: OPEN_FOR_MS };
   // Handles that fail are not held back: that is another matter.
-  const client = createClient({ breaker, retryAfterMs: 0 });
-  return { client, states, state: () => states.at(-1) ?? 'closed' };
+  const client = createClient({ breaker, retryAfterMs: 0 }, context);
+  const states = (): unknown[] =>
+    context.lines
+      .filter(({ msg }) => msg === 'circuit breaker state changed')
+      .map(({ breaker: state }) => state);
+  return { client, states, state: () => states().at(-1) ?? 'closed' };
 }
 
 export const codeOf = (answer: Promise<unknown>): Promise<string> =>

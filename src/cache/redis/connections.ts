@@ -1,7 +1,9 @@
 // Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import type { Config } from '../../config/schema.js';
 
 /** Loaded when it is used: the package takes 60 ms of a start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -18,6 +20,14 @@ export interface RedisAddress {
   sentinelName?: string | undefined;
   /** Addresses of some nodes of a cluster; the first one contains the credentials. */
   cluster?: readonly string[] | undefined;
+}
+
+/** Undefined where no Redis is configured. @throws Error when the PEM file cannot be read */
+export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddress | undefined {
+  const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
+  const { url, sentinels, sentinelName, cluster, commandTimeoutMs } = redis;
+  if ((url ?? sentinels ?? cluster) === undefined) return undefined;
+  return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
 
 export interface RedisConnections {

@@ -16,7 +16,7 @@ export interface Referral {
   handle?: string;
 }
 
-interface ReferralDeps {
+export interface ReferralDeps {
   /** Reads a prefix record or the record of a service, from the cache where it can. */
   findReferral: (handle: string) => Promise<Referral | undefined>;
   /** `prefix`: whose record names the address. */

@@ -1,16 +1,20 @@
 // Readiness at the start: until Redis was reached, and until there is something to answer with.
-import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
-import type { Readiness } from '../observe/health.js';
+import type { Readiness } from './health.js';
+import type { StoreUsage } from './metrics.js';
 
 /** Redis is optional: an instance waits no longer than this for the first contact with it (ms). */
 const REDIS_WAIT_MS = 1000;
 
-interface StartChecksDeps {
-  config: Pick<Config, 'admin'>;
+interface StartChecksParts {
   readiness: Readiness;
   restoring: { isReady: () => boolean };
-  cache: Pick<Cache, 'memory' | 'redisState' | 'isRedisReadable' | 'holdsRedisEntry'>;
+  cache: {
+    memory: { usage: () => readonly StoreUsage[] };
+    redisState: () => 'up' | 'away' | 'unused';
+    isRedisReadable: () => boolean;
+    holdsRedisEntry: () => Promise<boolean>;
+  };
 }
 
 export interface StartChecks {
@@ -19,10 +23,13 @@ export interface StartChecks {
 }
 
 /** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
-export function addStartChecks({ config, readiness, cache, restoring }: StartChecksDeps): StartChecks {
+export function addStartChecks(
+  { admin }: Pick<Config, 'admin'>,
+  { readiness, cache, restoring }: StartChecksParts,
+): StartChecks {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'unused';
-  let canAnswer = config.admin.readyWithoutUpstream;
+  let canAnswer = admin.readyWithoutUpstream;
   const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
 
   readiness.register('redis', () => {

@@ -1,0 +1,112 @@
+// What is tried at the start: each upstream, its mirrors, Redis and the reverse look-up service.
+import type { Config } from '../config/schema.js';
+import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
+import { type RedisAddress, redisAddress } from '../cache/redis/connections.js';
+import { reasonOf } from '../cache/redis/errors.js';
+import { probeRedis } from '../cache/redis/probe.js';
+import { newPseudonym } from '../upstream/caller.js';
+import { presentedCertificate } from '../upstream/certificate.js';
+import { codeOf, diagnose } from '../upstream/failure.js';
+import { readTrust } from '../upstream/fingerprint.js';
+import {
+  PING,
+  type ProbeFailure,
+  type ProbeReport,
+  SITE,
+  type ServerProbe,
+  probeServer,
+} from '../upstream/probe.js';
+import { REVERSE_LOOKUP_KEYS, type ServerKeys, keysAt } from '../upstream/server-keys.js';
+
+export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
+
+export interface Probe {
+  target: ProbeTarget;
+  /** Its address, without credentials. */
+  server: string;
+  /** Tries it once; never rejects. */
+  run: (signal: AbortSignal) => Promise<ProbeReport>;
+}
+
+export function createProbes(config: Config): Probe[] {
+  const pseudonym = newPseudonym();
+  return [
+    ...upstreamServers(config).flatMap((server) => probesOf(server, pseudonym)),
+    ...redisProbes(config),
+    ...reverseLookupProbes(config, pseudonym),
+  ];
+}
+
+function probesOf(server: ConfiguredServer, pseudonym: string): Probe[] {
+  const { url, mirrors, timeoutMs, maxBodyBytes } = server;
+  const common = { question: SITE, pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
+  return [
+    probeOf('upstream', { ...common, url, keys: keysAt(server, url) }),
+    ...mirrors.map((mirror) => probeOf('mirror', { ...common, url: mirror, keys: keysAt(server, mirror) })),
+  ];
+}
+
+function reverseLookupProbes({ reverseLookup: { url }, upstream }: Config, pseudonym: string): Probe[] {
+  if (url === undefined) return [];
+  const limits = { timeoutMs: upstream.timeoutMs, maxBodyBytes: upstream.maxBodyBytes };
+  const keys = REVERSE_LOOKUP_KEYS;
+  return [probeOf('reverse look-up', { url, question: PING, keys, pseudonym, ...limits })];
+}
+
+const probeOf = (target: ProbeTarget, probe: ServerProbe): Probe => ({
+  target,
+  server: probe.url,
+  run: (signal) => probeServer(probe, signal),
+});
+
+function redisProbes(config: Config): Probe[] {
+  const address = redisAddress(config.redis);
+  if (address === undefined) return [];
+  return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address) }];
+}
+
+/** The addresses that are tried. */
+const redisServer = ({ url, sentinels, cluster }: RedisAddress): string =>
+  (cluster ?? sentinels ?? [url ?? '']).map(withoutCredentials).join(',');
+
+function withoutCredentials(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname.replace(/\/$/, '')}`;
+}
+
+const CERTIFICATE = { defaultPort: 6379, timeoutMs: 2000 };
+
+/** The certificate is that of a single server: a cluster has many. */
+async function tryRedis(address: RedisAddress): Promise<ProbeReport> {
+  const startedAt = performance.now();
+  const { url = '' } = address;
+  const isTls = url.startsWith('rediss:');
+  const certificate = isTls ? presentedCertificate(url, CERTIFICATE) : undefined;
+  const answer = await probeRedis(address).then(
+    (version) => ({ version, hasAnswered: true }),
+    (error: unknown) => ({ failure: redisFailure(error, address), hasAnswered: false }),
+  );
+  const ms = Math.round(performance.now() - startedAt);
+  return { ms, ...answer, certificate: await certificate };
+}
+
+function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
+  const keys = redisKeys(address);
+  const network = codeOf(error);
+  if (network !== undefined) return { code: network, ...diagnose(network, error, keys) };
+  const cause = reasonOf(error);
+  const [code] = /^[A-Z]{4,}(?= )/.exec(cause) ?? ['REDIS_UNAVAILABLE'];
+  return { code, cause, remedy: remedyOf(cause, keys.url) };
+}
+
+const redisKeys = ({ cluster, sentinels }: RedisAddress): ServerKeys => ({
+  url: cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url',
+  schemes: 'redis or rediss',
+  trust: 'set redis.caFile',
+});
+
+function remedyOf(cause: string, url: string): string {
+  if (/NOAUTH|WRONGPASS|AUTH/.test(cause)) return `check the user and the password in ${url}`;
+  if (cause.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
+  return `check ${url}`;
+}

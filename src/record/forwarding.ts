@@ -1,0 +1,107 @@
+// Forwards requests to the Handle server that is responsible, or to the reverse look-up service. A reload keeps it.
+import type { Config } from '../config/schema.js';
+import { type RequestContext, contextOf } from '../http/context.js';
+import { readParameters } from '../http/query.js';
+import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
+import type { RouteMatch } from '../http/route-table.js';
+import { rawHandleOf, readHandle } from '../http/target.js';
+import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
+import type { HandleServer } from '../upstream/handle-server.js';
+import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
+import { type Upstreams, assertFound } from '../upstream/upstreams.js';
+import { type Forward, createForwarder, createLimitedForward } from './forward.js';
+import type { Learn } from './learning.js';
+import { type PassThrough, createPassThrough } from './pass-through.js';
+import { isList } from './record-request.js';
+
+export interface Forwarding {
+  withBody: WithBody;
+  forward: Forward;
+  passThrough: PassThrough;
+  /** Where a reverse look-up service is configured. */
+  reverse?: {
+    passThrough: PassThrough;
+    lookup: ReverseLookup;
+    close: Connections['close'];
+  };
+}
+
+type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
+
+interface ForwardingParts {
+  upstreams: Pick<Upstreams, 'servers' | 'findServers'>;
+  learn: Learn;
+  runStepsOf: RunStepsOf;
+  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  bodies: MemoryBudget;
+  /** undici pools by default. */
+  createDispatcher?: typeof createPools | undefined;
+}
+
+export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
+  const { maxBodyBytes } = settings.http;
+  const { maxRecordBytes } = settings.upstream;
+  const { learn, runStepsOf } = parts;
+  const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
+  const forward = routeForwards(parts.upstreams, parts.pseudonym);
+  const reverse = createReverse(settings, { ...parts, withBody });
+  return {
+    withBody,
+    forward,
+    passThrough: createPassThrough({ withBody, forward, learn, maxRecordBytes, runStepsOf }),
+    ...(reverse && { reverse }),
+  };
+}
+
+function createReverse(
+  { reverseLookup: { url }, upstream }: ForwardingSettings,
+  { pseudonym, withBody, runStepsOf, createDispatcher }: ForwardingParts & { withBody: WithBody },
+): Forwarding['reverse'] {
+  if (url === undefined) return undefined;
+  const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = upstream;
+  const { writeAgent, dispatcher, close } = createConnections({ url, connections }, createDispatcher);
+  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs }, pseudonym);
+  return {
+    passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
+    lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
+    close,
+  };
+}
+
+/** Forwards to the server that is responsible for the request. */
+function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], pseudonym: string): Forward {
+  const forwards = new Map<HandleServer, Forward>();
+  const forwardTo = (server: HandleServer): Forward => {
+    const forward =
+      forwards.get(server) ?? createLimitedForward(createForwarder(server, pseudonym), server.limiter);
+    forwards.set(server, forward);
+    return forward;
+  };
+  return (req, res, content) => {
+    const server = assertFound(serverFor(contextOf(res), servers, findServers));
+    return forwardTo(server)(req, res, content);
+  };
+}
+
+/** A list goes to the server of its prefix; what names no handle to the first server that takes writes. */
+function serverFor(
+  { handle, target, match }: RequestContext,
+  servers: Upstreams['servers'],
+  findServers: Upstreams['findServers'],
+): HandleServer | undefined {
+  if (handle !== undefined) return findServers(handle)[0];
+  const parameters = readParameters(target.query);
+  const verified = match && handleToVerify(match);
+  if (verified !== undefined) return findServers(verified)[0];
+  const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
+  if (isListed) return findServers(`${parameters.get('prefix') ?? ''}/`)[0];
+  return servers.find(({ readOnly }) => !readOnly) ?? servers[0];
+}
+
+/** The handle of a verification, whose key is `300:21.T1/USER`. */
+function handleToVerify({ routes, rest }: RouteMatch): string | undefined {
+  if (rest === '' || routes[0]?.id !== 'verify') return undefined;
+  return readHandle(rest).replace(/^\d+:/, '');
+}
