@@ -34,15 +34,18 @@ const modules = {
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', ...KERNEL],
+  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['http', 'html', ...KERNEL],
   admin: ['http', 'html', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
-  cli: ['process', 'compose', 'config', ...KERNEL],
+  cli: ['process', 'compose', 'native', 'config', ...KERNEL],
   main: ['cli'],
 };
+
+/** Every module may take its section of the configuration. */
+const CONFIG_TYPES = '^src/config/(schema|upstream-servers)\\.ts$';
 
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);
 
@@ -50,8 +53,20 @@ const arrows = Object.entries(modules).map(([name, may]) => ({
   name: `${name}-imports-only-${may.join('-') || 'itself'}`,
   severity: 'error',
   from: { path: pathOf(name) },
-  to: { path: '^src/', pathNot: [name, ...may].map(pathOf) },
+  to: { path: '^src/', pathNot: [...[name, ...may].map(pathOf), CONFIG_TYPES] },
 }));
+
+const typesOfConfig = {
+  name: 'elsewhere-only-types-of-config',
+  severity: 'error',
+  from: {
+    path: '^src/',
+    pathNot: Object.keys(modules)
+      .filter((name) => name === 'config' || modules[name].includes('config'))
+      .map(pathOf),
+  },
+  to: { path: CONFIG_TYPES, dependencyTypesNot: ['type-only'] },
+};
 
 // The cache's public files, and the inner ones that a module needs beside them.
 const CACHE = [
@@ -102,6 +117,7 @@ module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     ...arrows,
+    typesOfConfig,
     ...cacheFiles,
     inCache('coherence', []),
     inCache('memory', ['coherence']),

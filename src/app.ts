@@ -11,6 +11,10 @@ import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
+import { type NativeListeners, createNativeListeners } from './native/listeners.js';
+import { createNative } from './native/native.js';
+import { createPeerTrust } from './server/client-address.js';
+import type { ClientConnections } from './server/http-server.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import { pseudonymOf } from './upstream/caller.js';
 import type { Resolver } from './resolver/resolver.js';
@@ -18,9 +22,6 @@ import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { makeCoordination } from './compose/coordination.js';
-import { makeNative } from './compose/native.js';
-import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
-import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { makeOperations } from './compose/operations.js';
@@ -41,8 +42,9 @@ export interface AppDeps {
 export interface App {
   /** Answers the public listener. */
   handler: RequestListener;
-  /** For the bounds of the public listener. */
-  connectionReports: ConnectionReports;
+  context: Context;
+  /** For the public listener. */
+  connections: ClientConnections;
   /** Answers native messages. */
   native: NativeAnswer;
   /** The native listeners that are on; none is open. */
@@ -88,14 +90,21 @@ export function createApp(deps: AppDeps): App {
   const eventLoop = makeEventLoop(shared, readiness);
   const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
-  const native = makeNative(shared, made);
+  const native = createNative(deps.config, context, { ...made, records: upstreams.records });
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
-  const nativeListeners = makeNativeListeners(shared, native, admitMessage);
+  const isTrustedProxy = createPeerTrust(() => shared.config.http.trustedProxies);
+  const connections = { isTrustedProxy, unsent: shared.unsent };
   return {
     handler,
-    connectionReports: makeConnectionReports(shared, 'http'),
+    context,
+    connections,
     native,
-    nativeListeners,
+    nativeListeners: createNativeListeners(deps.config, context, {
+      ...connections,
+      native,
+      bodies: shared.bodies,
+      admit: admitMessage,
+    }),
     admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,

@@ -8,6 +8,7 @@ import { LockPlaces } from '../coordination/lock-places.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
 import { createProxyTrust } from '../server/client-address.js';
+import { createReportUnexpected } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
@@ -27,7 +28,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import type { TrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
-import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { SharedDeps } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import {
   type AdmitMessageFrom,
@@ -142,7 +143,7 @@ function makeListener(
   { policy, routes, table }: ListenerParts,
 ): RequestListener {
   const { config, now, tracer, pseudonym } = shared;
-  const onUnexpected = reportUnexpected(shared);
+  const onUnexpected = createReportUnexpected(shared.context);
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({

@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { PageBranding } from '../html/layout.js';
 import { recordFreshness, redirectFreshness } from '../http/cache-headers.js';
 import { createWithBody } from '../http/request-body.js';
+import { createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -22,7 +23,7 @@ import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
 import { type V2Interface, createV2 } from '../v2/answer.js';
 import { openCountries } from '../redirect/countries.js';
-import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { SharedDeps } from './shared-deps.js';
 import type { Upstreams } from './upstreams.js';
 
 export function freshnessRules({ http }: Config): FreshnessRules {
@@ -39,7 +40,7 @@ interface RedirectBackends {
 }
 
 export function makeRedirect(
-  { config, logger, metrics, bodies, now }: SharedDeps,
+  { config, context, metrics, bodies, now }: SharedDeps,
   { resolver, cache, onHit, runStepsOf, refusalOfHandle }: RedirectBackends,
 ): RedirectInterface {
   const { allowedHosts, allowedHeaders, countryDatabase, prefixLocations } = config.redirect;
@@ -72,7 +73,7 @@ export function makeRedirect(
     onHit,
     runStepsOf,
     refusalOfHandle,
-    onUnexpected: reportUnexpected({ logger, metrics }),
+    onUnexpected: createReportUnexpected(context),
     now,
     random: Math.random,
   });
@@ -115,7 +116,7 @@ export function makeBatch(
     gzipMinBytes: http.gzipMinBytes,
     onStale: shared.metrics.countStale,
     onElement: shared.metrics.countBatchHandle,
-    onUnexpected: reportUnexpected(shared),
+    onUnexpected: createReportUnexpected(shared.context),
   });
 }
 
@@ -141,7 +142,7 @@ export function makeV2(shared: SharedDeps, backends: V2Backends): V2Interface {
     ...(reverse && { reverseLookup: reverse.lookup }),
     freshness: freshnessRules(config).freshness,
     onStale: metrics.countStale,
-    onUnexpected: reportUnexpected(shared),
+    onUnexpected: createReportUnexpected(shared.context),
     now,
   });
 }

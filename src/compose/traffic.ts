@@ -14,7 +14,7 @@ import {
 import { identityOf } from '../http/identity.js';
 import type { RouteTable } from '../http/route-table.js';
 import { type RunStepsOf, createRunStepsOf } from '../http/request-work.js';
-import type { TcpDeps } from '../native/tcp.js';
+import type { TcpParts } from '../native/tcp.js';
 import { createMissLimit } from '../traffic/miss-limit.js';
 import { type RuleUse, type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import { createReadFacts } from '../traffic/request-facts.js';
@@ -52,7 +52,7 @@ export function makeTrafficPolicy(
 }
 
 /** Judges a native message over TCP, whose address cannot be forged. */
-export type AdmitMessageFrom = TcpDeps['admit'];
+export type AdmitMessageFrom = TcpParts['admit'];
 
 export function makeAdmitMessage(
   { config }: SharedDeps,

@@ -11,6 +11,20 @@ export type IsTrustedProxy = (address: string, hop: number) => boolean;
 export const createProxyTrust = (trustedProxies: readonly string[]): IsTrustedProxy =>
   proxyAddr.compile(trustedProxies);
 
+/** Whether the other end of a connection is one of the proxies that are configured now: a reload may change them. */
+export function createPeerTrust(trustedProxies: () => readonly string[]): (address: string) => boolean {
+  let known = trustedProxies();
+  let isTrusted = createProxyTrust(known);
+  return (address) => {
+    const current = trustedProxies();
+    if (current !== known) {
+      known = current;
+      isTrusted = createProxyTrust(known);
+    }
+    return isTrusted(address, 0);
+  };
+}
+
 /** The other end of the client's connection, and whether its `X-Forwarded-…` is trusted. */
 export function peerOf({ app, socket }: Request): { address: string; isTrusted: boolean } {
   const { remoteAddress } = socket;
