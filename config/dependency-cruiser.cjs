@@ -1,6 +1,7 @@
 // Which module may import which. `npm run lint` holds the code to it.
 const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
-// Context: types only.
+// Whose types any module may import; context has nothing else.
+const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
@@ -44,29 +45,21 @@ const modules = {
   main: ['cli'],
 };
 
-/** Every module may take its section of the configuration. */
-const CONFIG_TYPES = '^src/config/(schema|upstream-servers)\\.ts$';
-
 const pathOf = (name) => (FILES.includes(name) ? `^src/${name}\\.ts$` : `^src/${name}/`);
 
-const arrows = Object.entries(modules).map(([name, may]) => ({
-  name: `${name}-imports-only-${may.join('-') || 'itself'}`,
-  severity: 'error',
-  from: { path: pathOf(name) },
-  to: { path: '^src/', pathNot: [...[name, ...may].map(pathOf), CONFIG_TYPES] },
-}));
-
-const typesOfConfig = {
-  name: 'elsewhere-only-types-of-config',
-  severity: 'error',
-  from: {
-    path: '^src/',
-    pathNot: Object.keys(modules)
-      .filter((name) => name === 'config' || modules[name].includes('config'))
-      .map(pathOf),
-  },
-  to: { path: CONFIG_TYPES, dependencyTypesNot: ['type-only'] },
-};
+const arrows = Object.entries(modules).flatMap(([name, may]) => {
+  const arrow = { severity: 'error', from: { path: pathOf(name) } };
+  const allowed = [name, ...may].map(pathOf);
+  const label = `${name}-imports-only-${may.join('-') || 'itself'}`;
+  return [
+    { name: label, ...arrow, to: { path: '^src/', pathNot: [...allowed, ...TYPES] } },
+    {
+      name: `${label}-and-types`,
+      ...arrow,
+      to: { path: TYPES, pathNot: allowed, dependencyTypesNot: ['type-only'] },
+    },
+  ];
+});
 
 // The cache's public files, and the inner ones that a module needs beside them.
 const CACHE = [
@@ -117,7 +110,6 @@ module.exports = {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     ...arrows,
-    typesOfConfig,
     ...cacheFiles,
     inCache('coherence', []),
     inCache('memory', ['coherence']),

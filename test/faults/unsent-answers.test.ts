@@ -5,9 +5,10 @@ import type { Socket } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createUnsentCount } from '../../src/server/unsent.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
@@ -80,7 +81,7 @@ function fakeConnection() {
 
 function startCount(maxBytes: number) {
   const unsent = createMemoryBudget(maxBytes);
-  const context = createContext();
+  const context = testContext({ metrics: createMetrics() });
   const dropped: string[] = [];
   vi.spyOn(context.metrics, 'countDroppedConnection').mockImplementation(
     (reason) => void dropped.push(reason),
@@ -128,6 +129,6 @@ test('a short answer is not counted', () => {
   const { unsent } = startCount(1);
   const { socket, ended } = fakeConnection();
   Object.assign(socket, { writableLength: 64 * 1024 });
-  createUnsentCount(unsent, createContext(), 'http')(socket, ended);
+  createUnsentCount(unsent, testContext(), 'http')(socket, ended);
   expect(unsent.holders.size).toBe(0);
 });

@@ -8,9 +8,10 @@ import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.
 import { toPackets } from '../../src/native/codec/packets.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { NO_SITE } from '../../src/native/site-info.js';
+import { createLogger } from '../../src/observe/logger.js';
 import { createTcpServer } from '../../src/native/tcp.js';
 import { createUdpListener } from '../../src/native/udp.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
 import { NOTHING_PREPARED } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
@@ -22,7 +23,7 @@ const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 const MAX_AMPLIFICATION = 64;
 vi.setConfig({ testTimeout: 60_000 + 10 * DATAGRAMS });
 
-const context = createContext();
+const context = testContext({ log: createLogger({ level: 'silent' }) });
 vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
   throw (fields as { err: unknown }).err;
 });

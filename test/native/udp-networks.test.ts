@@ -4,7 +4,7 @@ import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
@@ -13,7 +13,7 @@ test.each([
   ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
   ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
 ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
-  const context = createContext({ clock: { ...systemClock, now: () => 0 } });
+  const context = testContext({ clock: { ...systemClock, now: () => 0 } });
   const native = createAnswer(context, {
     prepared: NOTHING_PREPARED,
     resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),

@@ -1,9 +1,10 @@
 // How many questions may wait for the Handle server at a time.
 import { expect, test, vi } from 'vitest';
 import { createAnswer } from '../../src/native/answer.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
-import { createContext } from '../support/context.js';
+import { testContext } from '../support/context.js';
 import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
@@ -11,7 +12,7 @@ const MAX_PENDING = 10_000;
 
 test('above 10,000 unanswered questions the next one is sent to TCP, and the Handle server is not asked', () => {
   const resolve = vi.fn(() => new Promise<never>(() => undefined));
-  const context = createContext();
+  const context = testContext({ metrics: createMetrics() });
   const native = createAnswer(context, { prepared: NOTHING_PREPARED, resolve, site: NO_SITE });
   const limited = vi.spyOn(context.metrics, 'countUdpLimited');
   const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };

@@ -1,13 +1,27 @@
-// What a part of the app is given, for a test of the part alone: a silent log, metrics of its own, the clock of the system.
+// The context of a part that is tested by itself: metrics without readers, and the log as a list of lines.
 import { systemClock } from '../../src/cache/clock.js';
 import type { Context } from '../../src/context.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 
-export const createContext = (given: Partial<Context> = {}): Context => ({
-  log: createLogger({ level: 'silent' }),
-  metrics: createMetrics(),
-  clock: systemClock,
-  tracer: undefined,
-  ...given,
-});
+interface TestContext extends Context {
+  /** Lines of the log, oldest first. */
+  lines: Record<string, unknown>[];
+}
+
+/** Shared: each one watches the whole process. A test that reads its metrics makes its own. */
+const METRICS = createMetrics();
+
+export function testContext(changes: Partial<Context> = {}): TestContext {
+  const lines: TestContext['lines'] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  return {
+    log: createLogger({ level: 'trace', destination: { write } }),
+    metrics: METRICS,
+    // Read anew, because a test may set the clock of the process.
+    clock: { ...systemClock, now: () => Date.now() },
+    tracer: undefined,
+    lines,
+    ...changes,
+  };
+}
