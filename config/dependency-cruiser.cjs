@@ -29,7 +29,7 @@ const modules = {
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
   server: ['http', ...KERNEL],
-  traffic: ['config', 'coordination', 'http', 'server', 'upstream', ...KERNEL],
+  traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
   record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],

@@ -5,6 +5,7 @@ import type { Cache } from './cache/cache.js';
 import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import { systemClock } from './cache/clock.js';
 import type { Config } from './config/schema.js';
+import type { Coordination } from './coordination/coordination.js';
 import { describeServers, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
 import type { Context } from './context.js';
 import { createHits } from './observe/hits.js';
@@ -15,9 +16,11 @@ import { type NativeListeners, createNativeListeners } from './native/listeners.
 import { createNative } from './native/native.js';
 import { createPeerTrust } from './server/client-address.js';
 import type { ClientConnections } from './server/http-server.js';
+import { createMissLimit } from './traffic/miss-limit.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import { pseudonymOf } from './upstream/caller.js';
 import type { Resolver } from './resolver/resolver.js';
+import type { LimitMiss } from './upstream/caller.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
@@ -27,7 +30,6 @@ import { type StartChecks, addStartChecks } from './compose/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing, newInstance } from './compose/shared-deps.js';
 import { makePreparing, makeResolver, staleMsOf } from './compose/resolver.js';
-import { makeMissLimit } from './compose/traffic.js';
 import { type Upstreams, makeUpstreams } from './compose/upstreams.js';
 
 export interface AppDeps {
@@ -122,6 +124,14 @@ export function createApp(deps: AppDeps): App {
       await tracing?.close();
     },
   };
+}
+
+function makeMissLimit(
+  shared: SharedDeps,
+  { coordination, upstreams }: { coordination: Coordination; upstreams: Upstreams },
+): LimitMiss {
+  const parts = { networks: coordination.limitedNetworks, servers: upstreams.servers };
+  return createMissLimit(() => shared.config.traffic.unknown, shared.context, parts);
 }
 
 /** The parts that follow the cache are created after it. */

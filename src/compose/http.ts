@@ -3,11 +3,10 @@ import type { RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import { type HandleLock, createHandleLock } from '../coordination/key-lock.js';
-import { LockPlaces } from '../coordination/lock-places.js';
+import type { HandleLock } from '../coordination/key-lock.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
-import { createProxyTrust } from '../server/client-address.js';
+import { createFindClient, createProxyTrust } from '../server/client-address.js';
 import { createReportUnexpected } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
@@ -17,7 +16,8 @@ import { createRequestCheck } from '../record/request-checks.js';
 import { ResponseCache } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
-import { type RequestLog, createRequestLog } from '../http/request-log.js';
+import { createRequestLog } from '../http/request-log.js';
+import { createRunStepsOf } from '../http/request-work.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Route, RouteTable } from '../http/route-table.js';
 import type { Hits } from '../observe/hits.js';
@@ -25,19 +25,11 @@ import type { NativeAnswer } from '../native/answer.js';
 import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { TrafficPolicy } from '../traffic/policy.js';
+import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
-import {
-  type AdmitMessageFrom,
-  makeAdmitMessage,
-  makeClientCounter,
-  makeRunStepsOf,
-  makeTrafficPolicy,
-  makeWriterOf,
-} from './traffic.js';
 import type { Upstreams } from './upstreams.js';
 import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
@@ -58,7 +50,7 @@ interface Backends {
 interface Handler {
   handler: RequestListener;
   /** Judges native messages over TCP by the same traffic rules. */
-  admitMessage: AdmitMessageFrom;
+  admitMessage: TrafficPolicy['admitMessage'];
   /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
   rebuild: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
@@ -73,22 +65,17 @@ interface KeptOnReload extends Backends, Forwarding {
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
-  const { coordination, resolver } = backends;
+  const { resolver } = backends;
   const learn: Learn = (handle, told) => resolver.learn(handle, told);
   const kept: KeptOnReload = {
     ...backends,
     ...makeForwarding(shared, { ...backends.upstreams, learn }),
     records: createLearningRecords(backends.upstreams.records, learn),
     learn,
-    lock: createLearningLock(
-      createHandleLock({
-        lock: coordination.lock,
-        places: new LockPlaces(() => performance.now()),
-        writerOf: makeWriterOf(shared),
-        keyOf: (handle) => resolver.keyOf(handle),
-      }),
-      (handle) => resolver.recheck(handle),
-    ),
+    lock: createLearningLock({
+      ...backends,
+      findClient: createFindClient(shared.config.http.trustedProxies),
+    }),
   };
   let parts = makeParts(shared, kept);
   return {
@@ -124,10 +111,10 @@ interface ReloadedParts extends Pick<Handler, 'admitMessage'> {
 function makeParts(shared: SharedDeps, kept: KeptOnReload): ReloadedParts {
   const routes = routesOf(shared.config);
   const table = new RouteTable(routes);
-  const policy = makeTrafficPolicy(shared, kept, table);
+  const policy = createTrafficPolicy(shared.config, shared.context, { ...kept, table });
   return {
     listener: makeListener(shared, kept, { policy, routes, table }),
-    admitMessage: makeAdmitMessage(shared, policy),
+    admitMessage: policy.admitMessage,
   };
 }
 
@@ -142,8 +129,9 @@ function makeListener(
   kept: KeptOnReload,
   { policy, routes, table }: ListenerParts,
 ): RequestListener {
-  const { config, now, tracer, pseudonym } = shared;
-  const onUnexpected = createReportUnexpected(shared.context);
+  const { config, context, now, slicer, tracer, pseudonym } = shared;
+  const onUnexpected = createReportUnexpected(context);
+  const findClient = createFindClient(config.http.trustedProxies);
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
@@ -153,11 +141,11 @@ function makeListener(
     admit: policy.admit,
     charge: policy.charge,
     refusalOfHandle: policy.refusalOfHandle,
-    requestLog: makeRequestLog(shared),
+    requestLog: createRequestLog(context, findClient),
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: new ResponseCache(kept.preparing),
     onUnexpected,
-    runStepsOf: makeRunStepsOf(shared),
+    runStepsOf: createRunStepsOf(slicer, findClient),
   };
   const read = createRead({
     ...steps,
@@ -196,19 +184,6 @@ function makeListener(
   };
   const judged = policy.wrap(handler);
   return guard(tracer?.wrap(judged) ?? judged, onUnexpected);
-}
-
-function makeRequestLog(shared: SharedDeps): RequestLog {
-  const { metrics, logger, tracer } = shared;
-  const countClient = makeClientCounter(shared);
-  return createRequestLog({
-    currentTrace: tracer?.current,
-    onAnswered(request, req) {
-      countClient(request, req);
-      metrics.countRequest(request);
-      logger.info(request, 'request');
-    },
-  });
 }
 
 function makePipeline(
