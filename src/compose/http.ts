@@ -1,17 +1,17 @@
 // Creates the handler of the public listener: the read path first, then the Express pipeline.
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
 import type { HandleLock } from '../coordination/key-lock.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
-import { createFindClient, createProxyTrust } from '../server/client-address.js';
-import { createReportUnexpected } from '../http/error-reply.js';
+import { type Client, createFindClient, createProxyTrust } from '../server/client-address.js';
+import { type ReportUnexpected, createReportUnexpected } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
-import { type ReadDeps, createRead } from '../record/read.js';
+import { type ReadParts, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
 import { ResponseCache } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
@@ -20,10 +20,12 @@ import { createRequestLog } from '../http/request-log.js';
 import { createRunStepsOf } from '../http/request-work.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Route, RouteTable } from '../http/route-table.js';
+import { brandingOf } from '../html/layout.js';
 import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
+import { createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
@@ -31,7 +33,7 @@ import type { LimitMiss } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
 import { type Forwarding, makeForwarding } from './forwarding.js';
 import type { Upstreams } from './upstreams.js';
-import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
+import { makeBatch, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
 import { routesOf } from './routes.js';
 
@@ -95,9 +97,11 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
 
 /** What the read path and the pipeline share. */
 interface RequestSteps extends Pick<
-  ReadDeps,
-  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected' | 'runStepsOf'
+  ReadParts,
+  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'runStepsOf'
 > {
+  findClient: (req: IncomingMessage) => Client;
+  onUnexpected: ReportUnexpected;
   charge: TrafficPolicy['charge'];
   refusalOfHandle: TrafficPolicy['refusalOfHandle'];
   responses: ResponseCache;
@@ -145,19 +149,10 @@ function makeListener(
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: new ResponseCache(kept.preparing),
     onUnexpected,
+    findClient,
     runStepsOf: createRunStepsOf(slicer, findClient),
   };
-  const read = createRead({
-    ...steps,
-    fromMemory: (handle) => kept.resolver.fromMemory(handle),
-    resolve: (handle, options) => kept.resolver.resolve(handle, options),
-    ...freshnessRules(config),
-    gzipMinBytes: config.http.gzipMinBytes,
-    onStale: shared.metrics.countStale,
-    startTimer: kept.hits.startTimer,
-    onAnsweredHit: kept.hits.count,
-    now,
-  });
+  const read = createRead(config, context, { ...kept, ...steps });
   // Guarded by itself, because Express passes errors to its third argument.
   const pipeline = guard(makePipeline(shared, kept, { ...steps, routes, table }), onUnexpected);
   // A rule for handles has to see each message.
@@ -197,7 +192,7 @@ function makePipeline(
     ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
     : undefined;
   const pages = config.redirect.enabled
-    ? makeRedirect(shared, { ...kept, ...steps, onHit: (hit) => steps.responses.prepare(hit) })
+    ? createRedirect(config, shared.context, { ...kept, ...steps, bodies: shared.bodies })
     : undefined;
   return createPipeline({
     ...steps,
