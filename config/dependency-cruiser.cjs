@@ -32,7 +32,7 @@ const modules = {
   traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
-  record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', ...KERNEL],
+  record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', 'observe', ...KERNEL],
   v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],

@@ -11,24 +11,26 @@ import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
+import { type NativeListeners, createNativeListeners } from './native/listeners.js';
+import { createNative } from './native/native.js';
+import { createPeerTrust } from './server/client-address.js';
+import type { ClientConnections } from './server/http-server.js';
+import { createMissLimit } from './traffic/miss-limit.js';
 import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import { newPseudonym } from './upstream/caller.js';
-import { referralOf } from './resolver/resolution.js';
+import { type Resolution, referralOf } from './resolver/resolution.js';
 import type { Resolver } from './resolver/resolver.js';
+import type { LimitMiss } from './upstream/caller.js';
 import type { createPools } from './upstream/connections.js';
 import { makeAdmin } from './compose/admin.js';
 import { type CacheEvents, makeCache } from './compose/cache.js';
 import { createPreparing } from './cache/prepared-cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
-import { makeNative } from './compose/native.js';
-import { type ConnectionReports, makeConnectionReports } from './compose/client-connections.js';
-import { type NativeListeners, makeNativeListeners } from './compose/native-listeners.js';
 import { makeHandler } from './compose/http.js';
 import { type StartChecks, addStartChecks } from './observe/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { createResolver, staleMsOf } from './resolver/create-resolver.js';
-import { makeMissLimit } from './compose/traffic.js';
 import type { Referral } from './upstream/referral/referrals.js';
 import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
 
@@ -44,8 +46,9 @@ export interface AppDeps {
 export interface App {
   /** Answers the public listener. */
   handler: RequestListener;
-  /** For the bounds of the public listener. */
-  connectionReports: ConnectionReports;
+  context: Context;
+  /** For the public listener. */
+  connections: ClientConnections;
   /** Answers native messages. */
   native: NativeAnswer;
   /** The native listeners that are on; none is open. */
@@ -83,30 +86,25 @@ export function createApp(deps: AppDeps): App {
   );
   const restoring = makeRestoring(shared, cache);
   const coordination = makeCoordination(shared, cache);
-  // The records of prefixes are read by the cache.
-  const findReferral = async (handle: string): Promise<Referral | undefined> =>
-    referralOf(await resolver.resolve(handle, { authoritative: false }));
-  const serverSettings = { upstream: deps.config.upstream, servers: upstreamServers(deps.config) };
-  const upstreams = createUpstreams(serverSettings, context, { ...shared, findReferral });
+  const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
   const limitMiss = makeMissLimit(shared, { coordination, upstreams });
-  const resolver = createResolver(() => shared.config, context, {
-    cache,
-    upstream: upstreams.reads,
-    limitMiss,
-  });
+  const loading = { cache, upstream: upstreams.reads, limitMiss };
+  const resolver = createResolver(() => shared.config, context, loading);
   registerUsage(shared, { cache, upstreams });
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
   const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
   const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
-  const native = makeNative(shared, made);
+  const native = createNative(deps.config, context, { ...made, records: upstreams.records });
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
-  const nativeListeners = makeNativeListeners(shared, native, admitMessage);
+  const connections = makeConnections(shared);
+  const listening = { ...connections, native, bodies: shared.bodies, admit: admitMessage };
   return {
     handler,
-    connectionReports: makeConnectionReports(shared, 'http'),
+    context,
+    connections,
     native,
-    nativeListeners,
+    nativeListeners: createNativeListeners(deps.config, context, listening),
     admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,
@@ -124,6 +122,29 @@ export function createApp(deps: AppDeps): App {
       await tracing?.close();
     },
   };
+}
+
+/** A reload may change which proxies are trusted. */
+const makeConnections = (shared: SharedDeps): ClientConnections => ({
+  isTrustedProxy: createPeerTrust(() => shared.config.http.trustedProxies),
+  unsent: shared.unsent,
+});
+
+/** The records of prefixes are read by the cache. */
+function makeUpstreams(shared: SharedDeps, resolve: (handle: string) => Promise<Resolution>): Upstreams {
+  const { config, context } = shared;
+  const settings = { upstream: config.upstream, servers: upstreamServers(config) };
+  const findReferral = async (handle: string): Promise<Referral | undefined> =>
+    referralOf(await resolve(handle));
+  return createUpstreams(settings, context, { ...shared, findReferral });
+}
+
+function makeMissLimit(
+  shared: SharedDeps,
+  { coordination, upstreams }: { coordination: Coordination; upstreams: Upstreams },
+): LimitMiss {
+  const parts = { networks: coordination.limitedNetworks, servers: upstreams.servers };
+  return createMissLimit(() => shared.config.traffic.unknown, shared.context, parts);
 }
 
 /** The parts that follow the cache are created after it. */

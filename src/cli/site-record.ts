@@ -24,8 +24,8 @@ export async function printSiteRecord({ config: file, index, binary }: SiteRecor
     );
   }
   // Imported on demand: the other commands start in half the time without the proxy.
-  const { ownSiteRecord } = await import('../compose/native.js');
-  const site = ownSiteRecord(config);
+  const { siteRecord } = await import('../native/site-record.js');
+  const site = siteRecord(config);
   if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {
     throw new Failure(
       'No native interface is on: set native.udp.port and native.tcp.port, or native.site.interfaces.',

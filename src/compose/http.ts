@@ -1,44 +1,40 @@
 // Creates the handler of the public listener: the read path first, then the Express pipeline.
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import { type HandleLock, createHandleLock } from '../coordination/key-lock.js';
-import { LockPlaces } from '../coordination/lock-places.js';
+import type { HandleLock } from '../coordination/key-lock.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
-import { createProxyTrust } from '../server/client-address.js';
+import { type Client, createFindClient, createProxyTrust } from '../server/client-address.js';
+import { type ReportUnexpected, createReportUnexpected } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
-import { type ReadDeps, createRead } from '../record/read.js';
+import { type ReadParts, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
 import { ResponseCache } from '../record/response-cache.js';
 import { createWriteRoute } from '../record/write.js';
 import { createAcceptRequestId } from '../http/request-id.js';
-import { type RequestLog, createRequestLog } from '../http/request-log.js';
+import { createRequestLog } from '../http/request-log.js';
+import { createRunStepsOf } from '../http/request-work.js';
+import { type ChecksLogin, createChecksLogin } from '../http/identity.js';
 import { createScanHeaders } from '../http/fast-headers.js';
 import { type Route, RouteTable } from '../http/route-table.js';
+import { brandingOf } from '../html/layout.js';
 import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
+import { createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { TrafficPolicy } from '../traffic/policy.js';
+import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
-import { type SharedDeps, reportUnexpected } from './shared-deps.js';
+import type { SharedDeps } from './shared-deps.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
-import {
-  type AdmitMessageFrom,
-  makeAdmitMessage,
-  makeClientCounter,
-  makeRunStepsOf,
-  makeTrafficPolicy,
-  makeWriterOf,
-} from './traffic.js';
 import type { Upstreams } from '../upstream/upstreams.js';
-import { brandingOf, freshnessRules, makeBatch, makeRedirect, makeV2 } from './interfaces.js';
+import { makeBatch, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
 import { routesOf } from './routes.js';
 
@@ -57,7 +53,7 @@ interface Backends {
 interface Handler {
   handler: RequestListener;
   /** Judges native messages over TCP by the same traffic rules. */
-  admitMessage: AdmitMessageFrom;
+  admitMessage: TrafficPolicy['admitMessage'];
   /** Rebuilds the parts that a reload may change; requests in flight finish on the old ones. */
   rebuild: () => void;
   /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
@@ -69,32 +65,29 @@ interface KeptOnReload extends Backends, Forwarding {
   lock: HandleLock;
   records: RecordClient;
   learn: Learn;
+  checksLogin: ChecksLogin;
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
-  const { coordination, resolver } = backends;
+  const { resolver } = backends;
   const learn: Learn = (handle, told) => resolver.learn(handle, told);
   const kept: KeptOnReload = {
     ...backends,
     ...createForwarding(shared.config, {
       upstreams: backends.upstreams,
       learn,
-      runStepsOf: makeRunStepsOf(shared),
+      runStepsOf: createRunStepsOf(shared.slicer, createFindClient(shared.config.http.trustedProxies)),
       pseudonym: shared.pseudonym,
       bodies: shared.bodies,
       createDispatcher: shared.createDispatcher,
     }),
     records: createLearningRecords(backends.upstreams.records, learn),
     learn,
-    lock: createLearningLock(
-      createHandleLock({
-        lock: coordination.lock,
-        places: new LockPlaces(() => performance.now()),
-        writerOf: makeWriterOf(shared),
-        keyOf: (handle) => resolver.keyOf(handle),
-      }),
-      (handle) => resolver.recheck(handle),
-    ),
+    checksLogin: createChecksLogin(backends.upstreams.checksLogins),
+    lock: createLearningLock({
+      ...backends,
+      findClient: createFindClient(shared.config.http.trustedProxies),
+    }),
   };
   let parts = makeParts(shared, kept);
   return {
@@ -114,9 +107,11 @@ export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
 
 /** What the read path and the pipeline share. */
 interface RequestSteps extends Pick<
-  ReadDeps,
-  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'onUnexpected' | 'runStepsOf'
+  ReadParts,
+  'scanHeaders' | 'check' | 'admit' | 'requestLog' | 'acceptRequestId' | 'runStepsOf'
 > {
+  findClient: (req: IncomingMessage) => Client;
+  onUnexpected: ReportUnexpected;
   charge: TrafficPolicy['charge'];
   refusalOfHandle: TrafficPolicy['refusalOfHandle'];
   responses: ResponseCache;
@@ -130,10 +125,10 @@ interface ReloadedParts extends Pick<Handler, 'admitMessage'> {
 function makeParts(shared: SharedDeps, kept: KeptOnReload): ReloadedParts {
   const routes = routesOf(shared.config);
   const table = new RouteTable(routes);
-  const policy = makeTrafficPolicy(shared, kept, table);
+  const policy = createTrafficPolicy(shared.config, shared.context, { ...kept, table });
   return {
     listener: makeListener(shared, kept, { policy, routes, table }),
-    admitMessage: makeAdmitMessage(shared, policy),
+    admitMessage: policy.admitMessage,
   };
 }
 
@@ -148,8 +143,9 @@ function makeListener(
   kept: KeptOnReload,
   { policy, routes, table }: ListenerParts,
 ): RequestListener {
-  const { config, now, tracer, pseudonym } = shared;
-  const onUnexpected = reportUnexpected(shared);
+  const { config, context, now, slicer, tracer, pseudonym } = shared;
+  const onUnexpected = createReportUnexpected(context);
+  const findClient = createFindClient(config.http.trustedProxies);
   const steps: RequestSteps = {
     scanHeaders: createScanHeaders(pseudonym),
     check: createRequestCheck({
@@ -159,23 +155,14 @@ function makeListener(
     admit: policy.admit,
     charge: policy.charge,
     refusalOfHandle: policy.refusalOfHandle,
-    requestLog: makeRequestLog(shared),
+    requestLog: createRequestLog(context, findClient),
     acceptRequestId: createAcceptRequestId(createProxyTrust(config.http.trustedProxies)),
     responses: new ResponseCache(kept.preparing),
     onUnexpected,
-    runStepsOf: makeRunStepsOf(shared),
+    findClient,
+    runStepsOf: createRunStepsOf(slicer, findClient),
   };
-  const read = createRead({
-    ...steps,
-    fromMemory: (handle) => kept.resolver.fromMemory(handle),
-    resolve: (handle, options) => kept.resolver.resolve(handle, options),
-    ...freshnessRules(config),
-    gzipMinBytes: config.http.gzipMinBytes,
-    onStale: shared.metrics.countStale,
-    startTimer: kept.hits.startTimer,
-    onAnsweredHit: kept.hits.count,
-    now,
-  });
+  const read = createRead(config, context, { ...kept, ...steps });
   // Guarded by itself, because Express passes errors to its third argument.
   const pipeline = guard(makePipeline(shared, kept, { ...steps, routes, table }), onUnexpected);
   // A rule for handles has to see each message.
@@ -204,19 +191,6 @@ function makeListener(
   return guard(tracer?.wrap(judged) ?? judged, onUnexpected);
 }
 
-function makeRequestLog(shared: SharedDeps): RequestLog {
-  const { metrics, logger, tracer } = shared;
-  const countClient = makeClientCounter(shared);
-  return createRequestLog({
-    currentTrace: tracer?.current,
-    onAnswered(request, req) {
-      countClient(request, req);
-      metrics.countRequest(request);
-      logger.info(request, 'request');
-    },
-  });
-}
-
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
@@ -228,7 +202,7 @@ function makePipeline(
     ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
     : undefined;
   const pages = config.redirect.enabled
-    ? makeRedirect(shared, { ...kept, ...steps, onHit: (hit) => steps.responses.prepare(hit) })
+    ? createRedirect(config, shared.context, { ...kept, ...steps, bodies: shared.bodies })
     : undefined;
   return createPipeline({
     ...steps,
@@ -257,7 +231,8 @@ function makeRecordHandlers(
 ) {
   const { config } = shared;
   const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, forward, lock } = kept;
-  const { onIgnoredLogin, serverOf, checksLogin } = upstreams;
+  const { checksLogin } = kept;
+  const { onIgnoredLogin, serverOf } = upstreams;
   const { fence, runStepsOf, charge, refusalOfHandle } = steps;
   const write = createWriteRoute({
     fence,

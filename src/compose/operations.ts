@@ -9,7 +9,7 @@ import { judge } from '../cache/policy.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
 import type { Ranked } from '../observe/top-list.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { networkNamed } from './traffic.js';
+import { networkNamed } from '../server/client-address.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';
 import type { SharedDeps } from './shared-deps.js';
 

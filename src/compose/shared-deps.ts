@@ -1,7 +1,6 @@
 // The dependencies that all parts share: configuration, log, metrics, tracer, clock.
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import type { ReportUnexpected } from '../http/error-reply.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -30,14 +29,6 @@ export interface SharedDeps {
   /** When traces are turned on. */
   tracer?: Tracer;
 }
-
-/** Logs and counts an unexpected error; its request is answered with 500. */
-export const reportUnexpected =
-  ({ logger, metrics }: Pick<SharedDeps, 'logger' | 'metrics'>): ReportUnexpected =>
-  (error, requestId) => {
-    logger.error({ err: error, requestId }, 'unexpected error');
-    metrics.countInternalError();
-  };
 
 /** What bounds the work and the memory of all requests. One body of the maximum size is always accepted. */
 export const makeBounds = ({ http }: Config): Pick<SharedDeps, 'bodies' | 'unsent' | 'slicer'> => ({

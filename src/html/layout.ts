@@ -1,5 +1,6 @@
 // The layout of every page, and the headers that restrict what a page may load.
 import { createHash } from 'node:crypto';
+import type { Config } from '../config/schema.js';
 import { Html, html } from './html.js';
 import { PAGE_SCRIPT, pageStyle } from './style.js';
 
@@ -15,6 +16,17 @@ export interface PageBranding {
   footerLinks: readonly FooterLink[];
   /** A prefix that is served here, for the example in the look-up form. */
   examplePrefix?: string | undefined;
+}
+
+export const brandingOf = ({ page, ...config }: Pick<Config, 'page' | 'upstreams' | 'v2'>): PageBranding => ({
+  ...page,
+  examplePrefix: ownPrefix(config),
+});
+
+/** The first prefix of `upstreams` that has no wildcard and is no `0.…`, else the first of `v2.prefixes`. */
+function ownPrefix({ upstreams, v2 }: Pick<Config, 'upstreams' | 'v2'>): string | undefined {
+  const isPlain = (pattern: string): boolean => !pattern.includes('*') && !pattern.startsWith('0.');
+  return upstreams.flatMap(({ prefixes }) => prefixes).find(isPlain) ?? v2.prefixes[0];
 }
 
 interface FooterLink {

@@ -1,5 +1,6 @@
 // Age, Cache-Control, Expires and Cache-Status of a response, as pure functions of an entry and the time.
 import type { Times } from '../cache/entry.js';
+import type { Config } from '../config/schema.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
@@ -13,10 +14,7 @@ export const VARY = 'Accept-Encoding, Authorization, Origin';
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 
 /** Bounds on the reuse of a response, beside the remaining TTL; 0 allows none. */
-interface ReuseLimits {
-  clientMaxAgeMs: number;
-  sharedMaxAgeMs: number;
-}
+type ReuseLimits = Pick<Config['http'], 'clientMaxAgeMs' | 'sharedMaxAgeMs'>;
 
 /**
  * Records: a client validates each reuse, because its own cache would show it the record from before its own write
@@ -41,6 +39,17 @@ export const redirectFreshness =
       Expires: new Date(now + maxAge * 1000).toUTCString(),
     };
   };
+
+/** How long clients may reuse records, and redirects. */
+export interface FreshnessRules {
+  freshness: Freshness;
+  redirectFreshness: Freshness;
+}
+
+export const freshnessRules = ({ http }: { http: ReuseLimits }): FreshnessRules => ({
+  freshness: recordFreshness(http),
+  redirectFreshness: redirectFreshness(http),
+});
 
 const sharedMaxAge = (ttlSeconds: number, sharedMaxAgeMs: number): string =>
   sharedMaxAgeMs === 0 ? '' : `, s-maxage=${bounded(ttlSeconds, sharedMaxAgeMs)}`;

@@ -1,5 +1,6 @@
 // An error as a reply: its headers and its problem JSON in any interface, its JSON in the record interface.
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
+import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from './body.js';
@@ -9,6 +10,14 @@ import { REQUEST_ID } from './request-id.js';
 
 /** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
+
+/** Logs and counts them; the request is answered with 500. */
+export const createReportUnexpected =
+  ({ log, metrics }: Pick<Context, 'log' | 'metrics'>): ReportUnexpected =>
+  (err, requestId) => {
+    log.error({ err, requestId }, 'unexpected error');
+    metrics.countInternalError();
+  };
 
 /** The headers of an error in every interface. It is never stored. */
 export function errorHeaders(failure: ServiceError, requestId?: string): Record<string, string> {

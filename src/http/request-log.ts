@@ -1,44 +1,20 @@
 // Reports each request once, when its response has ended.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type RequestContext, type Result, contextOf, requestIdOf } from './context.js';
+import { isIP } from 'node:net';
+import type { Context } from '../context.js';
+import { contextOf, requestIdOf } from './context.js';
 
-interface AnsweredRequest {
-  family: RequestContext['family'];
-  method: string;
-  handle: string | undefined;
-  path: string;
-  status: number;
-  result: Result;
-  ms: number;
-  requestId: string;
-  /** Of an error: its code, and for the operator what caused it and what to do. */
-  code?: string;
-  cause?: string;
-  remedy?: string | undefined;
-  /** Where requests are traced. */
-  traceId?: string;
-}
-
-/** The span of a request, which gets its result as attributes. */
-interface RequestSpan {
-  readonly traceId: string;
-  describe: (attributes: Record<string, string | number>) => void;
-}
-
-interface RequestLogDeps {
-  /** Gets neither headers nor query, so no credentials. */
-  onAnswered: (request: AnsweredRequest, req: IncomingMessage) => void;
-  currentTrace?: (() => RequestSpan | undefined) | undefined;
-}
+type FindClient = (req: IncomingMessage) => { address: string; network: string };
 
 /** Reports the request when it ends; its context must exist. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
-export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): RequestLog {
+/** Counts, logs and traces requests. Neither headers nor query are logged, so no credentials. */
+export function createRequestLog({ metrics, log, tracer }: Context, findClient: FindClient): RequestLog {
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();
-    const trace = currentTrace?.();
+    const trace = tracer?.current();
     res.once('close', () => {
       const { family, target, handle, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
@@ -60,7 +36,16 @@ export function createRequestLog({ onAnswered, currentTrace }: RequestLogDeps): 
         ...(failure && { code: failure.code, ...failure.diagnosis }),
         ...(trace && { traceId: trace.traceId }),
       };
-      onAnswered(request, req);
+      const { address, network } = findClient(req);
+      metrics.recent.countClient({
+        // A client that has left may have no address any more.
+        network: isIP(address) === 0 ? undefined : network,
+        agent: req.headers['user-agent'] ?? '',
+        result,
+        code: failure?.code,
+      });
+      metrics.countRequest(request);
+      log.info(request, 'request');
     });
   };
 }

@@ -15,19 +15,17 @@ export type RunStepsOf = (res: ServerResponse) => RunSteps;
 /** Less than a millisecond of work. */
 const SMALL_CHARS = 16 * 1024;
 
-interface RequestWorkDeps {
-  slicer: TimeSlicer;
-  /** Whom the work of a request is charged to. */
-  clientOf: (req: IncomingMessage) => string;
-}
-
-export function createRunStepsOf({ slicer, clientOf }: RequestWorkDeps): RunStepsOf {
+/** The work of a request is charged to the network of its client. */
+export function createRunStepsOf(
+  slicer: TimeSlicer,
+  findClient: (req: IncomingMessage) => { network: string },
+): RunStepsOf {
   return function runStepsOf(res) {
     let signal: AbortSignal | undefined;
     return function runSteps(steps, chars) {
       if (chars <= SMALL_CHARS) return runToEnd(steps);
       signal ??= signalOfLeaving(res);
-      return slicer.run(steps, { client: clientOf(res.req), signal });
+      return slicer.run(steps, { client: findClient(res.req).network, signal });
     };
   };
 }

@@ -1,13 +1,14 @@
 // A message in, a message out, on whatever interface.
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type ReportUnexpected, asServiceError } from '../http/error-reply.js';
+import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES } from './codec/envelope.js';
 import { OP_CODE, OP_FLAG } from './codec/message.js';
 import { type Request, decodeRequest } from './codec/request.js';
 import { type Outcome, failed, refusal } from './outcome.js';
 import { type PreparedMessages, isPreparable } from './prepared-messages.js';
-import { type Reply, type ReplyContext, createReply } from './reply.js';
+import { type Answered, type Reply, type ReplyContext, createReply } from './reply.js';
 import type { AdmitMessage, Resolve } from './resolve.js';
 import type { SiteInfo } from './site-info.js';
 import { type Problem, type Transport, encrypted, malformed, replyUnreadable } from './unreadable.js';
@@ -27,30 +28,11 @@ export interface Incoming {
   received?: Buffer;
 }
 
-interface AnswerDeps {
+interface AnswerParts {
   prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
   resolve: Resolve;
   site: SiteInfo;
-  now: () => number;
-  onUnexpected: ReportUnexpected;
 }
-
-/** A reply, and what it says for log and metrics. */
-export interface Answered {
-  reply: Reply;
-  /** Undefined for what is no request. */
-  opCode: number | undefined;
-  handle: string | undefined;
-  outcome: Outcome;
-  /** Whether it is code 2 because the answer is too long. */
-  isTooLong: boolean;
-}
-
-/** Counts, logs and traces a message of an interface that is not HTTP. */
-export type ReportMessage = (
-  family: 'native-tcp' | 'native-udp',
-  work: () => Answered | Promise<Answered>,
-) => Answered | Promise<Answered>;
 
 export interface NativeAnswer {
   /** The bytes of a prepared answer, for which nothing else needs to be read or reported. */
@@ -63,14 +45,15 @@ export interface NativeAnswer {
   refuse: (problem: Problem) => Answered;
 }
 
-export function createAnswer(deps: AnswerDeps): NativeAnswer {
-  const { prepared } = deps;
-  const operate = createOperations(deps);
-  const finish = createFinish(deps);
+export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
+  const { now } = context.clock;
+  const { prepared, site } = parts;
+  const operate = createOperations(context, parts);
+  const finish = createFinish(site, now);
 
   function refuse(problem: Problem): Answered {
     const outcome = refusal(problem.responseCode, 'invalid', problem.text);
-    const reply = replyUnreadable(problem, deps.now());
+    const reply = replyUnreadable(problem, now());
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
@@ -124,7 +107,7 @@ interface Exchange {
 }
 
 /** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */
-function createFinish({ site, now }: AnswerDeps) {
+function createFinish(site: SiteInfo, now: () => number) {
   return function finish(exchange: Exchange, outcome: Outcome): Answered {
     const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
     const answered = (reply: Reply, given: Outcome, isTooLong: boolean): Answered => ({
@@ -159,7 +142,8 @@ const TOO_LONG_FOR_UDP = 'The answer is too large for UDP: use TCP';
 const isAdministration = (opCode: number): boolean =>
   (opCode >= 100 && opCode < 200) || (opCode >= 300 && opCode < 400) || opCode >= 1000;
 
-function createOperations({ resolve, site, onUnexpected }: AnswerDeps) {
+function createOperations(context: Context, { resolve, site }: AnswerParts) {
+  const onUnexpected = createReportUnexpected(context);
   const asOutcome = (error: unknown): Outcome => failed(asServiceError(error, onUnexpected));
 
   function resolveSafely({ request, admit }: Exchange): Outcome | Promise<Outcome> {

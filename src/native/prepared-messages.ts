@@ -1,22 +1,15 @@
 // Prepared answers to native messages: a repeated request costs a look-up, and writing its id, the site serial and the expiration.
 import type { Entry } from '../cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
+import type { Context } from '../context.js';
+import type { Hits } from '../observe/hits.js';
 import { ENVELOPE_BYTES } from './codec/envelope.js';
 import { OP_FLAG, frame } from './codec/message.js';
 import { FULL_PACKET_BYTES, toPackets } from './codec/packets.js';
 import type { Request } from './codec/request.js';
 import { type Reply, expirationAt } from './reply.js';
+import { type AnsweredMessage, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 import type { Transport } from './unreadable.js';
-
-/** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
-export interface AnsweredMessage {
-  family: `native-${Transport}`;
-  /** The operation. */
-  method: string;
-  handle: string;
-  /** The response code. */
-  status: number;
-}
 
 interface PreparedMessage extends Prepared, AnsweredMessage {
   /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
@@ -34,24 +27,14 @@ interface MessageHit {
   reply: Reply;
 }
 
-/** The POST of a message in the tunnel. */
-export interface TunnelRequest {
-  /** Raw request target. */
-  target: string;
-  /** Only one that came with the request. */
-  requestId: string | undefined;
-}
-
 interface PreparedOptions {
   maxBytes?: number;
   post?: TunnelRequest;
 }
 
-export interface PreparedMessagesDeps extends PreparedDeps {
-  /** Start time for a request, for `onHit`; undefined where a hit is not measured. */
-  startTimer: () => number | undefined;
-  onHit: (hit: AnsweredMessage, post: TunnelRequest | undefined, startedAt: number | undefined) => void;
-  now: () => number;
+interface PreparedMessagesParts {
+  preparing: PreparedDeps;
+  hits: Hits;
   /** Of the site record that names this instance. */
   site: { readonly serial: number };
 }
@@ -73,12 +56,16 @@ export const isPreparable = ({ header: { flags } }: Request): boolean =>
 
 export class PreparedMessages {
   readonly #cache: PreparedCache<PreparedMessage>;
-  readonly #deps: PreparedMessagesDeps;
+  readonly #parts: PreparedMessagesParts;
+  readonly #now: () => number;
+  readonly #reportHit: ReportHit;
   readonly #scratch = Buffer.alloc(MAX_REQUEST_BYTES);
 
-  constructor(deps: PreparedMessagesDeps) {
-    this.#deps = deps;
-    this.#cache = new PreparedCache('native', deps, sizeOf);
+  constructor(context: Context, parts: PreparedMessagesParts) {
+    this.#parts = parts;
+    this.#now = context.clock.now;
+    this.#reportHit = createReportHit(context, parts.hits);
+    this.#cache = new PreparedCache('native', parts.preparing, sizeOf);
   }
 
   /**
@@ -87,14 +74,14 @@ export class PreparedMessages {
    */
   answer(received: Buffer, transport: Transport, options: PreparedOptions = {}): Buffer | undefined {
     const { maxBytes = Infinity, post } = options;
-    const startedAt = this.#deps.startTimer();
+    const startedAt = this.#parts.hits.startTimer();
     const name = this.#nameOf(received, transport);
     if (name === undefined) return undefined;
-    const now = this.#deps.now();
+    const now = this.#now();
     const prepared = this.#cache.current(name, now);
     if (prepared === undefined || prepared.text.length > maxBytes) return undefined;
     const bytes = this.#fill(prepared, received, now);
-    this.#deps.onHit(prepared, post, startedAt);
+    this.#reportHit(prepared, post, startedAt);
     return bytes;
   }
 
@@ -135,7 +122,7 @@ export class PreparedMessages {
     const step = family === 'native-udp' ? FULL_PACKET_BYTES : text.length;
     const requestId = received.readInt32BE(REQUEST_ID_AT);
     for (let at = 0; at < text.length; at += step) bytes.writeInt32BE(requestId, at + REQUEST_ID_AT);
-    bytes.writeUInt16BE(this.#deps.site.serial, SITE_SERIAL_AT);
+    bytes.writeUInt16BE(this.#parts.site.serial, SITE_SERIAL_AT);
     bytes.writeInt32BE(expirationAt(now), EXPIRATION_AT);
     return bytes;
   }

@@ -12,6 +12,17 @@ export interface Reply {
   message: Buffer;
 }
 
+/** A reply, and what it says for log and metrics. */
+export interface Answered {
+  reply: Reply;
+  /** Undefined for what is no request. */
+  opCode: number | undefined;
+  handle: string | undefined;
+  outcome: Outcome;
+  /** Whether it is code 2 because the answer is too long. */
+  isTooLong: boolean;
+}
+
 export interface ReplyContext {
   now: number;
   /** Of the site record that names this instance. */

@@ -1,34 +1,32 @@
 // Answers a resolution from the cache or the upstream, by the same resolver and policy as every other interface.
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { HandleValue, Selection } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { FromEntry, Resolution, StaleReason } from '../resolver/resolution.js';
-import type { ResolveOptions } from '../resolver/resolver.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { Caller, LimitMiss } from '../upstream/caller.js';
-import type { RecordRead } from '../upstream/record-client.js';
+import type { RecordClient, RecordRead } from '../upstream/record-client.js';
 import { OP_FLAG } from './codec/message.js';
 import type { Resolution as Question } from './codec/request.js';
 import { type Outcome, refusal } from './outcome.js';
 import { selectValues } from './select-values.js';
 
-interface ResolveDeps {
-  /** A fresh entry in memory. */
-  fromMemory: (handle: string) => FromEntry | undefined;
-  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
-  /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
-  readAll: (handle: string, options: ReadAllOptions) => Promise<RecordRead>;
+export interface ResolveParts {
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
+  records: Pick<RecordClient, 'get'>;
   limitMiss: LimitMiss;
-  onStale: (reason: StaleReason) => void;
 }
 
-interface ReadAllOptions extends Selection {
-  authoritative: boolean;
-  caller: Caller | undefined;
+interface ResolveDeps extends ResolveParts {
+  followReferrals: boolean;
+  countStale: Context['metrics']['countStale'];
 }
 
 /**
@@ -54,7 +52,12 @@ export type Resolve = (
   asked: { flags: number; admit?: AdmitMessage | undefined },
 ) => Outcome | Promise<Outcome>;
 
-export function createResolve(deps: ResolveDeps): Resolve {
+export function createResolve(
+  { upstream: { followReferrals } }: Pick<Config, 'upstream'>,
+  { metrics: { countStale } }: Context,
+  parts: ResolveParts,
+): Resolve {
+  const deps: ResolveDeps = { ...parts, followReferrals, countStale };
   return function resolve(question, { flags, admit }) {
     const { handle } = question;
     if (!canExist(handle)) return notFound('local');
@@ -72,19 +75,21 @@ export function createResolve(deps: ResolveDeps): Resolve {
   };
 }
 
-const inMemory = ({ name, authoritative }: Asked, { fromMemory }: ResolveDeps): FromEntry | undefined =>
-  authoritative ? undefined : fromMemory(name);
+const inMemory = ({ name, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
+  authoritative ? undefined : resolver.fromMemory(name);
 
 async function load(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
   const caller = await asked.admit?.(asked.name);
   return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
 }
 
+/** Where no referral is followed, all loads of a handle are the same. */
 const resolvePublic = (
   { name, authoritative, recursive }: Asked,
   caller: Caller | undefined,
-  { resolve }: ResolveDeps,
-): Promise<Resolution> => resolve(name, { authoritative, caller, isUnreferred: !recursive });
+  { resolver, followReferrals }: ResolveDeps,
+): Promise<Resolution> =>
+  resolver.resolve(name, { authoritative, caller, isUnreferred: !recursive && followReferrals });
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
 const canExist = (handle: Buffer): boolean =>
@@ -92,11 +97,11 @@ const canExist = (handle: Buffer): boolean =>
 
 const notFound = (result: Result, text = ''): Outcome => refusal(RESPONSE_CODE.handleNotFound, result, text);
 
-function outcomeOf(resolution: Resolution, asked: Asked, { onStale }: Pick<ResolveDeps, 'onStale'>): Outcome {
+function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: ResolveDeps): Outcome {
   const result = resultOf(resolution, asked);
   if (resolution.kind === 'refused') return refused(resolution.refused.members, asked);
   const { entry, stale, from } = resolution;
-  if (stale !== undefined) onStale(stale);
+  if (stale !== undefined) countStale(stale);
   const outcome =
     entry.kind === 'not-found' ? notFound(result, entry.message) : record(valuesOf(entry), asked, result);
   return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
@@ -126,8 +131,17 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
   return readWhole(asked, caller, deps);
 }
 
-async function readWhole(asked: Asked, caller: Caller | undefined, deps: ResolveDeps): Promise<Outcome> {
-  const read = await deps.limitMiss(caller, () => deps.readAll(asked.name, { ...asked, caller }), isUnknown);
+/** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
+async function readWhole(
+  asked: Asked,
+  caller: Caller | undefined,
+  { records, limitMiss }: ResolveDeps,
+): Promise<Outcome> {
+  const { name, authoritative, indexes, types } = asked;
+  const selection = { indexes, types };
+  const get = (): Promise<RecordRead> =>
+    records.get(name, { publicOnly: false, authoritative, caller, selection });
+  const read = await limitMiss(caller, get, isUnknown);
   const { values, responseCode, members } = read;
   if (values !== undefined) return record(values, asked, 'bypass');
   if (isUnknown(read)) return notFound('bypass');

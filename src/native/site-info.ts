@@ -3,8 +3,9 @@ import { toText } from '../handle/bytes.js';
 import { type SiteJson, encodeSite } from '../handle/site-data.js';
 import type { HandleValue } from '../handle/value.js';
 import { encodeData } from '../handle/value-data.js';
-import type { Resolution } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
 import { UNKNOWN_SERIAL } from './codec/message.js';
+import { type SiteConfig, siteRecord } from './site-record.js';
 
 export interface SiteInfo {
   /** Stands in every answer. */
@@ -15,24 +16,27 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-export function siteOfRecord(record: SiteJson): SiteInfo {
+type Resolve = Pick<Resolver<unknown>, 'resolve'>;
+
+export function createSiteInfo(config: SiteConfig, resolver: Resolve): SiteInfo {
+  const { address, domain, handle } = config.native.site;
+  if (address !== undefined || domain !== undefined) return siteOfRecord(siteRecord(config));
+  return handle === undefined ? NO_SITE : siteOfHandle(handle, resolver);
+}
+
+function siteOfRecord(record: SiteJson): SiteInfo {
   const data = encodeSite(record);
   return { serial: record.serialNumber, read: () => Promise.resolve(data) };
 }
 
-interface SiteHandleDeps {
-  handle: string;
-  resolve: (handle: string, options: { authoritative: boolean }) => Promise<Resolution>;
-}
-
-export function siteOfHandle({ handle, resolve }: SiteHandleDeps): SiteInfo {
+function siteOfHandle(handle: string, resolver: Resolve): SiteInfo {
   let serial = UNKNOWN_SERIAL;
   return {
     get serial() {
       return serial;
     },
     async read() {
-      const resolution = await resolve(handle, { authoritative: false });
+      const resolution = await resolver.resolve(handle, { authoritative: false });
       if (resolution.kind !== 'entry' || resolution.entry.kind !== 'found') return undefined;
       const value = siteValue(JSON.parse(toText(resolution.entry.values)) as HandleValue[]);
       if (value === undefined) return undefined;

@@ -1,57 +1,63 @@
 // The TCP listener: one message a connection, as a Handle server does, then its answer and the end.
 import { type Server, type Socket, createServer } from 'node:net';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { type MemoryBudget, appendChunk, tooManyBodies } from '../http/request-body.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type ConnectionBounds, type Use, boundConnections } from '../server/connection-bounds.js';
-import { type CountUnsent, type UnsentBounds, createUnsentCount } from '../server/unsent.js';
-import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
+import { type Use, boundConnections } from '../server/connection-bounds.js';
+import type { ClientConnections } from '../server/http-server.js';
+import { type CountUnsent, createUnsentCount } from '../server/unsent.js';
+import type { Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { frame } from './codec/message.js';
+import type { Answered } from './reply.js';
+import { type ReportMessage, createReport } from './reports.js';
 import type { AdmitMessage } from './resolve.js';
 import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
 
-interface TcpLimits extends ConnectionBounds, UnsentBounds {
-  /** Without traffic (ms). */
-  idleTimeoutMs: number;
-  /** For the whole message, and again for the client to take the answer (ms). */
-  requestTimeoutMs: number;
-}
+type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 
-export interface TcpDeps extends NativeAnswer {
-  limits: TcpLimits;
+export interface TcpParts extends ClientConnections {
+  native: NativeAnswer;
   /** Of messages that did not come in one piece. */
   bodies: MemoryBudget;
-  report: ReportMessage;
   /** Called with the address of a client whose message has come. */
   onMessage: (address: string) => void;
   /** As `AdmitMessage`, for the client at this address. */
   admit: (address: string, handle: string) => ReturnType<AdmitMessage>;
 }
 
-export function createTcpServer(deps: TcpDeps): Server {
+export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
   /** Connections whose message is complete. */
   const answering = new WeakSet<Socket>();
   // A client that closes its side after the request still reads (recording "half-close after the request"). Nagle's
   // algorithm does not hold the answer back, which is followed by the end of the connection.
-  const countUnsent = createUnsentCount(deps.limits);
+  const countUnsent = createUnsentCount(parts.unsent, context, 'native-tcp');
+  const report = createReport(context);
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    serveConnection(socket, { ...deps, countUnsent }, answering);
+    serveConnection(socket, { ...parts, limits, countUnsent, report }, answering);
   });
-  boundConnections(server, deps.limits, (socket): Use => {
+  const useOf = (socket: Socket): Use => {
     if (socket.bytesRead === 0) return 'unused';
     if (!answering.has(socket)) return 'receiving';
     // Answered connections wait for their clients to close them.
     return socket.writableFinished ? 'idle' : 'busy';
-  });
+  };
+  const { isTrustedProxy } = parts;
+  boundConnections(server, limits, context, { listener: 'native-tcp', isTrustedProxy, useOf });
   return server;
 }
 
-function serveConnection(
-  socket: Socket,
-  deps: TcpDeps & { countUnsent: CountUnsent },
-  answering: WeakSet<Socket>,
-): void {
-  const { limits, bodies, report, answerPrepared, answer, refuse } = deps;
+interface ConnectionDeps extends TcpParts {
+  /** `requestTimeoutMs`: for the whole message, and again for the client to take the answer. */
+  limits: TcpSettings;
+  countUnsent: CountUnsent;
+  report: ReportMessage;
+}
+
+function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSet<Socket>): void {
+  const { limits, bodies, report } = deps;
+  const { answerPrepared, answer, refuse } = deps.native;
   // Undefined once the client has closed the connection.
   const { remoteAddress = '' } = socket;
   const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);

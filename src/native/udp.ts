@@ -3,24 +3,25 @@ import { type RemoteInfo, type Socket, type SocketOptions, createSocket } from '
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../upstream/caller.js';
-import type { Answered, Incoming, NativeAnswer, ReportMessage } from './answer.js';
+import type { Incoming, NativeAnswer } from './answer.js';
 import { AnswerLimit } from './answer-limit.js';
 import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
 import { FULL_PACKET_BYTES, PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
 import { Reassembly } from './reassembly.js';
+import type { Answered } from './reply.js';
+import { type ReportMessage, createReport } from './reports.js';
 import { INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './unreadable.js';
 
-export interface UdpDeps extends NativeAnswer {
-  host: string;
-  /** Whether other processes may have the port too. */
-  reusePort: boolean;
-  bytesPerSecond: number;
+type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
+  Pick<Config['server'], 'host' | 'reusePort'>;
+
+interface UdpParts {
+  native: NativeAnswer;
   /** Whether the address has asked over TCP, and so is no forged one. */
   isProved: (address: string) => boolean;
-  report: ReportMessage;
-  onLimited: (reason: 'rate' | 'size' | 'busy') => void;
-  now: () => number;
 }
 
 export interface UdpListener {
@@ -42,24 +43,26 @@ const TOO_MANY = 'Too many requests over UDP: use TCP';
 /** The address of a sender can be forged. */
 const admit = (): Caller => UNKNOWN_CLIENTS;
 
-export function createUdpListener(deps: UdpDeps): UdpListener {
-  const { now, deny, refuse, onLimited } = deps;
-  const socket = openSocket(deps);
-  const limit = new AnswerLimit(deps.bytesPerSecond);
+export function createUdpListener(settings: UdpSettings, context: Context, parts: UdpParts): UdpListener {
+  const { countUdpLimited } = context.metrics;
+  const { now } = context.clock;
+  const { deny, refuse } = parts.native;
+  const socket = openSocket(settings);
+  const limit = new AnswerLimit(settings.bytesPerSecond);
   const reassembly = new Reassembly();
   const send: Send = (packet, { port, address }) => {
     limit.count(address, packet.length);
     // Without a callback, which takes a tick of its own: a client that cannot be reached asks again.
     socket.send(packet, port, address);
   };
-  const sendPrepared = createSendPrepared(deps, send);
-  const { respond, pending } = createResponder(send, deps.report);
-  const answerWithin = createBoundedAnswer(deps, pending);
+  const sendPrepared = createSendPrepared(parts, send);
+  const { respond, pending } = createResponder(send, createReport(context));
+  const answerWithin = createBoundedAnswer(parts, pending, countUdpLimited);
 
   function receive(packet: Buffer, peer: Peer): void {
     if (packet.length < MIN_BYTES) return;
     const verdict = limit.judge(peer.address, now());
-    if (verdict !== 'answer') onLimited('rate');
+    if (verdict !== 'answer') countUdpLimited('rate');
     else if (sendPrepared(packet, peer)) return;
     const { envelope, isPart, problem } = readPacket(packet);
     if (verdict === 'drop' || (verdict === 'slip' && isPart)) return;
@@ -110,7 +113,8 @@ async function settleWithin(pending: ReadonlySet<Promise<unknown>>, timeoutMs: n
   cut.abort();
 }
 
-function openSocket({ host, reusePort }: Pick<UdpDeps, 'host' | 'reusePort'>): Socket {
+/** `reusePort`: whether other processes may have the port too. */
+function openSocket({ host, reusePort }: UdpSettings): Socket {
   const options: SocketOptions & { reusePort?: boolean } = {
     type: isIPv6(host) ? 'udp6' : 'udp4',
     ...(reusePort && { reusePort }),
@@ -129,7 +133,7 @@ type Send = (packet: Buffer, peer: Peer) => void;
 
 /** False when the answer is not prepared. */
 const createSendPrepared =
-  ({ answerPrepared, isProved }: UdpDeps, send: Send) =>
+  ({ native: { answerPrepared }, isProved }: UdpParts, send: Send) =>
   (packet: Buffer, peer: Peer): boolean => {
     const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
     const packets = answerPrepared(packet, 'udp', { maxBytes });
@@ -168,16 +172,17 @@ function createResponder(
  * the client to TCP at once.
  */
 function createBoundedAnswer(
-  { answer, deny, onLimited, isProved }: UdpDeps,
+  { native: { answer, deny }, isProved }: UdpParts,
   pending: ReadonlySet<unknown>,
+  countLimited: Context['metrics']['countUdpLimited'],
 ): (incoming: Incoming, peer: Peer) => Answered | Promise<Answered> {
   return function answerWithin(incoming, { address }) {
     if (pending.size >= MAX_PENDING) {
-      onLimited('busy');
+      countLimited('busy');
       return deny(incoming, TOO_MANY);
     }
     const countLong = (answered: Answered): Answered => {
-      if (answered.isTooLong) onLimited('size');
+      if (answered.isTooLong) countLimited('size');
       return answered;
     };
     const answered = answer({ ...incoming, maxAnswerBytes: isProved(address) ? undefined : PACKET_BYTES });

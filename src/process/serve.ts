@@ -74,11 +74,7 @@ interface PublicService {
 async function servePublic(config: Config, logger: Logger): Promise<PublicService> {
   const app = createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
-  const server = createHttpServer(app.handler, {
-    ...config.server,
-    ...app.connectionReports,
-    maxRequestLineBytes: config.http.maxRequestLineBytes,
-  });
+  const server = createHttpServer(app.handler, config, app.context, app.connections);
   const drain = createDrain(server);
   let isAccepting = false;
   app.readiness.register('listener', () => isAccepting);

@@ -1,8 +1,13 @@
 // Tells the cache what a Handle server has answered a caller past it, so that no reader gets an older state after it.
-import type { HandleLock } from '../coordination/key-lock.js';
+import type { IncomingMessage } from 'node:http';
+import type { Coordination } from '../coordination/coordination.js';
+import { type HandleLock, createHandleLock } from '../coordination/key-lock.js';
+import { LockPlaces } from '../coordination/lock-places.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { identityOf } from '../http/identity.js';
 import type { Resolver } from '../resolver/resolver.js';
+import type { Client } from '../server/client-address.js';
 import type { RecordClient } from '../upstream/record-client.js';
 
 export type Learn = Resolver<unknown>['learn'];
@@ -23,13 +28,30 @@ export function createLearningRecords(records: RecordClient, learn: Learn): Reco
   };
 }
 
+interface LockParts {
+  coordination: Pick<Coordination, 'lock'>;
+  resolver: Pick<Resolver<unknown>, 'keyOf' | 'recheck'>;
+  findClient: (req: IncomingMessage) => Client;
+}
+
 /** A caller whose condition fails has mostly got its ETag from the cache, and reads the record there again. */
-export function createLearningLock(lock: HandleLock, recheck: Resolver<unknown>['recheck']): HandleLock {
+export function createLearningLock({ coordination, resolver, findClient }: LockParts): HandleLock {
+  const lock = createHandleLock({
+    lock: coordination.lock,
+    places: new LockPlaces(() => performance.now()),
+    // A writer is its login, and without one its network.
+    writerOf(req) {
+      const { network } = findClient(req);
+      return { client: identityOf(req.headers.authorization) ?? network, network };
+    },
+    keyOf: (handle) => resolver.keyOf(handle),
+  });
   return async function lockAndLearn(handle, work) {
     try {
       return await lock(handle, work);
     } catch (failure) {
-      if (failure instanceof ServiceError && failure.code === 'CONDITION_FAILED') await recheck(handle);
+      if (failure instanceof ServiceError && failure.code === 'CONDITION_FAILED')
+        await resolver.recheck(handle);
       throw failure;
     }
   };

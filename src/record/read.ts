@@ -1,40 +1,46 @@
 // GET and HEAD of a record for callers without credentials: all decisions, from the request headers to the reply.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { selectsAll } from '../handle/value.js';
 import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
-import { type ReportUnexpected, asServiceError, renderError, resultOfError } from '../http/error-reply.js';
+import { type FreshnessRules, freshnessRules } from '../http/cache-headers.js';
+import {
+  type ReportUnexpected,
+  asServiceError,
+  createReportUnexpected,
+  renderError,
+  resultOfError,
+} from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import { type Reply, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
-import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import type { Admit, Caller } from '../upstream/caller.js';
+import type { Hits } from '../observe/hits.js';
+import type { Resolution } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
-import type { AnsweredHit, PreparedResponse, ResponseCache } from './response-cache.js';
-import { type FreshnessRules, type Recipient, createSendMade, createSendPrepared } from './send.js';
+import type { PreparedResponse, ResponseCache } from './response-cache.js';
+import { type Recipient, createSendMade, createSendPrepared } from './send.js';
 
-export interface ReadDeps extends Omit<RecordReplyDeps, 'onHit'>, FreshnessRules {
+export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  /** A fresh entry in memory. */
-  fromMemory: (handle: string) => FromEntry | undefined;
-  resolve: (handle: string, options: { authoritative: boolean; caller: Caller }) => Promise<Resolution>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
-  /** Start time for a request, for `onAnsweredHit`; undefined where a hit is not measured. */
-  startTimer: () => number | undefined;
-  onAnsweredHit: (
-    answered: AnsweredHit,
-    requestId: string | undefined,
-    startedAt: number | undefined,
-  ) => void;
+  hits: Pick<Hits, 'startTimer' | 'count'>;
   requestLog: RequestLog;
+}
+
+interface ReadDeps extends ReadParts, FreshnessRules, Omit<RecordReplyDeps, 'responses'> {
   onUnexpected: ReportUnexpected;
 }
 
@@ -64,8 +70,16 @@ interface Rendered {
  * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists)
  * and all other interfaces. Their redirects are answered here once they are prepared.
  */
-export function createRead(deps: ReadDeps): Read {
-  const { scanHeaders, check, responses } = deps;
+export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
+  const { scanHeaders, check, responses, resolver, hits } = parts;
+  const { now } = context.clock;
+  const deps: ReadDeps = {
+    ...parts,
+    ...freshnessRules(config),
+    context,
+    gzipMinBytes: config.http.gzipMinBytes,
+    onUnexpected: createReportUnexpected(context),
+  };
   const sendHit = createSendHit(deps);
   const render = createRender(deps);
   const sendReply = createSendReply(deps);
@@ -73,13 +87,13 @@ export function createRead(deps: ReadDeps): Read {
   function read(req: IncomingMessage, res: ServerResponse): boolean | Promise<void> {
     const { method, url: target } = req;
     if ((method !== 'GET' && method !== 'HEAD') || target === undefined) return false;
-    const startedAt = deps.startTimer();
+    const startedAt = hits.startTimer();
     const headers = scanHeaders(req.rawHeaders);
     if (headers.hasCredentials) return false;
     const refusal = check(req, target, headers);
-    const now = deps.now();
-    const prepared = refusal === undefined ? responses.currentResponse(target, now) : undefined;
-    if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, now)) return true;
+    const at = now();
+    const prepared = refusal === undefined ? responses.currentResponse(target, at) : undefined;
+    if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
     const request = parseRecordRequest(target, refusal);
     if (request === undefined) return false;
     const call = { req, res, method, target, headers: { ...headers }, startedAt };
@@ -91,11 +105,11 @@ export function createRead(deps: ReadDeps): Read {
     const { authoritative } = request.query;
     const admitting = deps.admit(call.req, call.res);
     const caller = admitting instanceof Promise ? await admitting : admitting;
-    return render(call, request, await deps.resolve(request.handle, { authoritative, caller }));
+    return render(call, request, await resolver.resolve(request.handle, { authoritative, caller }));
   }
 
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
-    const found = request.query.authoritative ? undefined : deps.fromMemory(request.handle);
+    const found = request.query.authoritative ? undefined : resolver.fromMemory(request.handle);
     if (found === undefined) return sendReply(call, request, load(call, request));
     const rendered = render(call, request, found);
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
@@ -103,7 +117,7 @@ export function createRead(deps: ReadDeps): Read {
     const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
-    if (prepared !== undefined && sendHit(call.res, prepared, call, deps.now())) return true;
+    if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
     return sendReply(call, request, rendered);
   }
 
@@ -122,7 +136,7 @@ type SendHit = (
 ) => boolean;
 
 /** Sends and reports a prepared response; false when it is not prepared in the encoding of this caller. */
-function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): SendHit {
+function createSendHit({ hits, acceptRequestId, ...deps }: ReadDeps): SendHit {
   const sendPrepared = createSendPrepared(deps);
   return function sendHit(res, prepared, recipient, now) {
     const status = sendPrepared(res, prepared, recipient, now);
@@ -132,7 +146,7 @@ function createSendHit({ onAnsweredHit, acceptRequestId, ...deps }: ReadDeps): S
     // Nearly always the prepared response itself, which log and metrics recognise.
     const isUsual = method === prepared.method && status === prepared.status;
     const answered = isUsual ? prepared : { family, handle, target, method, status };
-    onAnsweredHit(answered, acceptRequestId(headers.requestId, res.req), startedAt);
+    hits.count(answered, acceptRequestId(headers.requestId, res.req), startedAt);
     return true;
   };
 }
@@ -189,13 +203,9 @@ function createEndOfTurn(): () => Promise<void> {
 
 /** Replies with a log line of their own: all but synchronous hits. */
 function createSendReply(deps: ReadDeps): SendReply {
-  const sendMade = createSendMade(deps.now);
+  const sendMade = createSendMade(deps.context.clock.now);
   const endOfTurn = createEndOfTurn();
-  const { requestLog, acceptRequestId, onUnexpected, onStale, responses } = deps;
-  const reports: Pick<RecordReplyDeps, 'onStale' | 'onHit'> = {
-    onStale,
-    onHit: (hit) => responses.prepare(hit),
-  };
+  const { requestLog, acceptRequestId, onUnexpected } = deps;
 
   return async function sendReply(call, request, rendered) {
     const { req, res, target, headers } = call;
@@ -208,7 +218,7 @@ function createSendReply(deps: ReadDeps): SendReply {
       const made = making instanceof Promise ? await making : making;
       await endOfTurn();
       sendMade(res, reply, made, call);
-      reportReply({ handle, resolution, result, target, status: reply.status, made }, reports);
+      reportReply({ handle, resolution, result, target, status: reply.status, made }, deps);
     } catch (error) {
       const failure = asServiceError(error, onUnexpected, requestIdOf(res));
       if (res.headersSent) throw failure;

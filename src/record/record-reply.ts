@@ -1,5 +1,6 @@
 // Resolutions as replies of the record interface, and the way to send one from an Express route.
 import type { Request, Response } from 'express';
+import type { Context } from '../context.js';
 import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
 import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
@@ -7,19 +8,18 @@ import type { RecordQuery } from '../http/query.js';
 import { type Reply, sendReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { RunStepsOf } from '../http/request-work.js';
-import type { Resolution, StaleReason } from '../resolver/resolution.js';
-import type { ResolveOptions } from '../resolver/resolver.js';
+import type { Resolution } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { Hit } from './response-cache.js';
+import type { ResponseCache } from './response-cache.js';
 
 export interface RecordReplyDeps {
+  context: Context;
   freshness: Freshness;
   gzipMinBytes: number;
-  onStale: (reason: StaleReason) => void;
-  /** A fresh entry in memory was answered: the response can be prepared for the next request. */
-  onHit: (hit: Hit) => unknown;
+  /** Prepares the response for the next request, when a fresh entry in memory was answered. */
+  responses: Pick<ResponseCache, 'prepare'>;
   runStepsOf: RunStepsOf;
-  now: () => number;
 }
 
 interface HandleQuery {
@@ -30,12 +30,12 @@ interface HandleQuery {
 export function* renderResolution(
   resolution: Resolution,
   { handle, query }: HandleQuery,
-  { freshness, now }: Pick<RecordReplyDeps, 'freshness' | 'now'>,
+  { freshness, context }: Pick<RecordReplyDeps, 'freshness' | 'context'>,
 ): Steps<Reply> {
   const body = yield* bodyOfResolution(resolution, { handle, query });
   if (resolution.kind === 'entry') {
     const { authoritative } = query;
-    const headers = cacheHeaders({ resolution, authoritative, now: now(), freshness });
+    const headers = cacheHeaders({ resolution, authoritative, now: context.clock.now(), freshness });
     return { ...body, headers };
   }
   const { retryAfter } = resolution.refused;
@@ -80,16 +80,16 @@ interface Replied {
 /** Counts a stale answer, and offers a hit to the response cache. */
 export function reportReply(
   { resolution, result, target, handle, status, made }: Replied,
-  { onStale, onHit }: Pick<RecordReplyDeps, 'onStale' | 'onHit'>,
+  { context, responses }: Pick<RecordReplyDeps, 'context' | 'responses'>,
 ): void {
   if (resolution.kind !== 'entry') return;
   const { entry, from, stale } = resolution;
-  if (stale !== undefined) onStale(stale);
-  if (result === 'hit' && from === 'memory') onHit({ target, handle, status, made, entry });
+  if (stale !== undefined) context.metrics.countStale(stale);
+  if (result === 'hit' && from === 'memory') responses.prepare({ target, handle, status, made, entry });
 }
 
 export interface RecordRouteDeps extends RecordReplyDeps {
-  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
+  resolve: Resolver<unknown>['resolve'];
 }
 
 /** Answers with the JSON of a record in an Express route, for interfaces that show it too. */

@@ -1,6 +1,6 @@
 // Sends the responses of reads without Express: prepared ones, and replies that were just made.
 import type { ServerResponse } from 'node:http';
-import { type Freshness, createHitLines } from '../http/cache-headers.js';
+import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
 import { linesWithCors, withCors } from '../http/cors.js';
 import type { FastHeaders } from '../http/fast-headers.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
@@ -21,12 +21,6 @@ type SendPrepared = (
   recipient: Recipient,
   now: number,
 ) => number | undefined;
-
-/** How long clients may reuse records, and redirects. */
-export interface FreshnessRules {
-  freshness: Freshness;
-  redirectFreshness: Freshness;
-}
 
 export function createSendPrepared({ freshness, redirectFreshness }: FreshnessRules): SendPrepared {
   const recordLines = createHitLines(freshness);

@@ -6,7 +6,7 @@ export type RedirectUrl =
 
 interface UrlRules {
   /** Host names, `*.example.org` for its subdomains; undefined: any host. */
-  allowedHosts: readonly string[] | undefined;
+  allowedHosts?: readonly string[] | undefined;
 }
 
 /** Clients and proxies do not accept longer headers. */

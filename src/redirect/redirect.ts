@@ -1,29 +1,39 @@
 // Answers browsers: front page, handles, and the files of a site.
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Cache } from '../cache/cache.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
 import { handleToPath } from '../handle/handle.js';
-import type { PageBranding } from '../html/layout.js';
+import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
-import type { ReportUnexpected } from '../http/error-reply.js';
+import { freshnessRules } from '../http/cache-headers.js';
+import { createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
-import { type WithBody, decompress } from '../http/request-body.js';
+import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { openCountries } from './countries.js';
 import { frontPage } from './front-page.js';
 import { createRedirectErrorReply } from './problems.js';
 import { readRedirectParameters } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
+import { createOtherRecords } from './locations/other-records.js';
+import { createPrefixRecords } from './locations/prefix-records.js';
 
-interface RedirectDeps extends Omit<RespondDeps, 'sender' | 'parseList'> {
-  branding: PageBranding;
-  /** Reads at most `MAX_FORM_BYTES`. */
-  withBody: WithBody;
+type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
+
+interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'> {
+  resolver: Resolver<unknown>;
+  cache: Pick<Cache, 'memory' | 'trustedSince'>;
+  /** Of request bodies. */
+  bodies: MemoryBudget;
   refusalOfHandle: RefusalOfHandle | undefined;
-  onUnexpected: ReportUnexpected;
 }
 
 export interface RedirectInterface {
@@ -31,33 +41,69 @@ export interface RedirectInterface {
   errorReply: ErrorRequestHandler;
 }
 
-export const MAX_FORM_BYTES = 16 * 1024;
+const MAX_FORM_BYTES = 16 * 1024;
 
-export function createRedirect(deps: RedirectDeps): RedirectInterface {
-  const { branding, gzipMinBytes, onUnexpected } = deps;
-  const sender = createPageSender(branding, gzipMinBytes);
-  const parseList = createLocationListParser();
+export function createRedirect(
+  config: RedirectConfig,
+  context: Context,
+  parts: RedirectParts,
+): RedirectInterface {
+  const branding = brandingOf(config);
+  const deps = createRespondDeps(config, context, {
+    ...parts,
+    sender: createPageSender(branding, config.http.gzipMinBytes),
+  });
+  const { sender } = deps;
   const sendFile =
     (contentType: string, text: string): RequestHandler =>
     (req, res) => {
-      const headers = { ...sender.securityHeaders, ...deps.redirectFreshness(Infinity, deps.now()) };
-      return sender.sendText(req, res, { contentType, text, headers });
+      const freshness = deps.redirectFreshness(Infinity, context.clock.now());
+      return sender.sendText(req, res, {
+        contentType,
+        text,
+        headers: { ...sender.securityHeaders, ...freshness },
+      });
     };
+  const withBody = createWithBody({ maxBodyBytes: MAX_FORM_BYTES, budget: parts.bodies });
   return {
     handlers: {
       redirect: createRoute(
-        { ...deps, parseList, sender },
+        { ...deps, withBody, refusalOfHandle: parts.refusalOfHandle },
         sendFile(HTML_TYPE, sender.renderPage(frontPage(branding))),
       ),
       robots: sendFile('text/plain', ROBOTS),
       icon: sendFile('image/svg+xml', ICON),
     },
-    errorReply: createRedirectErrorReply({ sender, onUnexpected }),
+    errorReply: createRedirectErrorReply({ sender, onUnexpected: createReportUnexpected(context) }),
+  };
+}
+
+function createRespondDeps(
+  config: RedirectConfig,
+  context: Context,
+  parts: RedirectParts & Pick<RespondDeps, 'sender'>,
+): RespondDeps {
+  const { countryDatabase, prefixLocations } = config.redirect;
+  const { resolver, cache } = parts;
+  const otherRecords = createOtherRecords(config, context, { resolver, ...cache });
+  return {
+    ...parts,
+    ...freshnessRules(config),
+    context,
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    keyOf: (handle) => resolver.keyOf(handle),
+    parseList: createLocationListParser(),
+    otherRecords,
+    prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
+    target: config.redirect,
+    countryOf: countryDatabase === undefined ? undefined : openCountries(countryDatabase),
+    gzipMinBytes: config.http.gzipMinBytes,
+    random: Math.random,
   };
 }
 
 function createRoute(
-  deps: RespondDeps & Pick<RedirectDeps, 'withBody' | 'refusalOfHandle'>,
+  deps: RespondDeps & Pick<RedirectParts, 'refusalOfHandle'> & { withBody: WithBody },
   sendFront: RequestHandler,
 ): RequestHandler {
   const { withBody, refusalOfHandle } = deps;

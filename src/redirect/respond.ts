@@ -1,4 +1,5 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
+import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { handleToPath } from '../handle/handle.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
@@ -28,7 +29,7 @@ import type { RunSteps } from '../http/request-work.js';
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   target: TargetRules;
   random: () => number;
-  clientAddress: (req: Request) => string;
+  findClient: (req: IncomingMessage) => { address: string };
   /** Undefined when no database of countries is configured. */
   countryOf: ((address: string) => string | undefined) | undefined;
   sender: PageSender;
@@ -115,7 +116,7 @@ function reportStale({
   earliest,
 }: Pick<ResolvedRequest, 'res' | 'deps' | 'query' | 'earliest'>): void {
   if (earliest.stale === undefined) return;
-  deps.onStale(earliest.stale);
+  deps.context.metrics.countStale(earliest.stale);
   contextOf(res).result = resultOf(earliest, query);
 }
 
@@ -193,7 +194,7 @@ function headersOf(
   freshness: Freshness,
 ): Record<string, string> {
   const { authoritative } = query;
-  return cacheHeaders({ resolution: earliest, authoritative, now: deps.now(), freshness });
+  return cacheHeaders({ resolution: earliest, authoritative, now: deps.context.clock.now(), freshness });
 }
 
 async function respond(request: ResolvedRequest): Promise<void> {
@@ -205,7 +206,7 @@ async function respond(request: ResolvedRequest): Promise<void> {
   const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
   const facts = {
     headers: { accept, acceptLanguage, userAgent },
-    address: deps.clientAddress(req),
+    address: deps.findClient(req).address,
     countryOf: deps.countryOf,
     random: deps.random(),
   };
@@ -238,9 +239,10 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
   const status = statusFor(request, target);
   const made = sendRedirect(res, { status, url, headers, varies: variation.headers, lines: target.headers });
   if (!isPlainHit(request) || !dependsOnEntryOnly(request, target) || !isPreparable(status)) return;
-  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle, deps.now());
+  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
   if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
-  deps.onHit({ target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix });
+  const hit = { target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix };
+  deps.responses.prepare(hit);
 }
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
@@ -271,7 +273,8 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const { req, res, deps, query, handle, aliases, resolution } = request;
   const { authoritative } = query;
   const values = selectedValues(request);
-  const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now: deps.now() });
+  const now = deps.context.clock.now();
+  const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now });
   // Browsers revalidate a page; the response is usually a 304.
   const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });

@@ -16,7 +16,7 @@ import type { RedirectQuery } from './request.js';
 import { isOfType, isUrlSubtype, textOf } from './values.js';
 
 export interface TargetRules {
-  allowedHosts: readonly string[] | undefined;
+  allowedHosts?: readonly string[] | undefined;
   /** Headers that 10320/headers may set, in lower case. */
   allowedHeaders: readonly string[];
 }

@@ -1,6 +1,6 @@
 // The address of a client, also behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
-import { isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 import type { Request } from 'express';
 import proxyAddr from 'proxy-addr';
 
@@ -10,6 +10,20 @@ export type IsTrustedProxy = (address: string, hop: number) => boolean;
 /** Reads `http.trustedProxies` as Express does, which has it from the same library. */
 export const createProxyTrust = (trustedProxies: readonly string[]): IsTrustedProxy =>
   proxyAddr.compile(trustedProxies);
+
+/** Whether the other end of a connection is one of the proxies that are configured now: a reload may change them. */
+export function createPeerTrust(trustedProxies: () => readonly string[]): (address: string) => boolean {
+  let known = trustedProxies();
+  let isTrusted = createProxyTrust(known);
+  return (address) => {
+    const current = trustedProxies();
+    if (current !== known) {
+      known = current;
+      isTrusted = createProxyTrust(known);
+    }
+    return isTrusted(address, 0);
+  };
+}
 
 /** The other end of the client's connection, and whether its `X-Forwarded-…` is trusted. */
 export function peerOf({ app, socket }: Request): { address: string; isTrusted: boolean } {
@@ -37,6 +51,26 @@ export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: I
   return address;
 }
 
+export interface Client {
+  /** Empty for one that has left. */
+  address: string;
+  network: string;
+}
+
+export const createAddressOf =
+  (isTrusted: IsTrustedProxy) =>
+  (req: IncomingMessage): string =>
+    plainAddress(clientAddress(req, isTrusted));
+
+/** Finds the client of a request behind trusted proxies. */
+export function createFindClient(trustedProxies: readonly string[]): (req: IncomingMessage) => Client {
+  const addressOf = createAddressOf(createProxyTrust(trustedProxies));
+  return function findClient(req) {
+    const address = addressOf(req);
+    return { address, network: networkOf(address) };
+  };
+}
+
 /** Some proxies add the port, as in RFC 7239 §6: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(text: string): string {
   const address = text.trim();
@@ -55,6 +89,15 @@ export const clientOf = (address: string): string => (isIPv6(address) ? v6Networ
 export function networkOf(address: string): string {
   const plain = plainAddress(address);
   return isIPv4(plain) ? `${plain.slice(0, plain.lastIndexOf('.'))}.0/24` : clientOf(plain);
+}
+
+/** The network of an address, or one that is written as its address and bits; undefined for another text. */
+export function networkNamed(text: string): string | undefined {
+  const [given = '', bits, ...more] = text.split('/');
+  const address = plainAddress(given);
+  if (isIP(address) === 0 || more.length > 0) return undefined;
+  const network = networkOf(address);
+  return bits === undefined || network.endsWith(`/${bits}`) ? network : undefined;
 }
 
 function v6Network(address: string): string {

@@ -1,18 +1,22 @@
 // Bounds the open connections of a listener, in all and by network. When all are taken, idle ones make room.
 import type { Server, Socket } from 'node:net';
+import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
+import { type ListenerName, createDropReport } from './drop-report.js';
 
 export interface ConnectionBounds {
   /** 0: no limit. */
   maxConnections: number;
   /** Of one IPv4 /24 or IPv6 /56; 0: no limit. */
   maxConnectionsPerNetwork: number;
+}
+
+interface ConnectionParts {
+  listener: ListenerName;
   /** All clients come from the address of such a proxy: it has no bound of its own. */
-  isTrustedProxy?: (address: string) => boolean;
-  /** A new connection was closed at once, or one whose client does not read its response (`unread`). */
-  onDropped?: (reason: 'total' | 'network' | 'unread', network: string) => void;
-  /** An idle connection was closed for a new one. */
-  onIdleClosed?: () => void;
+  isTrustedProxy: (address: string) => boolean;
+  /** What a connection shows at this moment. */
+  useOf: UseOf;
 }
 
 /**
@@ -20,6 +24,8 @@ export interface ConnectionBounds {
  * request has arrived; it may be cut, because it has changed nothing and the client asks another site.
  */
 export type Use = 'unused' | 'idle' | 'receiving' | 'busy';
+
+type UseOf = (socket: Socket) => Use;
 
 /**
  * A connection that was in use a moment ago is not closed: its next request may be on its way, which the client could
@@ -41,15 +47,16 @@ interface Connection {
   isReceiving: boolean;
 }
 
-/** `useOf`: what a connection shows at this moment. */
 export function boundConnections(
   server: Server,
   bounds: ConnectionBounds,
-  useOf: (socket: Socket) => Use,
+  context: Context,
+  { listener, isTrustedProxy, useOf }: ConnectionParts,
 ): void {
-  const { maxConnections, onDropped, onIdleClosed } = bounds;
+  const { maxConnections, maxConnectionsPerNetwork } = bounds;
+  const reportDrop = createDropReport(context, listener, 'too many connections, closing new ones');
   const open = new Map<Socket, Connection>();
-  const networks = createNetworkCount(bounds);
+  const networks = createNetworkCount(maxConnectionsPerNetwork, isTrustedProxy);
   const idle = createIdleOrder(open, useOf);
   /** Above the bound, not yet decided. */
   const surplus: Socket[] = [];
@@ -71,8 +78,8 @@ export function boundConnections(
       if (arrived.destroyed) continue;
       over--;
       const leastUseful = idle.next();
-      if (leastUseful === undefined) onDropped?.('total', open.get(arrived)?.network ?? '');
-      else onIdleClosed?.();
+      if (leastUseful === undefined) reportDrop('total', open.get(arrived)?.network ?? '');
+      else context.metrics.countIdleClosed();
       close(leastUseful ?? arrived);
     }
   };
@@ -80,7 +87,7 @@ export function boundConnections(
     const network = networks.add(socket.remoteAddress);
     if (network === undefined) {
       socket.destroy();
-      onDropped?.('network', networkOf(socket.remoteAddress ?? ''));
+      reportDrop('network', networkOf(socket.remoteAddress ?? ''));
       return;
     }
     const openedAt = performance.now();
@@ -116,16 +123,16 @@ function sampleWhile(
   });
 }
 
-function createNetworkCount({ maxConnectionsPerNetwork, isTrustedProxy }: ConnectionBounds) {
+function createNetworkCount(mostOfNetwork: number, isTrustedProxy: ConnectionParts['isTrustedProxy']) {
   const counts = new Map<string, number>();
   return {
     /** The network of the address, empty for one that is not counted; undefined when it has no place left. */
     add(address: string | undefined): string | undefined {
       // A client that has left has no address any more.
-      if (maxConnectionsPerNetwork === 0 || address === undefined || isTrustedProxy?.(address)) return '';
+      if (mostOfNetwork === 0 || address === undefined || isTrustedProxy(address)) return '';
       const network = networkOf(address);
       const count = counts.get(network) ?? 0;
-      if (count >= maxConnectionsPerNetwork) return undefined;
+      if (count >= mostOfNetwork) return undefined;
       counts.set(network, count + 1);
       return network;
     },
@@ -138,7 +145,7 @@ function createNetworkCount({ maxConnectionsPerNetwork, isTrustedProxy }: Connec
 }
 
 /** Finds the connection to close: unused ones first, then the least recently answered, then the longest receiving. */
-function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: (socket: Socket) => Use) {
+function createIdleOrder(open: ReadonlyMap<Socket, Connection>, useOf: UseOf) {
   let sampledAt = 0;
   /** By use, the least useful last; undefined until somebody asks. */
   let sorted: Socket[] | undefined;

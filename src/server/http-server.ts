@@ -7,25 +7,24 @@ import {
   createServer,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
+import type { MemoryBudget } from '../http/request-body.js';
 import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
-import { type ConnectionBounds, type Use, boundConnections } from './connection-bounds.js';
+import { type Use, boundConnections } from './connection-bounds.js';
 import { readFraming } from './framing.js';
 import { answerParseError, refuseConnect } from './parse-error.js';
 import { createSerializer } from './pipelining.js';
-import { type UnsentBounds, countUnsentResponses } from './unsent.js';
+import { countUnsentResponses, createUnsentCount } from './unsent.js';
 
-/** Times in ms. */
-export interface ServerLimits extends ConnectionBounds, UnsentBounds {
-  maxRequestLineBytes: number;
-  headersTimeoutMs: number;
-  requestTimeoutMs: number;
-  keepAliveTimeoutMs: number;
-  /** For a connection without traffic, with a request in flight or not; 0: no limit. */
-  idleTimeoutMs: number;
-  /** For a client to read one response; 0: no limit. */
-  answerTimeoutMs: number;
+/** What the listeners for clients share. */
+export interface ClientConnections {
+  /** Whether the other end of a connection is a trusted proxy. */
+  isTrustedProxy: (address: string) => boolean;
+  /** Of responses that clients have not read. */
+  unsent: MemoryBudget;
 }
 
 /** The interval at which Node checks for slow requests (ms); 30 s by default. */
@@ -37,9 +36,14 @@ const HEADER_BYTES = 16 * 1024;
 const MAX_HEADER_FIELDS = 1000;
 
 /** The server of the public listener. */
-export function createHttpServer(listener: RequestListener, limits: ServerLimits): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  { server: limits, http }: Pick<Config, 'server' | 'http'>,
+  context: Context,
+  { isTrustedProxy, unsent }: ClientConnections,
+): Server {
   const server = createServer({
-    maxHeaderSize: 2 * limits.maxRequestLineBytes + HEADER_BYTES,
+    maxHeaderSize: 2 * http.maxRequestLineBytes + HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
@@ -50,8 +54,8 @@ export function createHttpServer(listener: RequestListener, limits: ServerLimits
   if (limits.answerTimeoutMs > 0) {
     limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeoutMs });
   }
-  boundConnections(server, limits, useOf);
-  const countUnsent = countUnsentResponses(limits);
+  boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
+  const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));
   handleInOrder(server, (req, res) => {
     listener(req, res);
     countUnsent(res);

@@ -3,15 +3,12 @@ import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MemoryBudget } from '../http/request-body.js';
+import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
-import type { ConnectionBounds } from './connection-bounds.js';
+import { type ListenerName, createDropReport } from './drop-report.js';
 
 /** Of shorter ones the kernel takes nearly all, and a connection has one at a time. */
 const MIN_BYTES = 64 * 1024;
-
-export interface UnsentBounds extends Pick<ConnectionBounds, 'onDropped'> {
-  unsent: MemoryBudget;
-}
 
 /** How much of its last write the kernel has not taken yet. Node's own timeout of a socket reads it, too. */
 export const leftOfWrite = (socket: Socket): number | undefined =>
@@ -20,7 +17,12 @@ export const leftOfWrite = (socket: Socket): number | undefined =>
 /** Call it when a whole answer has been handed to its socket; `ended` emits `close` when it is sent or cut off. */
 export type CountUnsent = (socket: Socket, ended: EventEmitter) => void;
 
-export function createUnsentCount({ unsent, onDropped }: UnsentBounds): CountUnsent {
+export function createUnsentCount(
+  unsent: MemoryBudget,
+  context: Context,
+  listener: ListenerName,
+): CountUnsent {
+  const reportDrop = createDropReport(context, listener, 'unread answers, closing their connections');
   return function countUnsent(socket, ended) {
     // It stays in memory until the last byte of it is sent.
     const bytes = socket.writableLength;
@@ -39,7 +41,7 @@ export function createUnsentCount({ unsent, onDropped }: UnsentBounds): CountUns
       },
       giveWay(): void {
         release();
-        onDropped?.('unread', networkOf(socket.remoteAddress ?? ''));
+        reportDrop('unread', networkOf(socket.remoteAddress ?? ''));
         socket.destroy();
       },
     };
@@ -54,8 +56,7 @@ export function createUnsentCount({ unsent, onDropped }: UnsentBounds): CountUns
  * The same for responses; call it when the listener has returned. Hits have been answered by then, and a listener of
  * each would cost a tenth of a whole hit. `prefinish` comes when `end` has written everything (test/unit/node-internals).
  */
-export function countUnsentResponses(bounds: UnsentBounds): (res: ServerResponse) => void {
-  const countUnsent = createUnsentCount(bounds);
+export function countUnsentResponses(countUnsent: CountUnsent): (res: ServerResponse) => void {
   function onWritten(this: ServerResponse): void {
     if (this.socket !== null) countUnsent(this.socket, this);
   }

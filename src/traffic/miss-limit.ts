@@ -1,17 +1,16 @@
 // Refuses the misses of limited networks, and counts those of the others until one of them has to be limited.
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import type { LimitReason, LimitedNetworks } from '../coordination/limited-networks.js';
 import { ServiceError } from '../errors.js';
 import type { LimitMiss } from '../upstream/caller.js';
-import { type MissCounts, type MissLimits, MissWindow, judgeMisses } from './miss-window.js';
+import type { LimiterUsage } from '../upstream/concurrency-limiter.js';
+import { type MissCounts, MissWindow, judgeMisses } from './miss-window.js';
 
-interface MissLimitDeps {
-  /** The keys under `traffic.unknown` as they are now. */
-  settings: () => MissLimits & { forMs: number };
-  networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe'>;
-  /** Whether reads wait for the upstream. */
-  isUnderPressure: () => boolean;
-  onRefused: (reason: LimitReason) => void;
-  now: () => number;
+interface MissLimitParts {
+  networks: Pick<LimitedNetworks, 'find' | 'limit' | 'subscribe' | 'list'>;
+  /** The Handle servers. */
+  servers: readonly { usage: () => { read: Pick<LimiterUsage, 'waiting' | 'limit'> } }[];
 }
 
 const WHY: Readonly<Record<LimitReason, string>> = {
@@ -19,9 +18,17 @@ const WHY: Readonly<Record<LimitReason, string>> = {
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-export function createMissLimit(deps: MissLimitDeps): LimitMiss {
-  const { settings, networks, isUnderPressure, onRefused, now } = deps;
+/** `settings`: `traffic.unknown` as it is now; a reload may change it. */
+export function createMissLimit(
+  settings: () => Config['traffic']['unknown'],
+  { metrics, clock: { now } }: Context,
+  { networks, servers }: MissLimitParts,
+): LimitMiss {
   const window = new MissWindow();
+  metrics.registerLimitedNetworks(() => networks.list().length);
+  // The queue is as long as the limit of concurrent reads.
+  const isUnderPressure = (): boolean =>
+    servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);
   // When its limit ends, a network begins anew, also where another instance has limited it.
   networks.subscribe((network) => {
     window.forget(network);
@@ -30,7 +37,7 @@ export function createMissLimit(deps: MissLimitDeps): LimitMiss {
   function assertNotLimited(network: string): void {
     const limited = networks.find(network);
     if (limited === undefined) return;
-    onRefused(limited.reason);
+    metrics.countLimitedMiss(limited.reason);
     const detail = `${WHY[limited.reason]} from ${network}; cached records are served`;
     throw new ServiceError('RATE_LIMITED', { detail, retryAfterMs: limited.until - now() });
   }

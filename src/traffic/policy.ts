@@ -1,36 +1,41 @@
 // The traffic policy: judges each request by the first rule that matches, counts its limit, and refuses.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { isLoopback } from '../config/addresses.js';
+import type { Config } from '../config/schema.js';
 import type { TrafficRule } from '../config/schema-traffic.js';
+import type { Context } from '../context.js';
 import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
-import { clientOf, networkOf } from '../server/client-address.js';
-import { type Caller, proxiesIn } from '../upstream/caller.js';
+import type { RouteTable } from '../http/route-table.js';
+import type { Resolver } from '../resolver/resolver.js';
+import {
+  type IsTrustedProxy,
+  clientOf,
+  createAddressOf,
+  createProxyTrust,
+  networkOf,
+  plainAddress,
+} from '../server/client-address.js';
+import { type Caller, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 import { ConfirmedLogins } from './confirmed-logins.js';
 import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
 import { type Matches, compileMatch } from './match-rule.js';
-import type { ReadFacts } from './request-facts.js';
+import { createReadFacts } from './request-facts.js';
 import { type RequestFacts, concernsHits, isOfHandles } from './rule.js';
 
-/** What a rule did with a request. */
-export interface RuleUse {
-  rule: TrafficRule;
-  facts: RequestFacts;
-  /** `limited` includes refusals without a limit. */
-  result: 'matched' | 'limited' | 'shadowed';
+interface TrafficSettings {
+  traffic: { rules: readonly TrafficRule[]; unknown: Pick<Config['traffic']['unknown'], 'perMinute'> };
+  http: Pick<Config['http'], 'trustedProxies'>;
 }
 
-interface PolicyDeps {
-  rules: readonly TrafficRule[];
-  takeTokens: TakeTokens;
-  readFacts: ReadFacts;
-  /** The address of the client. */
-  addressOf: (req: IncomingMessage) => string;
-  /** The network of an address, where its misses are judged. */
-  judgedNetworkOf: (address: string) => string | undefined;
+interface TrafficParts {
+  coordination: { takeTokens: TakeTokens };
+  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
+  table: RouteTable;
   checksLogin: ChecksLogin;
-  onUse: (use: RuleUse) => void;
 }
 
 export interface TrafficPolicy {
@@ -40,8 +45,12 @@ export interface TrafficPolicy {
   refusalOf: (req: IncomingMessage) => ServiceError | undefined;
   /** Judges a request once, and returns its caller. @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED */
   admit: (req: IncomingMessage, res: ServerResponse) => Caller | Promise<Caller>;
-  /** Judges a native message that memory does not answer, and returns its caller. @throws ServiceError, as `admit` */
-  admitMessage: (facts: RequestFacts) => Caller | Promise<Caller>;
+  /**
+   * Judges a native message over TCP, whose address cannot be forged, that memory does not answer; returns its caller.
+   *
+   * @throws ServiceError, as `admit`
+   */
+  admitMessage: (address: string, handle: string) => Caller | Promise<Caller>;
   /**
    * Judges one handle of a request that names it in its body or stands for many, by the rules for handles and prefixes.
    * Undefined where there is no such rule.
@@ -69,28 +78,21 @@ interface Judgement {
   applied: Applied | undefined;
 }
 
-export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
-  const { rules, readFacts, addressOf } = deps;
-  const callerOf = createCallerOf(deps);
-  const report = createReport(deps);
-  const logins = new ConfirmedLogins(deps.checksLogin);
-  const { apply, judge, judgeHandle } = createJudge(deps, { callerOf, report, logins });
-  const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
-  const judged = new WeakMap<IncomingMessage, Judgement>();
-
-  function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
-    const known = judged.get(req);
-    if (known !== undefined) return known;
-    const facts = readFacts(req);
-    if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
-    const judging = judge(facts, req.headers);
-    const keep = (judgement: Judgement): Judgement => {
-      judged.set(req, judgement);
-      if (judgement.applied) setLimitHeaders(res, judgement.applied);
-      return judgement;
-    };
-    return judging instanceof Promise ? judging.then(keep) : keep(judging);
-  }
+export function createTrafficPolicy(
+  { traffic, http }: TrafficSettings,
+  context: Context,
+  { coordination: { takeTokens }, resolver, table, checksLogin }: TrafficParts,
+): TrafficPolicy {
+  const { rules } = traffic;
+  for (const { name } of rules) context.metrics.addTrafficRule(name);
+  const isTrusted = createProxyTrust(http.trustedProxies);
+  const addressOf = createAddressOf(isTrusted);
+  const readFacts = createReadFacts({ addressOf, resolver, table });
+  const callerOf = createCallerOf(traffic.unknown, isTrusted);
+  const report = createReport(context);
+  const logins = new ConfirmedLogins(checksLogin);
+  const { apply, judge, judgeHandle } = createJudge(rules, { takeTokens, callerOf, report, logins });
+  const { judged, judgeOnce } = createJudgeOnce(rules, { readFacts, logins, judge });
 
   return {
     refusalOfHandle: rules.some(isOfHandles)
@@ -110,8 +112,11 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
       const judging = judgeOnce(req, res);
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
-    admitMessage(facts) {
-      const judging = judge(facts, {});
+    admitMessage(given, handle) {
+      const address = plainAddress(given);
+      // Behind a load balancer the client is unknown; a closed connection has no address.
+      if (isIP(address) === 0 || isTrusted(address, 0)) return UNKNOWN_CLIENTS;
+      const judging = judge({ ...MESSAGE, address, handle }, {});
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
     async charge(req, more) {
@@ -124,14 +129,52 @@ export function createTrafficPolicy(deps: PolicyDeps): TrafficPolicy {
   };
 }
 
+interface JudgeOnceParts {
+  readFacts: ReturnType<typeof createReadFacts>;
+  logins: ConfirmedLogins;
+  judge: ReturnType<typeof createJudge>['judge'];
+}
+
+/** Keeps the judgement of a request. */
+function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, logins, judge }: JudgeOnceParts) {
+  const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
+  const judged = new WeakMap<IncomingMessage, Judgement>();
+
+  function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
+    const known = judged.get(req);
+    if (known !== undefined) return known;
+    const facts = readFacts(req);
+    if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
+    const judging = judge(facts, req.headers);
+    const keep = (judgement: Judgement): Judgement => {
+      judged.set(req, judgement);
+      if (judgement.applied) setLimitHeaders(res, judgement.applied);
+      return judgement;
+    };
+    return judging instanceof Promise ? judging.then(keep) : keep(judging);
+  }
+
+  return { judged, judgeOnce };
+}
+
+/** What is known of every native message. */
+const MESSAGE = {
+  userAgent: '',
+  method: 'RESOLUTION',
+  interface: 'native',
+  credentials: undefined,
+  reads: 'misses',
+} as const;
+
 interface JudgeParts {
+  takeTokens: TakeTokens;
   callerOf: ReturnType<typeof createCallerOf>;
   report: ReturnType<typeof createReport>;
   logins: ConfirmedLogins;
 }
 
 /** Applies the rules to what is known of a request. */
-function createJudge({ rules, takeTokens }: PolicyDeps, { callerOf, report, logins }: JudgeParts) {
+function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, report, logins }: JudgeParts) {
   const compiled = rules.map(compileRule);
 
   /** A login that is not confirmed takes from the bucket of all such logins of its network too. */
@@ -211,21 +254,29 @@ function admitted({ caller, applied }: Judgement): Caller {
   return caller;
 }
 
-function createReport({ onUse }: Pick<PolicyDeps, 'onUse'>) {
+/** `limited` includes refusals without a limit. */
+function createReport({ metrics, log }: Context) {
   return function report({ rule, refusal }: Applied, facts: RequestFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
-    onUse({ rule, facts, result });
+    metrics.countTrafficRule(rule.name, result);
+    if (!rule.log) return;
+    const { address, method, handle, userAgent } = facts;
+    log.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');
   };
 }
 
-function createCallerOf({ judgedNetworkOf }: Pick<PolicyDeps, 'judgedNetworkOf'>) {
+function createCallerOf({ perMinute }: TrafficSettings['traffic']['unknown'], isTrusted: IsTrustedProxy) {
+  // A trusted proxy is no client, and programs of this machine are the operator's.
+  const isJudged = (address: string): boolean =>
+    perMinute > 0 && isIP(address) !== 0 && !isTrusted(address, 0) && !isLoopback(address);
+
   return function callerOf(
     { headers }: Pick<IncomingMessage, 'headers'>,
     address: string,
     rule?: TrafficRule,
   ): Caller {
     const given = rule?.class ?? (isBackground(headers['priority']) ? 'background' : 'normal');
-    const network = given === 'preferred' ? undefined : judgedNetworkOf(address);
+    const network = given !== 'preferred' && isJudged(address) ? networkOf(address) : undefined;
     const via = proxiesIn(headers.via);
     return { class: given, client: clientOf(address), network, ...(via !== undefined && { via }) };
   };

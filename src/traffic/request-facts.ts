@@ -6,18 +6,23 @@ import { parseHandle } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
 import { type Interface, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
 import { ownerOf, readTarget } from '../http/target.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { RequestFacts } from './rule.js';
 
 interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;
-  /** Whether memory answers an anonymous read of a handle now. */
-  isFresh: (handle: string) => boolean;
+  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
   table: RouteTable;
 }
 
-export type ReadFacts = (req: IncomingMessage) => RequestFacts;
+export function createReadFacts({
+  addressOf,
+  resolver,
+  table,
+}: FactsDeps): (req: IncomingMessage) => RequestFacts {
+  /** Whether memory answers an anonymous read of a handle now. */
+  const isFresh = (handle: string): boolean => resolver.fromMemory(handle) !== undefined;
 
-export function createReadFacts({ addressOf, isFresh, table }: FactsDeps): ReadFacts {
   return function readFacts(req) {
     const { method = '', headers } = req;
     const named = nameOf(req, table);
@@ -85,7 +90,7 @@ function decode(rawHandle: string): string | undefined {
 /** Reads with credentials, authoritative ones, lists and batches count as misses: the Handle server is asked. */
 function readsOf(
   facts: NamedByTarget & Pick<RequestFacts, 'method' | 'credentials'>,
-  isFresh: FactsDeps['isFresh'],
+  isFresh: (handle: string) => boolean,
 ): RequestFacts['reads'] {
   if (facts.isBatch) return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;

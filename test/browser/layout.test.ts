@@ -143,9 +143,7 @@ describeInBrowser('a page', (open) => {
     const { page: plain } = await open({ javaScriptEnabled: false });
     for (const page of [scripted, plain]) await page.goto(url);
     // A first picture may be taken before the fonts are laid out.
-    await expect
-      .poll(async () => (await scripted.screenshot()).equals(await plain.screenshot()))
-      .toBe(true);
+    await expect.poll(async () => (await scripted.screenshot()).equals(await plain.screenshot())).toBe(true);
   });
 
   test('an error offers another try that works', async () => {

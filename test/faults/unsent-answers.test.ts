@@ -2,11 +2,13 @@
 import '../support/real-sockets.js';
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { createUnsentCount } from '../../src/server/unsent.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { textValue } from '../handle-server/seed.js';
+import { testContext } from '../support/context.js';
 import { startDemoServer } from '../support/demo.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { openSocket } from '../support/raw-socket.js';
@@ -79,8 +81,12 @@ function fakeConnection() {
 
 function startCount(maxBytes: number) {
   const unsent = createMemoryBudget(maxBytes);
+  const context = testContext({ metrics: createMetrics() });
   const dropped: string[] = [];
-  const count = createUnsentCount({ unsent, onDropped: (reason) => void dropped.push(reason) });
+  vi.spyOn(context.metrics, 'countDroppedConnection').mockImplementation(
+    (reason) => void dropped.push(reason),
+  );
+  const count = createUnsentCount(unsent, context, 'http');
   const ask = () => {
     const connection = fakeConnection();
     count(connection.socket, connection.ended);
@@ -123,6 +129,6 @@ test('a short answer is not counted', () => {
   const { unsent } = startCount(1);
   const { socket, ended } = fakeConnection();
   Object.assign(socket, { writableLength: 64 * 1024 });
-  createUnsentCount({ unsent })(socket, ended);
+  createUnsentCount(unsent, testContext(), 'http')(socket, ended);
   expect(unsent.holders.size).toBe(0);
 });

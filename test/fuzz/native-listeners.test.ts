@@ -3,13 +3,15 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type NativeAnswer, type ReportMessage, createAnswer } from '../../src/native/answer.js';
+import { createAnswer } from '../../src/native/answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { toPackets } from '../../src/native/codec/packets.js';
 import { createMemoryBudget } from '../../src/http/request-body.js';
 import { NO_SITE } from '../../src/native/site-info.js';
+import { createLogger } from '../../src/observe/logger.js';
 import { createTcpServer } from '../../src/native/tcp.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
 import { NOTHING_PREPARED } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
@@ -21,8 +23,13 @@ const SEED = Number(process.env['FUZZ_SEED'] ?? 1);
 const MAX_AMPLIFICATION = 64;
 vi.setConfig({ testTimeout: 60_000 + 10 * DATAGRAMS });
 
+const context = testContext({ log: createLogger({ level: 'silent' }) });
+vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
+  throw (fields as { err: unknown }).err;
+});
+
 /** Every handle has a record of a few bytes or of 100,000. */
-const native: NativeAnswer = createAnswer({
+const native = createAnswer(context, {
   prepared: NOTHING_PREPARED,
   resolve: ({ handle }) => ({
     responseCode: 1,
@@ -41,12 +48,7 @@ const native: NativeAnswer = createAnswer({
     result: 'hit',
   }),
   site: NO_SITE,
-  now: () => 0,
-  onUnexpected: (error) => {
-    throw error;
-  },
 });
-const report: ReportMessage = (_family, work) => work();
 
 const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
   recorded.exchanges
@@ -55,17 +57,9 @@ const requestsOf = (transport: 'tcp' | 'udp'): Buffer[] =>
 
 test(`${DATAGRAMS} mutated datagrams`, async () => {
   const random = randomFrom(SEED);
-  const limited: Record<string, number> = {};
-  const { socket, drain } = createUdpListener({
-    ...native,
-    host: '127.0.0.1',
-    reusePort: false,
-    bytesPerSecond: 0,
-    isProved: () => false,
-    report,
-    onLimited: (reason) => (limited[reason] = (limited[reason] ?? 0) + 1),
-    now: () => 0,
-  });
+  const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+  const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
+  const { socket, drain } = createUdpListener(settings, context, { native, isProved: () => false });
   const listening = once(socket, 'listening');
   socket.bind(0, '127.0.0.1');
   await listening;
@@ -91,23 +85,23 @@ test(`${DATAGRAMS} mutated datagrams`, async () => {
     if (all.sent > MAX_AMPLIFICATION * all.received) throw new Error(`seed ${SEED}, datagram ${at}`);
   }
   expect(answered).toBeGreaterThan(DATAGRAMS / 4);
-  expect(limited['size']).toBeGreaterThan(0);
+  expect(limited).toHaveBeenCalledWith('size');
   await drain(0);
 });
 
 test(`${STREAMS} mutated streams`, async () => {
   const random = randomFrom(SEED);
-  const server = createTcpServer({
-    ...native,
-    limits: {
-      maxConnections: 100,
-      maxConnectionsPerNetwork: 0,
-      unsent: createMemoryBudget(1_000_000),
-      idleTimeoutMs: 60_000,
-      requestTimeoutMs: 60_000,
-    },
+  const settings = {
+    maxConnections: 100,
+    maxConnectionsPerNetwork: 0,
+    idleTimeoutMs: 60_000,
+    requestTimeoutMs: 60_000,
+  };
+  const server = createTcpServer(settings, context, {
+    native,
+    isTrustedProxy: () => false,
+    unsent: createMemoryBudget(1_000_000),
     bodies: createMemoryBudget(1_000_000),
-    report,
     onMessage: () => undefined,
     admit: () => undefined,
   });

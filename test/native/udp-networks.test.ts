@@ -1,8 +1,10 @@
 // Whose questions are counted together: those of a network, whatever addresses the socket is bound to.
 import { expect, test, vi } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { testContext } from '../support/context.js';
 import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
@@ -11,22 +13,14 @@ test.each([
   ['::', ['::ffff:192.0.2.1', '::ffff:192.0.2.9', '::ffff:198.51.100.1']],
   ['::', ['2001:db8:0:1200::1', '2001:db8:0:ff00::9', '2001:db8:1::1']],
 ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
-  const { socket } = createUdpListener({
-    ...createAnswer({
-      prepared: NOTHING_PREPARED,
-      resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
-      site: NO_SITE,
-      now: () => 0,
-      onUnexpected: vi.fn(),
-    }),
-    host,
-    reusePort: false,
-    bytesPerSecond: 1,
-    isProved: () => false,
-    report: (_family, work) => work(),
-    onLimited: vi.fn(),
-    now: () => 0,
+  const context = testContext({ clock: { ...systemClock, now: () => 0 } });
+  const native = createAnswer(context, {
+    prepared: NOTHING_PREPARED,
+    resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
+    site: NO_SITE,
   });
+  const settings = { host, reusePort: false, bytesPerSecond: 1 };
+  const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
   const replies: Buffer[] = [];
   vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
   for (const address of addresses) {

@@ -1,8 +1,10 @@
 // How many questions may wait for the Handle server at a time.
 import { expect, test, vi } from 'vitest';
-import { type NativeAnswer, createAnswer } from '../../src/native/answer.js';
+import { createAnswer } from '../../src/native/answer.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 import { NO_SITE } from '../../src/native/site-info.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { testContext } from '../support/context.js';
 import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
@@ -10,24 +12,11 @@ const MAX_PENDING = 10_000;
 
 test('above 10,000 unanswered questions the next one is sent to TCP, and the Handle server is not asked', () => {
   const resolve = vi.fn(() => new Promise<never>(() => undefined));
-  const native: NativeAnswer = createAnswer({
-    prepared: NOTHING_PREPARED,
-    resolve,
-    site: NO_SITE,
-    now: () => 0,
-    onUnexpected: vi.fn(),
-  });
-  const onLimited = vi.fn();
-  const { socket } = createUdpListener({
-    ...native,
-    host: '127.0.0.1',
-    reusePort: false,
-    bytesPerSecond: 0,
-    isProved: () => false,
-    report: (_family, work) => work(),
-    onLimited,
-    now: () => 0,
-  });
+  const context = testContext({ metrics: createMetrics() });
+  const native = createAnswer(context, { prepared: NOTHING_PREPARED, resolve, site: NO_SITE });
+  const limited = vi.spyOn(context.metrics, 'countUdpLimited');
+  const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
+  const { socket } = createUdpListener(settings, context, { native, isProved: () => false });
   const replies: Buffer[] = [];
   vi.spyOn(socket, 'send').mockImplementation((packet: unknown) => void replies.push(packet as Buffer));
   const peer = { address: '192.0.2.1', port: 2641, family: 'IPv4', size: 0 };
@@ -35,6 +24,6 @@ test('above 10,000 unanswered questions the next one is sent to TCP, and the Han
   expect([resolve.mock.calls.length, replies.length]).toEqual([MAX_PENDING, 0]);
   socket.emit('message', nativeRequest(HANDLE), peer);
   expect(replies.map((packet) => codeOf(readResponse(packet)))).toEqual([2]);
-  expect([resolve.mock.calls.length, onLimited.mock.calls]).toEqual([MAX_PENDING, [['busy']]]);
+  expect([resolve.mock.calls.length, limited.mock.calls]).toEqual([MAX_PENDING, [['busy']]]);
   socket.close();
 });

@@ -3,8 +3,10 @@ import { expect, test } from 'vitest';
 import { createOtherRecords } from '../../src/redirect/locations/other-records.js';
 import { createPrefixRecords } from '../../src/redirect/locations/prefix-records.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
+import { systemClock } from '../../src/cache/clock.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Caller } from '../../src/upstream/caller.js';
+import { testContext } from '../support/context.js';
 import { value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
@@ -76,19 +78,20 @@ const REFUSED = {
 /** Records of prefixes that say nothing. */
 function startRecords(failures: ErrorCode[] = []) {
   const asked: (Caller | undefined)[] = [];
+  const context = testContext({ clock: { ...systemClock, now: () => 1 } });
   const records = createPrefixRecords(
-    createOtherRecords({
-      resolve: (_handle, { caller }) => {
-        asked.push(caller);
-        const code = failures.shift();
-        return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+    createOtherRecords({ upstream: { retryAfterMs: 5000 } }, context, {
+      resolver: {
+        resolve: (_handle, { caller }) => {
+          asked.push(caller);
+          const code = failures.shift();
+          return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
+        },
+        fromMemory: () => undefined,
+        keyOf: (handle) => handle,
       },
-      fromMemory: () => undefined,
-      keyOf: (handle) => handle,
       memory: new MemoryStore({ bounds, now: () => 1 }),
       trustedSince: () => 0,
-      retryAfterMs: 5000,
-      now: () => 1,
     }),
   );
   return { asked, records };

@@ -85,11 +85,7 @@ export async function startProxy(
     now: () => time,
     ...deps,
   });
-  const server = createHttpServer(app.handler, {
-    ...config.server,
-    ...app.connectionReports,
-    maxRequestLineBytes: config.http.maxRequestLineBytes,
-  });
+  const server = createHttpServer(app.handler, config, app.context, app.connections);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const native = await openNative(onLoopback(config), app.nativeListeners);

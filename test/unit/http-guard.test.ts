@@ -9,7 +9,7 @@ import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
 import { createTrafficPolicy } from '../../src/traffic/policy.js';
 import { RouteTable } from '../../src/http/route-table.js';
-import { createReadFacts } from '../../src/traffic/request-facts.js';
+import { testContext } from '../support/context.js';
 import { exchange } from '../support/raw-socket.js';
 import '../support/real-sockets.js';
 
@@ -33,19 +33,23 @@ async function startGuarded(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, reported };
 }
 
-const { wrap } = createTrafficPolicy({
-  rules: [{ name: 'all', match: {}, limit: { perMinute: 1, by: 'rule' }, log: false, shadow: false }],
-  takeTokens: () => Promise.reject(boom),
-  readFacts: createReadFacts({
-    addressOf: () => '192.0.2.1',
-    isFresh: () => false,
+const rule = {
+  name: 'all',
+  match: {},
+  limit: { perMinute: 1, by: 'rule' },
+  log: false,
+  shadow: false,
+} as const;
+const { wrap } = createTrafficPolicy(
+  { traffic: { rules: [rule], unknown: { perMinute: 0 } }, http: { trustedProxies: [] } },
+  testContext(),
+  {
+    coordination: { takeTokens: () => Promise.reject(boom) },
+    resolver: { fromMemory: () => undefined },
     table: new RouteTable([]),
-  }),
-  judgedNetworkOf: () => undefined,
-  addressOf: () => '192.0.2.1',
-  checksLogin: () => false,
-  onUse: () => undefined,
-});
+    checksLogin: () => false,
+  },
+);
 
 const FAILING: [string, Failing][] = [
   [

@@ -1,7 +1,6 @@
 // Reports of native hits in the tunnel: what is kept between them.
 import { expect, test } from 'vitest';
-import { makeReportHit } from '../../src/compose/native-reports.js';
-import type { SharedDeps } from '../../src/compose/shared-deps.js';
+import { createReportHit } from '../../src/native/reports.js';
 
 const hit = {
   family: 'native-tunnel',
@@ -12,9 +11,12 @@ const hit = {
 
 function reportTwice(target: string): object[] {
   const counted: object[] = [];
-  const reportHit = makeReportHit({ tracer: undefined } as unknown as SharedDeps, {
-    count: (line) => counted.push(line),
-  });
+  const reportHit = createReportHit(
+    { tracer: undefined },
+    {
+      count: (line) => counted.push(line),
+    },
+  );
   for (let times = 0; times < 2; times++) reportHit(hit, { target, requestId: undefined }, undefined);
   return counted;
 }

@@ -24,7 +24,7 @@ function start() {
   }
   return {
     res,
-    run: createRunStepsOf({ slicer, clientOf: () => '192.0.2.0/24' })(res as unknown as ServerResponse),
+    run: createRunStepsOf(slicer, () => ({ network: '192.0.2.0/24' }))(res as unknown as ServerResponse),
     work,
     turn: () => turns.shift()?.(),
     done: () => ({ steps, ended }),

@@ -1,10 +1,13 @@
 // When a network is limited for its misses, on a clock of its own.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/cache/clock.js';
 import { LIMIT_REASONS, LimitedNetworks } from '../../src/coordination/limited-networks.js';
+import { createMetrics } from '../../src/observe/metrics.js';
 import { createMissLimit } from '../../src/traffic/miss-limit.js';
 import { MissWindow, judgeMisses } from '../../src/traffic/miss-window.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
+import { testContext } from '../support/context.js';
 
 const LIMITS = { perMinute: 300, notFoundShare: 0.9 };
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
@@ -99,13 +102,13 @@ describe('the limit', () => {
     const quiet = (): void => undefined;
     const networks = new LimitedNetworks({ now: () => clock.now, onLimited: quiet, onEnded: quiet });
     let asked = 0;
-    const limitMiss = createMissLimit({
-      settings: () => ({ perMinute: 3, notFoundShare: 0.9, forMs: 10_000 }),
-      networks,
-      isUnderPressure,
-      onRefused: (reason) => refused.push(reason),
-      now: () => clock.now,
+    const context = testContext({
+      metrics: { ...createMetrics(), countLimitedMiss: (reason) => refused.push(reason) },
+      clock: { ...systemClock, now: () => clock.now },
     });
+    const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
+    const settings = () => ({ perMinute: 3, notFoundShare: 0.9, forMs: 10_000 });
+    const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
     const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
       const caller = { class: given, client: network, network };
       const count = (): Promise<void> => {
@@ -165,13 +168,7 @@ describe('the limit', () => {
     const quiet = (): void => undefined;
     const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
     const settings = () => ({ perMinute: 1, notFoundShare: 0.1, forMs: 1000 });
-    const limitMiss = createMissLimit({
-      settings,
-      networks,
-      isUnderPressure: () => false,
-      onRefused: quiet,
-      now: () => 0,
-    });
+    const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
     const caller = { class: 'normal', client: 'a', network: 'a' } as const;
     for (let times = 0; times < 5; times++) {
       const failing = limitMiss(

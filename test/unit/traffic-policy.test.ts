@@ -1,21 +1,24 @@
 // Rules that do not concern hits cost a hit nothing.
 import { expect, test, vi } from 'vitest';
 import type { TrafficRule } from '../../src/config/schema-traffic.js';
+import { RouteTable } from '../../src/http/route-table.js';
 import { createTrafficPolicy } from '../../src/traffic/policy.js';
+import { testContext } from '../support/context.js';
 
 const listener = (): void => undefined;
 const plain = { name: 'rule', log: false, shadow: false };
 
 const wrapped = (rules: TrafficRule[]): unknown =>
-  createTrafficPolicy({
-    rules,
-    takeTokens: vi.fn(),
-    readFacts: vi.fn(),
-    addressOf: () => '192.0.2.1',
-    judgedNetworkOf: () => undefined,
-    checksLogin: () => false,
-    onUse: vi.fn(),
-  }).wrap(listener);
+  createTrafficPolicy(
+    { traffic: { rules, unknown: { perMinute: 0 } }, http: { trustedProxies: [] } },
+    testContext(),
+    {
+      coordination: { takeTokens: vi.fn() },
+      resolver: { fromMemory: vi.fn() },
+      table: new RouteTable([]),
+      checksLogin: () => false,
+    },
+  ).wrap(listener);
 
 test.each<[string, TrafficRule[]]>([
   ['no rule', []],

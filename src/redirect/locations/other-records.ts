@@ -4,22 +4,18 @@ import type { Entry } from '../../cache/entry.js';
 import { isFresh, isNearEnd } from '../../cache/policy.js';
 import type { Beside } from '../../cache/prepared-cache.js';
 import type { PinnedEntries } from '../../cache/store.js';
+import type { Config } from '../../config/schema.js';
+import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
-import type { FromEntry, Resolution } from '../../resolver/resolution.js';
-import type { ResolveOptions } from '../../resolver/resolver.js';
+import type { FromEntry } from '../../resolver/resolution.js';
+import type { ResolveOptions, Resolver } from '../../resolver/resolver.js';
 
-interface OtherRecordsDeps {
-  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
-  /** A fresh entry in memory. */
-  fromMemory: (handle: string) => FromEntry | undefined;
-  keyOf: (handle: string) => string;
+interface OtherRecordsParts {
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory' | 'keyOf'>;
   /** Whether an answer from this moment on may still be used: as for a load that began then. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Answers from before this moment (ms) may have missed an invalidation. */
   trustedSince: () => number;
-  /** `upstream.retryAfter`. */
-  retryAfterMs: number;
-  now: () => number;
 }
 
 export interface OtherRecord {
@@ -60,7 +56,7 @@ interface RememberedAnswers {
  * A redirect may include two hundred handles that the server refuses or whose TTL is 0: without a memory each request
  * would be two hundred questions. An invalidation of a handle ends its memory, as it does for an entry.
  */
-function createRememberedAnswers({ memory, trustedSince }: OtherRecordsDeps): RememberedAnswers {
+function createRememberedAnswers({ memory, trustedSince }: OtherRecordsParts): RememberedAnswers {
   const answers = new LRUCache<string, Remembered>({
     maxSize: MAX_REMEMBERED_BYTES,
     sizeCalculation: ({ record }, key) => 200 + key.length + (record?.entry.values.length ?? 0),
@@ -82,30 +78,33 @@ function createRememberedAnswers({ memory, trustedSince }: OtherRecordsDeps): Re
   };
 }
 
-export function createOtherRecords(deps: OtherRecordsDeps): OtherRecords {
-  const { resolve, fromMemory, keyOf, memory, retryAfterMs, now } = deps;
-  const answers = createRememberedAnswers(deps);
+export function createOtherRecords(
+  { upstream: { retryAfterMs } }: { upstream: Pick<Config['upstream'], 'retryAfterMs'> },
+  { clock: { now } }: Context,
+  parts: OtherRecordsParts,
+): OtherRecords {
+  const { resolver, memory } = parts;
+  const answers = createRememberedAnswers(parts);
 
   function known(handle: string): OtherRecord | undefined {
-    const record = fromMemory(handle);
+    const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
-    const found = answers.last(keyOf(handle));
+    const found = answers.last(resolver.keyOf(handle));
     return found !== undefined && now() < found.dueAt ? found : undefined;
   }
 
   async function ask(handle: string, options: ResolveOptions): Promise<OtherRecord> {
-    const key = keyOf(handle);
+    const key = resolver.keyOf(handle);
     const [askedAt, moment] = [now(), memory.moment()];
     const remember = (answer: OtherRecord): OtherRecord => {
       answers.set(key, { ...answer, askedAt, moment, dueAt: askedAt + retryAfterMs });
       return answer;
     };
     try {
-      const resolution = await resolve(handle, options);
+      const resolution = await resolver.resolve(handle, options);
       const record = resolution.kind === 'entry' ? resolution : undefined;
       const answer = { record, hasFailed: false };
-      const isKept = record !== undefined && !(record.from === 'upstream' && record.stored === false);
-      if (!isKept) return remember(answer);
+      if (!isStored(record)) return remember(answer);
       answers.delete(key);
       return answer;
     } catch (failure) {
@@ -125,21 +124,24 @@ export function createOtherRecords(deps: OtherRecordsDeps): OtherRecords {
     knownOrDue(handle, options) {
       const found = known(handle);
       if (found !== undefined) return found;
-      const last = answers.last(keyOf(handle));
+      const last = answers.last(resolver.keyOf(handle));
       if (last === undefined || last.record !== undefined) return undefined;
       last.dueAt = now() + retryAfterMs;
       void ask(handle, options);
       return last;
     },
     watch(handle, found) {
-      const key = keyOf(handle);
+      const key = resolver.keyOf(handle);
       const last = answers.last(key);
       if (last === found) return { isCurrent: (at) => at < last.dueAt && answers.isValid(key, last) };
       const { entry } = found.record ?? {};
-      return entry && watchEntry(key, entry, deps);
+      return entry && watchEntry(key, entry, parts);
     },
   };
 }
+
+const isStored = (record: FromEntry | undefined): boolean =>
+  record !== undefined && !(record.from === 'upstream' && record.stored === false);
 
 const isRefusal = ({ record, hasFailed }: OtherRecord): boolean => record === undefined && !hasFailed;
 
@@ -150,7 +152,7 @@ const isOfServer = (failure: unknown): boolean =>
 function watchEntry(
   key: string,
   entry: Entry,
-  { memory, trustedSince }: Pick<OtherRecordsDeps, 'memory' | 'trustedSince'>,
+  { memory, trustedSince }: Pick<OtherRecordsParts, 'memory' | 'trustedSince'>,
 ): Beside | undefined {
   const pin = memory.pin(key, entry);
   if (pin === undefined) return undefined;

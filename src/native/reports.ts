@@ -1,9 +1,39 @@
 // Count, log line and trace of native messages.
-import type { Answered, ReportMessage } from '../native/answer.js';
-import { OP_CODE } from '../native/codec/message.js';
-import type { AnsweredMessage, PreparedMessagesDeps, TunnelRequest } from '../native/prepared-messages.js';
+import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
-import type { SharedDeps } from './shared-deps.js';
+import { OP_CODE } from './codec/message.js';
+import type { Answered } from './reply.js';
+import type { Transport } from './unreadable.js';
+
+/** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
+export interface AnsweredMessage {
+  family: `native-${Transport}`;
+  /** The operation. */
+  method: string;
+  handle: string;
+  /** The response code. */
+  status: number;
+}
+
+/** The POST of a message in the tunnel. */
+export interface TunnelRequest {
+  /** Raw request target. */
+  target: string;
+  /** Only one that came with the request. */
+  requestId: string | undefined;
+}
+
+/** Counts, logs and traces a message of an interface that is not HTTP. */
+export type ReportMessage = (
+  family: 'native-tcp' | 'native-udp',
+  work: () => Answered | Promise<Answered>,
+) => Answered | Promise<Answered>;
+
+export type ReportHit = (
+  hit: AnsweredMessage,
+  post: TunnelRequest | undefined,
+  startedAt: number | undefined,
+) => void;
 
 const OPERATIONS: Partial<Record<number, string>> = {
   [OP_CODE.resolution]: 'RESOLUTION',
@@ -11,7 +41,7 @@ const OPERATIONS: Partial<Record<number, string>> = {
 };
 
 /** Of messages on TCP and UDP that are answered anew; those in the tunnel are reported as HTTP requests. */
-export function makeReport({ metrics, logger, tracer }: SharedDeps): ReportMessage {
+export function createReport({ metrics, log, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
     const answer = (trace?: TraceOfMessage): Answered | Promise<Answered> => {
@@ -23,7 +53,7 @@ export function makeReport({ metrics, logger, tracer }: SharedDeps): ReportMessa
         metrics.countRequest({ family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
-        logger.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
+        log.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
         trace?.describe(attributesOf({ family, handle, status, result }));
         trace?.end(result === 'error');
         return answered;
@@ -35,7 +65,7 @@ export function makeReport({ metrics, logger, tracer }: SharedDeps): ReportMessa
   };
 }
 
-type TraceOfMessage = Parameters<Parameters<NonNullable<SharedDeps['tracer']>['run']>[1]>[0];
+type TraceOfMessage = Parameters<Parameters<NonNullable<Context['tracer']>['run']>[1]>[0];
 
 interface Described extends Omit<AnsweredMessage, 'method' | 'handle'> {
   handle: string | undefined;
@@ -51,10 +81,11 @@ const attributesOf = ({ family, handle, status, result }: Described): Record<str
 
 const pathOf = ({ target }: TunnelRequest): string => target.split('?', 1)[0] ?? '';
 
-type ReportHit = PreparedMessagesDeps['onHit'];
-
 /** Of messages that are answered as prepared. */
-export function makeReportHit({ tracer }: SharedDeps, { count }: Pick<Hits, 'count'>): ReportHit {
+export function createReportHit(
+  { tracer }: Pick<Context, 'tracer'>,
+  { count }: Pick<Hits, 'count'>,
+): ReportHit {
   const postOf = createPostOf();
   return function reportHit(hit, post, startedAt) {
     if (post === undefined) count(hit, undefined, startedAt);
