@@ -57,10 +57,7 @@ export function createUpstreams(
     reads: routeReads({ servers, findServers, root, readReferred: referred?.readReferred }),
     records: routeRecords(findServers),
     serverOf: (handle) => findServers(handle)[0]?.url,
-    checksLogins(handle) {
-      const asked = findServers(handle);
-      return asked.length > 0 && asked.every(({ checksLogins }) => checksLogins);
-    },
+    checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
     assertWritable(handle) {
       const { readOnly } = assertFound(findServers(handle)[0]);
       if (readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');

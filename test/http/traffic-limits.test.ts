@@ -150,6 +150,16 @@ const READ_ONLY = {
   UPSTREAMS: JSON.stringify([{ url: overTls.url, fingerprint, prefixes: '*', readOnly: true }]),
 };
 
+/** One name twice, and two others. */
+async function askWithMadeUpNames(proxy: Proxy, path: string): Promise<number[]> {
+  const statuses: number[] = [];
+  for (const name of ['300:21.T1/1', '300:21.T1/1', '300:21.T1/2', '300:21.T1/3']) {
+    const { status } = await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } });
+    statuses.push(status);
+  }
+  return statuses;
+}
+
 test.each([
   ['over plain http', { UPSTREAM_URL: plain.url }, PATH],
   ['over plain http, by ePIC v2', { UPSTREAM_URL: plain.url }, '/api/v2/handles/21.T11998/page'],
@@ -157,14 +167,7 @@ test.each([
   ['at a server that gets no logins, by ePIC v2', READ_ONLY, '/api/v2/handles/21.T11998/page'],
 ])('by identity, a read %s confirms no made-up name', async (_where, env, path) => {
   const proxy = await start(env, { by: 'identity', perMinute: 3 });
-  const as = async (name: string): Promise<number> =>
-    (await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } })).status;
-  const statuses = [
-    await as('300:21.T1/1'),
-    await as('300:21.T1/1'),
-    await as('300:21.T1/2'),
-    await as('300:21.T1/3'),
-  ];
+  const statuses = await askWithMadeUpNames(proxy, path);
   expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
@@ -175,14 +178,7 @@ test.each([
   'by identity, a made-up name that %s counts with the others of its network again',
   async (_what, path, status) => {
     const proxy = await start({}, { by: 'identity', perMinute: 3 });
-    const as = async (name: string): Promise<number> =>
-      (await proxy.ask(path, { headers: { Authorization: basic(name, 'x') } })).status;
-    const statuses = [
-      await as('300:21.T1/1'),
-      await as('300:21.T1/1'),
-      await as('300:21.T1/2'),
-      await as('300:21.T1/3'),
-    ];
+    const statuses = await askWithMadeUpNames(proxy, path);
     expect(statuses).toEqual([status, status, status, 429]);
   },
 );
