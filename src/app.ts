@@ -11,8 +11,7 @@ import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
 import type { NativeAnswer } from './native/answer.js';
-import { type NativeListeners, createNativeListeners } from './native/listeners.js';
-import { createNative } from './native/native.js';
+import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
 import { createPeerTrust } from './server/client-address.js';
 import type { ClientConnections } from './server/http-server.js';
 import { createMissLimit } from './traffic/miss-limit.js';
@@ -31,7 +30,7 @@ import { type StartChecks, addStartChecks } from './observe/start-checks.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { createResolver, staleMsOf } from './resolver/create-resolver.js';
-import type { Referral } from './upstream/referral/referrals.js';
+import type { Referral } from './upstream/referrals.js';
 import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
 
 export interface AppDeps {

@@ -3,15 +3,24 @@ import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
-import { type Envelope, MAX_MESSAGE_BYTES } from './codec/envelope.js';
-import { OP_CODE, OP_FLAG } from './codec/message.js';
-import { type Request, decodeRequest } from './codec/request.js';
-import { type Outcome, failed, refusal } from './outcome.js';
+import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
 import { type PreparedMessages, isPreparable } from './prepared-messages.js';
-import { type Answered, type Reply, type ReplyContext, createReply } from './reply.js';
+import {
+  type Answered,
+  type Reply,
+  type ReplyContext,
+  createReply,
+  type Outcome,
+  failed,
+  refusal,
+  type Problem,
+  type Transport,
+  encrypted,
+  malformed,
+  replyUnreadable,
+} from './reply.js';
 import type { AdmitMessage, Resolve } from './resolve.js';
-import type { SiteInfo } from './site-info.js';
-import { type Problem, type Transport, encrypted, malformed, replyUnreadable } from './unreadable.js';
+import type { SiteInfo } from './site-record.js';
 
 /** A message whose length is that of its envelope. */
 export interface Incoming {

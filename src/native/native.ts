@@ -6,7 +6,11 @@ import type { Hits } from '../observe/hits.js';
 import { type NativeAnswer, createAnswer } from './answer.js';
 import { PreparedMessages } from './prepared-messages.js';
 import { type ResolveParts, createResolve } from './resolve.js';
-import { createSiteInfo } from './site-info.js';
+import { createSiteInfo } from './site-record.js';
+import type { Server } from 'node:net';
+import { createProvedSenders } from './sender-limits.js';
+import { type TcpParts, createTcpServer } from './tcp.js';
+import { type UdpListener, createUdpListener } from './udp.js';
 
 interface NativeParts extends ResolveParts {
   preparing: PreparedDeps;
@@ -24,4 +28,28 @@ export function createNative(
     prepared: new PreparedMessages(context, { ...parts, site }),
     site,
   });
+}
+
+export interface NativeListeners {
+  /** Undefined unless it is on. */
+  tcp: Server | undefined;
+  udp: UdpListener | undefined;
+}
+
+export function createNativeListeners(
+  { native: { tcp, udp, host }, server }: Pick<Config, 'native' | 'server'>,
+  context: Context,
+  parts: Omit<TcpParts, 'onMessage'>,
+): NativeListeners {
+  const proved = createProvedSenders(context.clock.now);
+  const udpSettings = { ...udp, host: host ?? server.host, reusePort: server.reusePort };
+  const { native } = parts;
+  return {
+    tcp:
+      tcp.port === undefined ? undefined : createTcpServer(tcp, context, { ...parts, onMessage: proved.add }),
+    udp:
+      udp.port === undefined
+        ? undefined
+        : createUdpListener(udpSettings, context, { native, isProved: proved.has }),
+  };
 }

@@ -3,13 +3,9 @@ import type { Entry } from '../cache/entry.js';
 import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepared-cache.js';
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
-import { ENVELOPE_BYTES } from './codec/envelope.js';
-import { OP_FLAG, frame } from './codec/message.js';
-import { FULL_PACKET_BYTES, toPackets } from './codec/packets.js';
-import type { Request } from './codec/request.js';
-import { type Reply, expirationAt } from './reply.js';
+import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
+import { type Reply, expirationAt, type Transport } from './reply.js';
 import { type AnsweredMessage, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
-import type { Transport } from './unreadable.js';
 
 interface PreparedMessage extends Prepared, AnsweredMessage {
   /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */

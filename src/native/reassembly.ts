@@ -1,7 +1,5 @@
 // Puts requests together that come in several UDP packets (RFC 3652 §2.1.2).
-import { type Envelope, ENVELOPE_BYTES } from './codec/envelope.js';
-import { PACKET_BYTES, packetsOf } from './codec/packets.js';
-
+import { type Envelope, ENVELOPE_BYTES, PACKET_BYTES, packetsOf } from './codec.js';
 /** A Handle server forgets an incomplete request this long after its first packet. */
 const LIFE_MS = 5000;
 

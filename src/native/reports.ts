@@ -1,9 +1,8 @@
 // Count, log line and trace of native messages.
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
-import { OP_CODE } from './codec/message.js';
-import type { Answered } from './reply.js';
-import type { Transport } from './unreadable.js';
+import { OP_CODE } from './codec.js';
+import type { Answered, Transport } from './reply.js';
 
 /** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
 export interface AnsweredMessage {

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { HandleValue } from '../handle/value.js';
+import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
@@ -13,10 +13,8 @@ import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Caller, LimitMiss } from '../upstream/caller.js';
 import type { RecordClient, RecordRead } from '../upstream/record-client.js';
-import { OP_FLAG } from './codec/message.js';
-import type { Resolution as Question } from './codec/request.js';
-import { type Outcome, refusal } from './outcome.js';
-import { selectValues } from './select-values.js';
+import { OP_FLAG, type Resolution as Question } from './codec.js';
+import { type Outcome, refusal } from './reply.js';
 
 export interface ResolveParts {
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
@@ -183,4 +181,14 @@ function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Outco
   }
   const isFinal = FINAL.includes(responseCode);
   return refusal(isFinal ? (responseCode as number) : RESPONSE_CODE.error, 'refused', text);
+}
+
+/** An empty type, or a dot alone, selects nothing (recordings "type=. (only a dot)", "type count 5, none there"). */
+const selectsSomething = (type: string): boolean => type !== '' && type !== '.';
+
+function selectValues(values: readonly HandleValue[], { indexes, types }: Selection): HandleValue[] {
+  if (indexes.length === 0 && types.length === 0) return [...values];
+  const wanted = { indexes, types: types.filter(selectsSomething) };
+  if (indexes.length === 0 && wanted.types.length === 0) return [];
+  return values.filter(createValueFilter(wanted));
 }

@@ -8,13 +8,17 @@ import { type Use, boundConnections } from '../server/connection-bounds.js';
 import type { ClientConnections } from '../server/http-server.js';
 import { type CountUnsent, createUnsentCount } from '../server/unsent.js';
 import type { Incoming, NativeAnswer } from './answer.js';
-import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
-import { frame } from './codec/message.js';
-import type { Answered } from './reply.js';
+import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
+import {
+  type Answered,
+  INVALID_LENGTH,
+  READ_TIMED_OUT,
+  type Problem,
+  cutOff,
+  problemOfLength,
+} from './reply.js';
 import { type ReportMessage, createReport } from './reports.js';
 import type { AdmitMessage } from './resolve.js';
-import { INVALID_LENGTH, READ_TIMED_OUT, type Problem, cutOff, problemOfLength } from './unreadable.js';
-
 type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 
 export interface TcpParts extends ClientConnections {

@@ -10,13 +10,10 @@ import type { AcceptRequestId } from '../http/request-id.js';
 import { readTarget } from '../http/target.js';
 import type { RequestCheck } from '../record/request-checks.js';
 import type { NativeAnswer } from './answer.js';
-import { ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
-import { frame } from './codec/message.js';
+import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
-import type { Answered } from './reply.js';
+import { type Answered, cutOff, problemOfLength } from './reply.js';
 import type { TunnelRequest } from './reports.js';
-import { cutOff, problemOfLength } from './unreadable.js';
-
 export const MESSAGE_TYPE = 'application/x-hdl-message';
 const LINE_FEED = 0x0a;
 

@@ -7,14 +7,19 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type Caller, UNKNOWN_CLIENTS } from '../upstream/caller.js';
 import type { Incoming, NativeAnswer } from './answer.js';
-import { AnswerLimit } from './answer-limit.js';
-import { type Envelope, ENVELOPE_BYTES, decodeEnvelope } from './codec/envelope.js';
-import { FULL_PACKET_BYTES, PACKET_BYTES, packetsOf, toPackets } from './codec/packets.js';
+import { AnswerLimit } from './sender-limits.js';
+import {
+  type Envelope,
+  ENVELOPE_BYTES,
+  decodeEnvelope,
+  FULL_PACKET_BYTES,
+  PACKET_BYTES,
+  packetsOf,
+  toPackets,
+} from './codec.js';
 import { Reassembly } from './reassembly.js';
-import type { Answered } from './reply.js';
+import { type Answered, INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './reply.js';
 import { type ReportMessage, createReport } from './reports.js';
-import { INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './unreadable.js';
-
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
 

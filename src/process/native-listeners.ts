@@ -1,5 +1,5 @@
 // Opens the native listeners, and closes them without losing an answer.
-import type { NativeListeners } from '../native/listeners.js';
+import type { NativeListeners } from '../native/native.js';
 import type { Config } from '../config/schema.js';
 import { createExchangeDrain } from '../server/drain.js';
 import { listen } from './listen.js';

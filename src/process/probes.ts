@@ -5,9 +5,8 @@ import { type RedisAddress, redisAddress } from '../cache/redis/connections.js';
 import { reasonOf } from '../cache/redis/errors.js';
 import { probeRedis } from '../cache/redis/probe.js';
 import { newPseudonym } from '../upstream/caller.js';
-import { presentedCertificate } from '../upstream/certificate.js';
-import { codeOf, diagnose } from '../upstream/failure.js';
-import { readTrust } from '../upstream/fingerprint.js';
+import { presentedCertificate, readTrust } from '../upstream/connections.js';
+import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, type ServerKeys, keysAt } from '../upstream/failure.js';
 import {
   PING,
   type ProbeFailure,
@@ -16,8 +15,6 @@ import {
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
-import { REVERSE_LOOKUP_KEYS, type ServerKeys, keysAt } from '../upstream/server-keys.js';
-
 export type ProbeTarget = 'upstream' | 'mirror' | 'redis' | 'reverse look-up';
 
 export interface Probe {

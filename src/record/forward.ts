@@ -13,7 +13,7 @@ import { type RequestContext, contextOf, requestIdOf } from '../http/context.js'
 import { originForm } from '../http/target.js';
 import { peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
-import type { HandleServer } from '../upstream/handle-server.js';
+import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { forwardedHeaders } from './forwarded-headers.js';

@@ -6,7 +6,7 @@ import { ServiceError } from '../errors.js';
 import { extractObject, parseJson } from '../handle/json.js';
 import { VARY } from '../http/cache-headers.js';
 import { exposeHeaders } from '../http/cors.js';
-import { decodeBody } from '../upstream/content-encoding.js';
+import { decodeBody } from '../upstream/response.js';
 import { HOP_BY_HOP, connectionOptions } from './forwarded-headers.js';
 
 /** Headers that this service decides itself. */

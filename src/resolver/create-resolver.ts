@@ -5,7 +5,7 @@ import type { Context } from '../context.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import { ExpiringMap } from '../upstream/expiring-map.js';
-import { type FindServers, createPrefixRouting } from '../upstream/prefix-routing.js';
+import { type FindServers, createPrefixRouting } from '../upstream/routing.js';
 import { Resolver } from './resolver.js';
 
 type ResolverSettings = Pick<Config, 'cache' | 'upstream'>;

@@ -3,7 +3,7 @@ import type { Entry } from '../cache/entry.js';
 import { toText } from '../handle/bytes.js';
 import type { Refused } from '../handle/outcome.js';
 import type { HandleValue } from '../handle/value.js';
-import { type Referral, referralIn } from '../upstream/referral/referrals.js';
+import { type Referral, referralIn } from '../upstream/referrals.js';
 
 /** The reason for a stale response: the load failed, is late, or was not retried yet after a failure. */
 export type StaleReason = 'error' | 'late' | 'resting';

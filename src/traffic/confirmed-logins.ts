@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { contextOf, hasContext } from '../http/context.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
 import { networkOf } from '../server/client-address.js';
-import type { RequestFacts } from './rule.js';
+import type { RequestFacts } from './rules.js';
 
 type LoginFacts = Pick<RequestFacts, 'credentials' | 'address'>;
 

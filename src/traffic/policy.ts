@@ -5,7 +5,12 @@ import { isLoopback } from '../config/addresses.js';
 import type { Config } from '../config/schema.js';
 import type { TrafficRule } from '../config/schema-traffic.js';
 import type { Context } from '../context.js';
-import { type BucketState, type TakeTokens, untilTokens } from '../coordination/token-bucket.js';
+import {
+  type BucketState,
+  type TakeTokens,
+  untilTokens,
+  type BucketLimit,
+} from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
@@ -21,10 +26,14 @@ import {
 } from '../server/client-address.js';
 import { type Caller, UNKNOWN_CLIENTS, proxiesIn } from '../upstream/caller.js';
 import { ConfirmedLogins } from './confirmed-logins.js';
-import { type LimitWindow, limitHeaders, windowOf } from './limit-headers.js';
-import { type Matches, compileMatch } from './match-rule.js';
-import { createReadFacts } from './request-facts.js';
-import { type RequestFacts, concernsHits, isOfHandles } from './rule.js';
+import {
+  type Matches,
+  compileMatch,
+  createReadFacts,
+  type RequestFacts,
+  concernsHits,
+  isOfHandles,
+} from './rules.js';
 
 interface TrafficSettings {
   traffic: { rules: readonly TrafficRule[]; unknown: Pick<Config['traffic']['unknown'], 'perMinute'> };
@@ -336,4 +345,29 @@ const refusalBy = ({ answer }: TrafficRule, detail: string, retryAfterMs: number
 function setLimitHeaders(res: ServerResponse, { rule, state }: Applied): void {
   if (state === undefined || rule.window === undefined || res.headersSent) return;
   for (const [name, value] of limitHeaders(rule.name, rule.window, state)) res.setHeader(name, value);
+}
+
+interface LimitWindow extends BucketLimit {
+  quota: number;
+  windowSeconds: number;
+}
+
+/** A limit of a rule: its requests per window, and the size of its bucket, which is the same unless `burst` is set. */
+function windowOf({ perSecond, perMinute = 0, burst }: NonNullable<TrafficRule['limit']>): LimitWindow {
+  const windowSeconds = perSecond === undefined ? 60 : 1;
+  const quota = perSecond ?? perMinute;
+  return { quota, windowSeconds, intervalMs: (windowSeconds * 1000) / quota, burst: burst ?? quota };
+}
+
+/** @example limitHeaders('crawlers', …) // [['RateLimit-Policy', '"crawlers";q=600;w=60'], ['RateLimit', '"crawlers";r=599;t=1']] */
+function limitHeaders(
+  name: string,
+  { quota, windowSeconds }: LimitWindow,
+  { left, fullInMs }: BucketState,
+): [name: string, value: string][] {
+  const quoted = `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+  return [
+    ['RateLimit-Policy', `${quoted};q=${quota};w=${windowSeconds}`],
+    ['RateLimit', `${quoted};r=${left};t=${Math.ceil(fullInMs / 1000)}`],
+  ];
 }

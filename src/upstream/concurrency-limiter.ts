@@ -4,7 +4,7 @@ import { LimitTuner } from './adaptive-limit.js';
 import type { Caller } from './caller.js';
 import { FairQueue, type Waiter } from './fair-queue.js';
 
-export interface LimiterOptions {
+interface LimiterOptions {
   /** Maximum requests at a time. */
   concurrency: number;
   /** Where the limit may fall to when the server becomes slow; by default it is fixed. */

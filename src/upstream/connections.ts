@@ -1,10 +1,13 @@
 // All connections to a server: undici pools for reads and ePIC v2, a node:http agent for writes.
-import type http from 'node:http';
-import type { TLSSocket } from 'node:tls';
+import http from 'node:http';
+import { type TLSSocket, connect } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
 import type { UpstreamDispatcher } from './exchange.js';
-import { type Trust, createPinCheck, tlsOptions } from './fingerprint.js';
-import { createWriteAgent } from './write-agent.js';
+import { readFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { isIP, type Socket } from 'node:net';
+import https from 'node:https';
+import type { Duplex } from 'node:stream';
 
 export interface ConnectionOptions extends Trust {
   /** Maximum connections per server, for reads and for writes each. */
@@ -113,4 +116,173 @@ function createConnector(trust: Trust): buildConnector.connector {
       }
     });
   };
+}
+
+export interface Trust {
+  /** PEM text of the only authorities to trust. */
+  ca?: string | undefined;
+  /** SHA-256 of the only certificates to trust, separated by commas; then neither chain nor name matters. */
+  fingerprint?: string | undefined;
+}
+
+/** @throws Error when the file cannot be read */
+export const readTrust = ({
+  caFile,
+  fingerprint,
+}: {
+  caFile?: string | undefined;
+  fingerprint?: string | undefined;
+}): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
+
+/** `code` of the error for a certificate with another fingerprint. */
+export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
+
+/** Options of a TLS connection. A resumed session may come without a certificate, so none is kept for a pin. */
+function tlsOptions({ ca, fingerprint }: Trust): {
+  ca?: string;
+  rejectUnauthorized?: boolean;
+  maxCachedSessions?: number;
+} {
+  if (fingerprint !== undefined) return { rejectUnauthorized: false, maxCachedSessions: 0 };
+  return ca === undefined ? {} : { ca };
+}
+
+/** The error for a connected socket whose certificate is not the pinned one; undefined when it may be used. */
+type PinCheck = (socket: TLSSocket) => Error | undefined;
+
+/** Makes the check for fingerprints in hexadecimal, with or without colons. */
+function createPinCheck({ fingerprint }: Trust): PinCheck {
+  if (fingerprint === undefined) return () => undefined;
+  const pinned = fingerprint.split(',').map(plainHex);
+  return function checkPin(socket) {
+    const { fingerprint256 = '' } = socket.getPeerCertificate() as { fingerprint256?: string };
+    if (pinned.includes(plainHex(fingerprint256))) return undefined;
+    const error = new Error(`certificate has the SHA-256 fingerprint ${fingerprint256 || '(none)'}`);
+    return Object.assign(error, { code: PIN_MISMATCH });
+  };
+}
+
+const plainHex = (fingerprint: string): string => fingerprint.replaceAll(':', '').toUpperCase();
+
+export interface Certificate {
+  /** SHA-256, as `upstream.fingerprint` takes it. */
+  fingerprint: string;
+  /** ISO 8601. */
+  expires: string;
+}
+
+/** Trusts every certificate, so that one that is refused can be compared too; sends nothing over the connection. */
+export function presentedCertificate(
+  url: string,
+  { timeoutMs, defaultPort = 443 }: { timeoutMs: number; defaultPort?: number },
+): Promise<Certificate | undefined> {
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const name = isIP(host) === 0 ? { servername: host } : {};
+  const at = { host, port: Number(port || defaultPort), rejectUnauthorized: false, ...name };
+  return new Promise((resolve) => {
+    const socket = connect(at, () => {
+      const { raw } = socket.getPeerCertificate() as { raw?: Buffer };
+      resolve(raw && describe(raw));
+      socket.destroy();
+    });
+    socket.setTimeout(timeoutMs, () => socket.destroy());
+    socket
+      .on('error', () => undefined)
+      .once('close', () => {
+        resolve(undefined);
+      });
+  });
+}
+
+/** Undefined for one that OpenSSL accepts and Node cannot read. */
+function describe(raw: Buffer): Certificate | undefined {
+  try {
+    const { fingerprint256, validTo } = new X509Certificate(raw);
+    return { fingerprint: fingerprint256, expires: new Date(validTo).toISOString() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Opens nothing yet. */
+function createWriteAgent({
+  url,
+  connections,
+  ...trust
+}: Trust & { url: string; connections: number }): http.Agent {
+  // A write is never sent twice, so it must not get a connection that the server is about to close:
+  // idle ones are closed long before a server would do so (Jetty after 30 s, Node after 5 s).
+  const options = { keepAlive: true, maxSockets: connections, timeout: 4000 };
+  if (new URL(url).protocol === 'https:') return new TlsAgent(options, trust);
+  const agent = new http.Agent(options);
+  const create = agent.createConnection.bind(agent);
+  agent.createConnection = (given, created) => {
+    const socket = create(given, created) as Socket;
+    destroyOnUnsolicitedData(socket);
+    return socket;
+  };
+  return agent;
+}
+
+type Created = (error: Error | null, socket: Duplex) => void;
+
+/** A request has no socket to time out on before the handshake ends, so the handshake has a time limit. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/**
+ * Node's own agent writes a request during the handshake: what fails then is a write, and the reason is lost. In its
+ * asynchronous form createConnection returns nothing, so no request is written before the callback.
+ */
+export class TlsAgent extends https.Agent {
+  readonly #checkPin: PinCheck;
+  /** An Agent lists a connection only after it was handed out. */
+  readonly #handshaking = new Set<TLSSocket>();
+
+  constructor(options: https.AgentOptions, trust: Trust) {
+    super({ ...options, ...tlsOptions(trust) });
+    this.#checkPin = createPinCheck(trust);
+  }
+
+  override createConnection(options: https.RequestOptions, created?: Created): undefined {
+    const socket = super.createConnection(options) as TLSSocket;
+    destroyOnUnsolicitedData(socket);
+    this.#handshaking.add(socket);
+    socket.once('close', () => this.#handshaking.delete(socket));
+    const fail = (error: Error): void => {
+      socket.destroy();
+      created?.(error, socket);
+    };
+    const onTimeout = (): void => {
+      fail(Object.assign(new Error('TLS handshake took too long'), { code: 'ETIMEDOUT' }));
+    };
+    socket.setTimeout(HANDSHAKE_TIMEOUT_MS, onTimeout);
+    socket.once('error', fail);
+    socket.once('secureConnect', () => {
+      this.#handshaking.delete(socket);
+      socket.setTimeout(0);
+      socket.off('timeout', onTimeout);
+      socket.off('error', fail);
+      const mismatch = this.#checkPin(socket);
+      if (mismatch) fail(mismatch);
+      else created?.(null, socket);
+    });
+  }
+
+  override destroy(): void {
+    for (const socket of this.#handshaking) socket.destroy(new Error('the agent is closed'));
+    super.destroy();
+  }
+}
+
+/**
+ * Unsolicited bytes would be taken for a part of the next response, which belongs to another caller. Node takes its
+ * parser off a connection when the response is complete, even while that response is still being read. undici closes
+ * such a connection by itself.
+ */
+function destroyOnUnsolicitedData(socket: Socket & { parser?: unknown }): void {
+  // The first listener, so that it sees each chunk before Node's own may take the parser off (_http_client.js).
+  socket.prependListener('data', () => {
+    if (socket.parser === undefined || socket.parser === null) socket.destroy();
+  });
 }

@@ -1,10 +1,15 @@
 // One request to a server and its whole response, within a time limit and a size limit.
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
-import { type EncodedResponse, decodeBody, isEncoded } from './content-encoding.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
-import { type UpstreamResponse, bodyTooLarge } from './response.js';
+import {
+  type UpstreamResponse,
+  bodyTooLarge,
+  type EncodedResponse,
+  decodeBody,
+  isEncoded,
+} from './response.js';
 
 /** The one method of undici's Dispatcher that is used; tests replace it. `reset` requests a new connection, closed after the response. */
 export type UpstreamDispatcher = Pick<Dispatcher, 'dispatch'>;

@@ -1,12 +1,9 @@
 // Tries a server once: whether it answers, how fast, with which version and certificate.
 import { type Diagnosis, ServiceError } from '../errors.js';
-import { type Certificate, presentedCertificate } from './certificate.js';
-import { createPools } from './connections.js';
+import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { explain, scopeOf, toServiceError } from './failure.js';
-import type { Trust } from './fingerprint.js';
+import { explain, scopeOf, toServiceError, type ServerKeys } from './failure.js';
 import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
-import type { ServerKeys } from './server-keys.js';
 
 export interface ProbeFailure extends Diagnosis {
   code: string;

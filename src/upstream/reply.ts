@@ -13,7 +13,7 @@ import {
   parseMembers,
 } from './response.js';
 import type { Steps } from '../time-slicer.js';
-import { isTooBusy } from './retry-after-pause.js';
+import { isTooBusy } from './upstream-server.js';
 
 /** What was requested. */
 interface Requested {

@@ -2,9 +2,8 @@
 import { ServiceError } from '../errors.js';
 import { parseJson } from '../handle/json.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { explain, toServiceError } from './failure.js';
+import { explain, toServiceError, REVERSE_LOOKUP_KEYS } from './failure.js';
 import { type UpstreamResponse, invalidResponse } from './response.js';
-import { REVERSE_LOOKUP_KEYS } from './server-keys.js';
 
 interface ReverseLookupOptions {
   url: string;

@@ -10,10 +10,9 @@ import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { type TimeSlicer, runToEnd } from '../time-slicer.js';
-import { watchHealth } from './server-health.js';
 import { readOutcome } from './reply.js';
-import { createRetryAfterPause } from './retry-after-pause.js';
-import type { ServerKeys } from './server-keys.js';
+import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
+import { type UpstreamResponse, headerOf } from './response.js';
 
 export interface ServerSettings
   extends
@@ -135,5 +134,104 @@ function reportBreaker(server: string, { log, metrics }: Context): (state: Break
   return (state) => {
     metrics.setBreakerState(state, server);
     log.warn({ breaker: state, server }, 'circuit breaker state changed');
+  };
+}
+
+interface PauseOptions {
+  /** A server must not be able to turn itself off for a day by mistake. */
+  maxPauseMs: number;
+  now: () => number;
+}
+
+interface RetryAfterPause {
+  /** Starts a pause when a response requests one; returns its length (ms). */
+  observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
+  /** @throws ServiceError UPSTREAM_RESTING during a pause */
+  assertOver: () => void;
+}
+
+/** RFC 6585 §4, RFC 9110 §15.6.4 */
+export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
+
+function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPause {
+  let endsAt = 0;
+  return {
+    observe(response) {
+      if (!isTooBusy(response.status)) return undefined;
+      const startedAt = now();
+      const requestedMs = parseRetryAfter(headerOf(response, 'retry-after'), startedAt);
+      if (requestedMs === undefined) return undefined;
+      const pauseMs = Math.min(requestedMs, maxPauseMs);
+      endsAt = startedAt + pauseMs;
+      return pauseMs;
+    },
+    assertOver() {
+      const leftMs = endsAt - now();
+      if (leftMs <= 0) return;
+      const diagnosis = { cause: 'the server requested a pause (Retry-After)' };
+      throw new ServiceError('UPSTREAM_RESTING', { diagnosis, retryAfterMs: leftMs });
+    },
+  };
+}
+
+/** Milliseconds of a Retry-After header, in seconds or as a date; undefined when it is invalid. */
+function parseRetryAfter(header: string | undefined, now: number): number | undefined {
+  const text = header?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  // Date.parse accepts a lot more than an HTTP date, but none of it begins like one.
+  const until = /^[A-Z][a-z]+,/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(until) ? undefined : Math.max(0, until - now);
+}
+
+interface HealthWatch {
+  succeeded: () => void;
+  failed: (failure: ServiceError) => void;
+}
+
+/** A server that answers only some requests is not logged more often. */
+const MIN_INTERVAL_MS = 1000;
+
+/** Errors of a request that this process has aborted itself, because it ends. */
+const OWN_ENDS: readonly unknown[] = ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'];
+
+interface WatchedServer {
+  url: string;
+  keys: ServerKeys;
+}
+
+function watchHealth({ url: server, keys }: WatchedServer, context: Context): HealthWatch {
+  const { log, metrics, clock } = context;
+  let reason: string | undefined;
+  let loggedAt = -Infinity;
+  /** Since the last line. */
+  let failures = 0;
+
+  function change(to: string, failure?: ServiceError): void {
+    const at = clock.now();
+    if (to === reason || at - loggedAt < MIN_INTERVAL_MS) return;
+    if (failure === undefined) {
+      metrics.recent.setServerState(server, { state: 'working' });
+      log.info({ server, failures }, 'server is working');
+    } else {
+      const diagnosis = { code: failure.code, ...explain(failure, keys) };
+      metrics.recent.setServerState(server, { state: 'failing', ...diagnosis });
+      log.warn({ server, failures, ...diagnosis }, 'server is failing');
+    }
+    reason = to;
+    loggedAt = at;
+    failures = 0;
+  }
+
+  return {
+    succeeded() {
+      if (reason !== 'working') change('working');
+    },
+    failed(failure) {
+      const cause = codeOf(failure.cause);
+      // A failure for one record says nothing of the server.
+      if (scopeOf(failure) === 'record' || OWN_ENDS.includes(cause)) return;
+      failures++;
+      change(`${failure.code} ${cause ?? ''}`, failure);
+    },
   };
 }

@@ -1,9 +1,7 @@
 // Mutated messages of the native protocol: each is decoded or has a problem, and what is decoded is no longer than the
 // message. `npm run fuzz` decodes a million.
 import { expect, test, vi } from 'vitest';
-import { decoded } from '../../src/native/codec/decoded.js';
-import { OP_FLAG, readMessage } from '../../src/native/codec/message.js';
-import { decodeRequest } from '../../src/native/codec/request.js';
+import { decoded, OP_FLAG, readMessage, decodeRequest } from '../../src/native/codec.js';
 import { pick, randomFrom } from './mutate.js';
 import { REQUESTS, RESPONSES, mutateMessage } from './native.js';
 import { decodeResponse } from '../support/native-codec.js';

@@ -11,7 +11,7 @@ import {
   type Connections,
   createConnections,
 } from '../../src/upstream/connections.js';
-import { keysAt } from '../../src/upstream/server-keys.js';
+import { keysAt } from '../../src/upstream/failure.js';
 import { testContext } from '../support/context.js';
 import { SETTINGS, createSlicer } from '../upstream/ask.js';
 import type { Certificate } from '../support/certificate.js';

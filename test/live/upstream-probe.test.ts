@@ -1,9 +1,9 @@
 // What an operator learns when a server is tried once: over real sockets, with the trust of the configuration.
 import type http from 'node:http';
 import { beforeAll, expect, test } from 'vitest';
-import type { Trust } from '../../src/upstream/fingerprint.js';
+import type { Trust } from '../../src/upstream/connections.js';
 import { PING, type ProbeReport, SITE, type ServerProbe, probeServer } from '../../src/upstream/probe.js';
-import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/server-keys.js';
+import { REVERSE_LOOKUP_KEYS, keysAt } from '../../src/upstream/failure.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { startDemoServer } from '../support/demo.js';
 import { listenHttp, listenTls } from './upstream-loopback.js';

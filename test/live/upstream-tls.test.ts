@@ -3,7 +3,7 @@ import type http from 'node:http';
 import https from 'node:https';
 import { beforeAll, expect, test } from 'vitest';
 import type { Diagnosis, ServiceError } from '../../src/errors.js';
-import type { Trust } from '../../src/upstream/fingerprint.js';
+import type { Trust } from '../../src/upstream/connections.js';
 import { type Certificate, createCertificate } from '../support/certificate.js';
 import { listenHttp, listenTls, type Loopback, openConnections, openClient } from './upstream-loopback.js';
 

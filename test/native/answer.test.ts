@@ -1,6 +1,6 @@
 // What a native request is answered, from the same cache as a request of the record interface.
 import { describe, expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec/message.js';
+import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';
 import { STARTED_AT, startProxy } from '../support/proxy.js';

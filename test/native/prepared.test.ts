@@ -1,8 +1,8 @@
 // Prepared answers: as current as the entry they were made of, on every transport, and reported like any other.
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec/message.js';
-import type { Transport } from '../../src/native/unreadable.js';
+import { OP_FLAG } from '../../src/native/codec.js';
+import type { Transport } from '../../src/native/reply.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { exchangeTcp, exchangeUdp } from '../support/native-client.js';
 import {

@@ -1,6 +1,6 @@
 // A resolution that wants private values too: the Handle server decides, and nothing of it is kept.
 import { expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec/message.js';
+import { OP_FLAG } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
 import { PUBLIC, askNative, codeOf, indexesIn } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';

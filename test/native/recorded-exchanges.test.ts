@@ -1,7 +1,6 @@
 // Recorded requests get the recorded answers byte for byte, but for what an answer from a cache says differently.
 import { describe, expect, it } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
-import { frame } from '../../src/native/codec/message.js';
+import { ENVELOPE_BYTES, decodeEnvelope, frame } from '../../src/native/codec.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { type Asked, ask } from '../support/ask.js';
 import { type NativeExchange, assembled, bytesOf, native } from '../support/native-recordings.js';

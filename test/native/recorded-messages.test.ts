@@ -2,18 +2,22 @@
 import { expect, it } from 'vitest';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { isBefore, decodeEnvelope, encodeEnvelope, ENVELOPE_BYTES } from '../../src/native/codec/envelope.js';
 import {
+  isBefore,
+  decodeEnvelope,
+  encodeEnvelope,
+  ENVELOPE_BYTES,
   type Message,
   OP_CODE,
   OP_FLAG,
   encodeMessage,
   frame,
   readMessage,
-} from '../../src/native/codec/message.js';
-import { toPackets } from '../../src/native/codec/packets.js';
-import { decodeRequest } from '../../src/native/codec/request.js';
-import { encodeBody, encodeDigest } from '../../src/native/codec/response.js';
+  toPackets,
+  decodeRequest,
+  encodeBody,
+  encodeDigest,
+} from '../../src/native/codec.js';
 import { assembled, bytesOf, native } from '../support/native-recordings.js';
 import { decodeResponse, encodeResolution } from '../support/native-codec.js';
 

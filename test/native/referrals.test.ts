@@ -1,6 +1,6 @@
 // Native resolution of handles of prefixes that no configured server serves, with `upstream.followReferrals`.
 import { describe, expect, test } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec/message.js';
+import { OP_FLAG } from '../../src/native/codec.js';
 import { textValue } from '../handle-server/seed.js';
 import { startDemoServer } from '../support/demo.js';
 import { PUBLIC, askNative, codeOf, indexesIn, textIn } from '../support/native-messages.js';

@@ -1,7 +1,7 @@
 // Traffic rules for native messages over TCP, whose sender is known: they apply to misses only.
 import '../support/real-sockets.js';
 import { describe, expect, test } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec/message.js';
+import { OP_FLAG } from '../../src/native/codec.js';
 import { startDemoServer } from '../support/demo.js';
 import { configFrom } from '../support/load-config.js';
 import { askTcp, exchangeUdp } from '../support/native-client.js';

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { createAnswer } from '../../src/native/answer.js';
-import { NO_SITE } from '../../src/native/site-info.js';
+import { NO_SITE } from '../../src/native/site-record.js';
 import { createUdpListener } from '../../src/native/udp.js';
 import { testContext } from '../support/context.js';
 import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';

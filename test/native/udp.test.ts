@@ -1,7 +1,6 @@
 // The UDP listener: packets both ways, and answers that make no amplifier of it.
 import { describe, expect, it } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
-import { toPackets } from '../../src/native/codec/packets.js';
+import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
 import { gate } from '../support/gate.js';
 import { askTcp, exchangeUdp, nextMessage, openUdp, sendUdp } from '../support/native-client.js';
 import { codeOf, indexesIn, nativeRequest, readResponse } from '../support/native-messages.js';

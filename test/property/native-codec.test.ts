@@ -9,11 +9,16 @@ import {
   decodeEnvelope,
   encodeEnvelope,
   negotiateVersion,
-} from '../../src/native/codec/envelope.js';
-import { OP_FLAG, encodeMessage, readMessage } from '../../src/native/codec/message.js';
-import { PACKET_BYTES, toPackets } from '../../src/native/codec/packets.js';
-import { decodeRequest } from '../../src/native/codec/request.js';
-import { type ResponseBody, encodeBody, encodeDigest } from '../../src/native/codec/response.js';
+  OP_FLAG,
+  encodeMessage,
+  readMessage,
+  PACKET_BYTES,
+  toPackets,
+  decodeRequest,
+  type ResponseBody,
+  encodeBody,
+  encodeDigest,
+} from '../../src/native/codec.js';
 import { bytes, int32, serverValues, sites, texts } from '../support/native-arbitraries.js';
 import { decodeResponse, encodeResolution } from '../support/native-codec.js';
 import { decodeSite } from '../support/value-data.js';

@@ -2,10 +2,15 @@
 import { fc } from '@fast-check/vitest';
 import { expect, test } from 'vitest';
 import type { HandleValue } from '../../src/handle/value.js';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
-import { OP_FLAG, encodeMessage, frame } from '../../src/native/codec/message.js';
-import { toPackets } from '../../src/native/codec/packets.js';
-import type { Transport } from '../../src/native/unreadable.js';
+import {
+  ENVELOPE_BYTES,
+  decodeEnvelope,
+  OP_FLAG,
+  encodeMessage,
+  frame,
+  toPackets,
+} from '../../src/native/codec.js';
+import type { Transport } from '../../src/native/reply.js';
 import { int32, serverValues, texts } from '../support/native-arbitraries.js';
 import { PUBLIC } from '../support/native-messages.js';
 import { useNock } from '../support/nock.js';

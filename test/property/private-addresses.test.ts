@@ -1,7 +1,7 @@
 // The filter of addresses that strangers name: no private IPv4 network in any form, and no special one of IPv6.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
-import { isPrivate } from '../../src/upstream/referral/referred-connector.js';
+import { isPrivate } from '../../src/upstream/referred-servers.js';
 
 const byte = fc.nat(255);
 const privateIPv4 = fc

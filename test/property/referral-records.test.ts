@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { createReferrals } from '../../src/upstream/referral/referrals.js';
+import { createReferrals } from '../../src/upstream/referrals.js';
 
 const type = fc.constantFrom('HS_SITE', 'hs_site', 'HS_SERV', 'HS_NA_DELEGATE', 'URL');
 const server = fc.record(

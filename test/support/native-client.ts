@@ -4,7 +4,7 @@ import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 import { type NativeQuestion, type NativeResponse, nativeRequest, readResponse } from './native-messages.js';
 
 /** An open connection that stays half open when the other side ends; closed when the test ends. */

@@ -2,10 +2,15 @@
 import { ByteReader, int32, sized } from '../../src/handle/bytes.js';
 import { RESPONSE_CODE } from '../../src/handle/response-codes.js';
 import { DEFAULT_PERMISSIONS, type HandleValue, type Ttl } from '../../src/handle/value.js';
-import { type Decoded, decoded } from '../../src/native/codec/decoded.js';
-import { type Header, type Message, OP_CODE } from '../../src/native/codec/message.js';
-import type { Resolution } from '../../src/native/codec/request.js';
-import type { ResponseBody } from '../../src/native/codec/response.js';
+import {
+  type Decoded,
+  decoded,
+  type Header,
+  type Message,
+  OP_CODE,
+  type Resolution,
+  type ResponseBody,
+} from '../../src/native/codec.js';
 import { decodeData } from './value-data.js';
 
 export const encodeResolution = ({ handle, indexes, types }: Resolution): Buffer =>

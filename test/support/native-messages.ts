@@ -5,8 +5,6 @@ import {
   type Version,
   ENVELOPE_BYTES,
   decodeEnvelope,
-} from '../../src/native/codec/envelope.js';
-import {
   type Header,
   OP_CODE,
   OP_FLAG,
@@ -14,9 +12,9 @@ import {
   encodeMessage,
   frame,
   readMessage,
-} from '../../src/native/codec/message.js';
-import type { ResponseBody } from '../../src/native/codec/response.js';
-import type { Transport } from '../../src/native/unreadable.js';
+  type ResponseBody,
+} from '../../src/native/codec.js';
+import type { Transport } from '../../src/native/reply.js';
 import { decodeResponse, encodeResolution } from './native-codec.js';
 
 /** The flags of an ordinary resolution. */

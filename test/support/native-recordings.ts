@@ -1,6 +1,6 @@
 // Messages of the native Handle protocol, recorded from a Handle server 9.3.1, HDLProxy and the Java client.
 import { readFileSync } from 'node:fs';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec.js';
 
 export interface NativeExchange {
   name: string;

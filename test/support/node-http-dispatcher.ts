@@ -3,8 +3,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import type { Dispatcher } from 'undici';
-import type { ClosableDispatcher, ConnectionOptions } from '../../src/upstream/connections.js';
-import { TlsAgent } from '../../src/upstream/write-agent.js';
+import { type ClosableDispatcher, type ConnectionOptions, TlsAgent } from '../../src/upstream/connections.js';
 
 /** Takes what `createPools` takes, and keeps the same promises as far as tests with nock need them. */
 export function createNodeHttpDispatcher({ connections, ...trust }: ConnectionOptions): ClosableDispatcher {

@@ -1,8 +1,8 @@
 // The bounds of the UDP listener: answers by network and second, memory of incomplete requests.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
-import { AnswerLimit, type Verdict } from '../../src/native/answer-limit.js';
-import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec/envelope.js';
+import { AnswerLimit, type Verdict } from '../../src/native/sender-limits.js';
+import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';
 import { Reassembly } from '../../src/native/reassembly.js';
 
 /** Judges a request, and counts what is sent. */

@@ -1,7 +1,7 @@
 // The server of a handle: the longest matching prefix decides.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createPrefixRouting } from '../../src/upstream/prefix-routing.js';
+import { createPrefixRouting } from '../../src/upstream/routing.js';
 
 const server = (name: string, ...prefixes: string[]) => ({ name, prefixes });
 const ONE = server('one', '21.T1', '20.500.12345', '20.500.12345.*');

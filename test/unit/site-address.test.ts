@@ -1,7 +1,7 @@
 // Which addresses a site record gives for a handle.
 import { expect, test } from 'vitest';
 import type { SiteJson } from '../../src/handle/site-data.js';
-import { addressesOf } from '../../src/upstream/referral/site-address.js';
+import { addressesOf } from '../../src/upstream/referrals.js';
 
 const PORTS = [80, 443, 8000, 2641].map((port): [number, number] => [port, port]);
 const HTTPS = { query: true, admin: false, protocol: 'HTTPS', port: 8000 };

@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
 import { LIMIT_REASONS, LimitedNetworks } from '../../src/coordination/limited-networks.js';
 import { createMetrics } from '../../src/observe/metrics.js';
-import { createMissLimit } from '../../src/traffic/miss-limit.js';
-import { MissWindow, judgeMisses } from '../../src/traffic/miss-window.js';
+import { createMissLimit, MissWindow, judgeMisses } from '../../src/traffic/miss-limit.js';
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
 

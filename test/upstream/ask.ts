@@ -7,7 +7,7 @@ import {
   type UpstreamClient,
   type UpstreamClientSettings,
 } from '../../src/upstream/client.js';
-import { keysAt } from '../../src/upstream/server-keys.js';
+import { keysAt } from '../../src/upstream/failure.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { createNodeHttpDispatcher } from '../support/node-http-dispatcher.js';

@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import https from 'node:https';
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { TlsAgent } from '../../src/upstream/write-agent.js';
+import { TlsAgent } from '../../src/upstream/connections.js';
 
 test('a handshake that nobody answers ends with the agent', async () => {
   const taken: Socket[] = [];

@@ -1,7 +1,7 @@
 // Callers over plain sockets, native and HTTP alike: one request at a time each, and the next after its answer.
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { type Socket, connect } from 'node:net';
-import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec/envelope.js';
+import { ENVELOPE_BYTES, decodeEnvelope } from '../../../src/native/codec.js';
 import { nativeRequest } from '../../support/native-messages.js';
 import { targetPath } from '../records.js';
 

@@ -1,6 +1,6 @@
 // native: hits over the native protocol, beside HTTP hits of the same record by the same load driver.
 import { isDeepStrictEqual } from 'node:util';
-import { readMessage } from '../../../src/native/codec/message.js';
+import { readMessage } from '../../../src/native/codec.js';
 import { type Wire, WIRES, askOnce } from '../drive/callers-by-socket.js';
 import { driveBySockets } from '../drive/drive.js';
 import type { Peer } from '../peers/peer.js';

@@ -1,5 +1,33 @@
+// What a sender over UDP may have: one that is not proved gets one packet, and a network so many bytes a second.
+import { LRUCache } from 'lru-cache';
+import { plainAddress, networkOf } from '../server/client-address.js';
+
+// The addresses that have asked over TCP, whose handshake a forged sender cannot complete.
+
+const MAX_ADDRESSES = 100_000;
+const LIFE_MS = 60 * 60 * 1000;
+
+interface ProvedSenders {
+  add: (address: string) => void;
+  has: (address: string) => boolean;
+}
+
+export function createProvedSenders(now: () => number): ProvedSenders {
+  const addresses = new LRUCache<string, true>({
+    max: MAX_ADDRESSES,
+    ttl: LIFE_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
+  return {
+    add(address) {
+      addresses.set(plainAddress(address), true);
+    },
+    has: (address) => addresses.has(plainAddress(address)),
+  };
+}
+
 // Limits the bytes of answers on UDP by network, as DNS servers do (response rate limiting): a sender may be forged.
-import { networkOf } from '../server/client-address.js';
 
 /** Of the requests above the limit every second one is answered with code 2: an honest client then asks by TCP. */
 const SLIP = 2;

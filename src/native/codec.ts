@@ -1,0 +1,341 @@
+// The bytes of the protocol (RFC 3651, RFC 3652): envelope, packets, messages, requests, responses and values. Pure.
+import { ByteReader, sized, int32 } from '../handle/bytes.js';
+import { encodeVlist } from '../handle/predefined-data.js';
+import { type HandleValue, lastFourPermissions } from '../handle/value.js';
+import { encodeData } from '../handle/value-data.js';
+import { createHash } from 'node:crypto';
+
+// The result of decoding bytes from the network.
+
+/** A problem is the text for the answer. */
+export type Decoded<T> = { ok: true; value: T } | { ok: false; problem: string };
+
+/** Calls a reader of bytes, which throws a RangeError when they are malformed. */
+export function decoded<T>(read: () => T): Decoded<T> {
+  try {
+    return { ok: true, value: read() };
+  } catch (error) {
+    if (error instanceof RangeError) return { ok: false, problem: error.message };
+    throw error;
+  }
+}
+
+// The envelope: 20 bytes before a message on TCP and HTTP, before every packet of a message on UDP (RFC 3652 §2.1.2).
+
+export const ENVELOPE_BYTES = 20;
+/** Of the message after the envelope; clients read no longer one (hdllib Common.MAX_MESSAGE_LENGTH). */
+export const MAX_MESSAGE_BYTES = 262_144;
+/** Header without body: a server refuses a shorter message. */
+export const MIN_MESSAGE_BYTES = 24;
+
+export interface Version {
+  major: number;
+  minor: number;
+}
+
+export const OWN_VERSION: Version = { major: 2, minor: 11 };
+
+export interface Envelope {
+  version: Version;
+  /** The highest version that the sender reads; major 0: the version of this message. */
+  suggested: Version;
+  isCompressed: boolean;
+  isEncrypted: boolean;
+  /** One packet of several. */
+  isTruncated: boolean;
+  /** 0: none. */
+  sessionId: number;
+  requestId: number;
+  /** Of the packet, from 0. */
+  sequence: number;
+  /** Length of the whole message, before it is cut into packets. */
+  length: number;
+}
+
+const COMPRESSED = 0x80;
+const ENCRYPTED = 0x40;
+const TRUNCATED = 0x20;
+/** The suggested major version has the lowest bits; the others are idle. */
+const MAJOR = 0x03;
+
+/** The bytes must be at least ENVELOPE_BYTES. */
+export function decodeEnvelope(bytes: Buffer): Envelope {
+  const bits = bytes.readUInt8(2);
+  return {
+    version: { major: bytes.readUInt8(0), minor: bytes.readUInt8(1) },
+    suggested: { major: bits & MAJOR, minor: bytes.readUInt8(3) },
+    isCompressed: (bits & COMPRESSED) !== 0,
+    isEncrypted: (bits & ENCRYPTED) !== 0,
+    isTruncated: (bits & TRUNCATED) !== 0,
+    sessionId: bytes.readInt32BE(4),
+    requestId: bytes.readInt32BE(8),
+    sequence: bytes.readInt32BE(12),
+    length: bytes.readInt32BE(16),
+  };
+}
+
+export function encodeEnvelope(envelope: Envelope): Buffer {
+  const { version, suggested, isCompressed, isEncrypted, isTruncated } = envelope;
+  const bits =
+    (isCompressed ? COMPRESSED : 0) |
+    (isEncrypted ? ENCRYPTED : 0) |
+    (isTruncated ? TRUNCATED : 0) |
+    (suggested.major & MAJOR);
+  const bytes = Buffer.alloc(ENVELOPE_BYTES);
+  bytes.set([version.major, version.minor, bits, suggested.minor]);
+  bytes.writeInt32BE(envelope.sessionId, 4);
+  bytes.writeInt32BE(envelope.requestId, 8);
+  bytes.writeInt32BE(envelope.sequence, 12);
+  bytes.writeInt32BE(envelope.length, 16);
+  return bytes;
+}
+
+const rankOf = ({ major, minor }: Version): number => major * 256 + minor;
+
+/** The version of an answer: the suggested one, but not above our own. No version is refused. */
+export function negotiateVersion({ version, suggested }: Pick<Envelope, 'version' | 'suggested'>): Version {
+  if (suggested.major === 0) return version;
+  return rankOf(suggested) > rankOf(OWN_VERSION) ? OWN_VERSION : suggested;
+}
+
+/** Whether a message of this version is older than 2.`minor`. Old clients write 5.0 for 2.0. */
+export const isBefore = (version: Version, minor: number): boolean =>
+  rankOf(version) < rankOf({ major: 2, minor }) || (version.major === 5 && version.minor === 0);
+
+// A message in UDP packets of 512 bytes (RFC 3652 §2.1.2: TruncatedMessage, SequenceNumber).
+
+/** Bytes of a message in one packet, without its envelope. */
+export const PACKET_BYTES = 492;
+export const FULL_PACKET_BYTES = ENVELOPE_BYTES + PACKET_BYTES;
+
+export const packetsOf = (length: number): number => Math.max(1, Math.ceil(length / PACKET_BYTES));
+
+/** Every packet has the envelope, with the length of the whole message; all but the last are full. */
+export function toPackets(
+  envelope: Omit<Envelope, 'length' | 'sequence' | 'isTruncated'>,
+  message: Buffer,
+): Buffer[] {
+  const count = packetsOf(message.length);
+  return Array.from({ length: count }, (_, sequence) => {
+    const start = sequence * PACKET_BYTES;
+    const head = { ...envelope, isTruncated: count > 1, sequence, length: message.length };
+    return Buffer.concat([encodeEnvelope(head), message.subarray(start, start + PACKET_BYTES)]);
+  });
+}
+
+// A message: header, body and credential (RFC 3652 §2.2), and the whole of envelope and message as it is sent.
+
+export const OP_FLAG = {
+  /** Request: pass no cache. Answer: from a primary server. */
+  authoritative: 1 << 31,
+  /** The answer must be signed. */
+  certify: 1 << 30,
+  encrypt: 1 << 29,
+  /** The server may resolve what it does not have. */
+  recursive: 1 << 28,
+  /** A cache may sign. */
+  cacheCertify: 1 << 27,
+  publicOnly: 1 << 24,
+  /** The answer must begin with a digest of the request. */
+  returnDigest: 1 << 23,
+  doNotRefer: 1 << 20,
+} as const;
+
+export const OP_CODE = {
+  reserved: 0,
+  resolution: 1,
+  siteInfo: 2,
+} as const;
+
+export interface Header {
+  opCode: number;
+  /** 0 in requests. */
+  responseCode: number;
+  /** OP_FLAG bits, as a signed integer. */
+  flags: number;
+  /** Serial number of the site record: the client's in a request, the server's own in an answer. */
+  siteSerial: number;
+  recursionCount: number;
+  /** Seconds since 1970. Clients drop an answer that expired. */
+  expiration: number;
+}
+
+export interface Message {
+  header: Header;
+  body: Buffer;
+  /** Undefined when the message ends before its length. */
+  credential: Buffer | undefined;
+}
+
+const HEADER_BYTES = 24;
+/** Neither this serial number of a site nor an older one is known. */
+export const UNKNOWN_SERIAL = 0xffff;
+
+/** @throws RangeError when the bytes, which follow the envelope, are not a message */
+export function readMessage(bytes: Buffer): Message {
+  const reader = new ByteReader(bytes);
+  const header = readHeader(reader);
+  const body = reader.sized();
+  return { header, body, credential: reader.remaining < 4 ? undefined : reader.sized() };
+}
+
+function readHeader(reader: ByteReader): Header {
+  const opCode = reader.int32();
+  const responseCode = reader.int32();
+  const flags = reader.int32();
+  const siteSerial = reader.int16();
+  const recursionCount = reader.byte();
+  // Reserved.
+  reader.byte();
+  return { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
+}
+
+export function encodeMessage({ header, body, credential }: Message): Buffer {
+  const parts = [encodeHeader(header), sized(body)];
+  return Buffer.concat(credential === undefined ? parts : [...parts, sized(credential)]);
+}
+
+/** Without the length of the body. */
+function encodeHeader(header: Header): Buffer {
+  const bytes = Buffer.alloc(HEADER_BYTES - 4);
+  bytes.writeInt32BE(header.opCode, 0);
+  bytes.writeInt32BE(header.responseCode, 4);
+  bytes.writeInt32BE(header.flags, 8);
+  bytes.writeUInt16BE(header.siteSerial, 12);
+  bytes.writeUInt8(header.recursionCount, 14);
+  bytes.writeInt32BE(header.expiration, 16);
+  return bytes;
+}
+
+/** The bytes on TCP and HTTP: one envelope, then the message. */
+export function frame(envelope: Omit<Envelope, 'length'>, message: Buffer): Buffer {
+  return Buffer.concat([encodeEnvelope({ ...envelope, length: message.length }), message]);
+}
+
+// Requests: what the answer needs of any, and the handle and filters of a resolution (RFC 3652 §3.2.1).
+
+export interface Resolution {
+  /** UTF-8 by custom. The answer names it byte for byte. */
+  handle: Buffer;
+  /** A union with `types`; all values when both are empty. */
+  indexes: number[];
+  types: string[];
+}
+
+export interface Request {
+  header: Header;
+  /** Of a resolution only. */
+  resolution: Resolution | undefined;
+  /** Header and body as they came, for the digest of the request. */
+  digested: Buffer;
+}
+
+/** Below 1,024 bytes a server reads a message in a buffer of zeros: missing lists are empty. */
+const PADDED_BYTES = 1024;
+
+/** Opcodes of hdllib AbstractMessage beside resolution and site information. */
+const KNOWN = new Set([
+  100, 101, 102, 103, 104, 105, 200, 201, 300, 301, 302, 400, 401, 402, 1000, 1001, 1002, 1003,
+]);
+
+/** The bytes follow the envelope. `isPadded`: read as on TCP and UDP; the tunnel is strict. */
+export function decodeRequest(bytes: Buffer, { isPadded }: { isPadded: boolean }): Decoded<Request> {
+  const request = decoded(() => readRequest(bytes));
+  if (request.ok || !isPadded || bytes.length >= PADDED_BYTES) return request;
+  const padded = Buffer.alloc(PADDED_BYTES);
+  bytes.copy(padded);
+  return decoded(() => readRequest(padded));
+}
+
+function readRequest(bytes: Buffer): Request {
+  const { header, body } = readMessage(bytes);
+  const { opCode, responseCode } = header;
+  const { resolution, siteInfo } = OP_CODE;
+  if (opCode !== resolution && opCode !== siteInfo && !KNOWN.has(opCode)) {
+    throw new RangeError(`Unknown opCode in message: ${opCode}`);
+  }
+  if (responseCode !== 0) throw new RangeError('a response, not a request');
+  return {
+    header,
+    // The lists are read where they are, whatever the length of the body says.
+    resolution: opCode === resolution ? readResolution(bytes.subarray(HEADER_BYTES)) : undefined,
+    digested: bytes.subarray(0, HEADER_BYTES + body.length),
+  };
+}
+
+function readResolution(bytes: Buffer): Resolution {
+  const reader = new ByteReader(bytes);
+  const handle = reader.sized();
+  const indexes = reader.list(() => reader.int32());
+  return { handle, indexes, types: reader.list(() => reader.text()) };
+}
+
+// A handle value in a message (RFC 3651 §3.1): from the JSON of a record, byte for byte as the server has it.
+
+const RELATIVE = 0;
+const ABSOLUTE = 1;
+/** What a missing `ttl` means. */
+const DEFAULT_TTL = 86_400;
+
+/** @throws when its data is not of a known format */
+export function encodeValue(value: HandleValue): Buffer {
+  const { index, type, data, permissions, ttl = DEFAULT_TTL, timestamp, references = [] } = value;
+  const bits = parseInt(lastFourPermissions(permissions), 2);
+  return Buffer.concat([
+    int32(index),
+    int32(timestamp === undefined ? 0 : secondsOf(timestamp)),
+    ...(typeof ttl === 'number'
+      ? [Buffer.of(RELATIVE), int32(ttl)]
+      : [Buffer.of(ABSOLUTE), int32(secondsOf(ttl))]),
+    Buffer.of(bits),
+    sized(type),
+    sized(encodeData(data)),
+    encodeVlist(references),
+  ]);
+}
+
+/** An unreadable date is long past. */
+const secondsOf = (date: string): number => Math.floor(Date.parse(date) / 1000) || 0;
+
+// The bodies of responses (RFC 3652 §3.2.2, §3.3, §3.4): record, site, referral, challenge, error text; the digest before them.
+
+export type ResponseBody =
+  | { kind: 'record' | 'referral'; handle: Buffer; values: HandleValue[] }
+  /** HS_SITE data. */
+  | { kind: 'site'; site: Buffer }
+  | { kind: 'challenge'; nonce: Buffer }
+  | { kind: 'text'; text: string };
+
+/** Undefined when it has more than `maxBytes`. @throws when the data of a value is not of a known format */
+export function encodeBody(body: ResponseBody, maxBytes: number): Buffer | undefined {
+  switch (body.kind) {
+    case 'site':
+      return body.site;
+    case 'challenge':
+      return sized(body.nonce);
+    case 'text':
+      return sized(body.text);
+    default: {
+      const parts = [sized(body.handle), int32(body.values.length)];
+      let bytes = 0;
+      for (const value of body.values) {
+        const encoded = encodeValue(value);
+        bytes += encoded.length;
+        if (bytes > maxBytes) return undefined;
+        parts.push(encoded);
+      }
+      return Buffer.concat(parts);
+    }
+  }
+}
+
+/** The byte before the digest. Before 2.1 there is neither a code nor the flag in the answer (recording "CERT+RRDG in protocol 2.0"). */
+const MD5 = { code: 0, algorithm: 'md5' };
+const SHA1 = { code: 2, algorithm: 'sha1' };
+const SHA256 = { code: 3, algorithm: 'sha256' };
+
+/** The digest of a request's header and body, as it stands before the body of the response. */
+export function encodeDigest(version: Version, digested: Buffer): Buffer {
+  const { code, algorithm } = isBefore(version, 1) ? MD5 : isBefore(version, 7) ? SHA1 : SHA256;
+  return Buffer.concat([Buffer.of(code), createHash(algorithm).update(digested).digest()]);
+}

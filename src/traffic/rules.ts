@@ -1,0 +1,192 @@
+// Which rule of the configuration a request falls under.
+import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
+import type { IncomingMessage } from 'node:http';
+import { handleInUrl } from '../handle/handle-in-url.js';
+import { parseHandle, upperAscii } from '../handle/handle.js';
+import { readParameters } from '../http/query.js';
+import { type Interface, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
+import { ownerOf, readTarget } from '../http/target.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { BlockList, isIPv6 } from 'node:net';
+
+/** Undefined where a request has no such thing: a write is neither a hit nor a miss. */
+export interface RequestFacts {
+  address: string;
+  userAgent: string;
+  method: string;
+  interface: InterfaceName;
+  handle: string | undefined;
+  /** Value of the header Authorization. */
+  credentials: string | undefined;
+  /** A read that memory answers, or one that may need the Handle server. */
+  reads: 'hits' | 'misses' | undefined;
+}
+
+export const isOfHandles = ({ match }: TrafficRule): boolean =>
+  match.handle !== undefined || match.prefix !== undefined;
+
+/** Whether a rule does something with hits. A class alone does not: it decides who waits, and hits never wait. */
+export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule): boolean =>
+  match.reads !== 'misses' && (limit !== undefined || answer !== undefined || log || shadow);
+
+interface FactsDeps {
+  addressOf: (req: IncomingMessage) => string;
+  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
+  table: RouteTable;
+}
+
+export function createReadFacts({
+  addressOf,
+  resolver,
+  table,
+}: FactsDeps): (req: IncomingMessage) => RequestFacts {
+  /** Whether memory answers an anonymous read of a handle now. */
+  const isFresh = (handle: string): boolean => resolver.fromMemory(handle) !== undefined;
+
+  return function readFacts(req) {
+    const { method = '', headers } = req;
+    const named = nameOf(req, table);
+    const facts = {
+      address: addressOf(req),
+      userAgent: headers['user-agent'] ?? '',
+      method,
+      credentials: headers.authorization,
+      interface: named.interface,
+      handle: named.handle,
+    };
+    return { ...facts, reads: readsOf({ ...facts, ...named }, isFresh) };
+  };
+}
+
+interface NamedByTarget {
+  interface: InterfaceName;
+  handle: string | undefined;
+  /** Many handles in one request. */
+  isBatch: boolean;
+  isAuthoritative: boolean;
+}
+
+function nameOf(req: IncomingMessage, table: RouteTable): NamedByTarget {
+  const target = readTarget(req.url ?? '');
+  const parameters = readParameters(target.query);
+  const match = table.at(target.path);
+  const route = match && routeFor(match, req, target);
+  const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
+  return {
+    ...(prefix === null
+      ? handleAt(target.path, route?.interface ?? ownerOf(target.path), match)
+      : { interface: 'list', handle: `${prefix}/` }),
+    isBatch: route?.interface === 'batch',
+    isAuthoritative: parameters.has('auth') || parameters.has('cert'),
+  };
+}
+
+function handleAt(
+  path: string,
+  of: Interface,
+  match: RouteMatch | undefined,
+): Pick<NamedByTarget, 'interface' | 'handle'> {
+  const { rest = '', routes: [route] = [] } = match ?? {};
+  switch (of) {
+    case 'native':
+      // A message names its handle itself.
+      return { interface: 'native', handle: undefined };
+    case 'v2':
+      return { interface: 'v2', handle: decode(rest) };
+    case 'redirect': {
+      const decoded = decode(path);
+      return { interface: 'redirect', handle: decoded && handleInUrl(decoded) };
+    }
+    default:
+      return { interface: 'record', handle: route?.path.endsWith('{handle}') ? decode(rest) : undefined };
+  }
+}
+
+function decode(rawHandle: string): string | undefined {
+  const parsed = parseHandle(rawHandle);
+  return parsed.ok ? parsed.handle : undefined;
+}
+
+/** Reads with credentials, authoritative ones, lists and batches count as misses: the Handle server is asked. */
+function readsOf(
+  facts: NamedByTarget & Pick<RequestFacts, 'method' | 'credentials'>,
+  isFresh: (handle: string) => boolean,
+): RequestFacts['reads'] {
+  if (facts.isBatch) return 'misses';
+  if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
+  if (facts.credentials !== undefined || facts.isAuthoritative || facts.interface === 'list') return 'misses';
+  return facts.handle !== undefined && isFresh(facts.handle) ? 'hits' : 'misses';
+}
+
+export type Matches = (facts: RequestFacts) => boolean;
+
+/** The cheapest parts come first. */
+export function compileMatch(match: TrafficRule['match']): Matches {
+  const parts = [
+    match.reads && ((facts: RequestFacts) => facts.reads === match.reads),
+    match.method && oneOf(match.method, ({ method }) => method),
+    match.interface && oneOf(match.interface, (facts) => facts.interface),
+    match.credentials !== undefined &&
+      ((facts: RequestFacts) => (facts.credentials !== undefined) === match.credentials),
+    match.prefix && matchPrefix(match.prefix),
+    match.handle && matchText(match.handle, ({ handle }) => handle),
+    match.userAgent && matchText(match.userAgent, ({ userAgent }) => userAgent),
+    match.network && matchNetwork(match.network),
+  ].filter((part) => typeof part === 'function');
+  return (facts) => parts.every((part) => part(facts));
+}
+
+function oneOf(allowed: readonly string[], read: (facts: RequestFacts) => string): Matches {
+  const set = new Set(allowed);
+  return (facts) => set.has(read(facts));
+}
+
+function matchNetwork(networks: readonly string[]): Matches {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
+  }
+  return ({ address }) => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+/** `21.T1`, or `21.T1.*` for the prefixes derived from it. */
+function matchPrefix(prefixes: readonly string[]): Matches {
+  const folded = prefixes.map(upperAscii);
+  const isOf = (prefix: string, pattern: string): boolean =>
+    pattern.endsWith('.*') ? prefix.startsWith(pattern.slice(0, -1)) : prefix === pattern;
+  return ({ handle }) => {
+    const slash = handle?.indexOf('/') ?? -1;
+    if (handle === undefined || slash === -1) return false;
+    const prefix = upperAscii(handle.slice(0, slash));
+    return folded.some((pattern) => isOf(prefix, pattern));
+  };
+}
+
+function matchText(patterns: readonly string[], read: (facts: RequestFacts) => string | undefined): Matches {
+  const compiled = patterns.map(compileGlob);
+  return (facts) => {
+    const text = read(facts);
+    if (text === undefined) return false;
+    const folded = upperAscii(text);
+    return compiled.some((isMatch) => isMatch(folded));
+  };
+}
+
+/** `*` stands for any text. Not a regular expression: one with several `.*` takes quadratic time on a long text. */
+function compileGlob(pattern: string): (folded: string) => boolean {
+  const [first = '', ...others] = upperAscii(pattern).split('*');
+  const last = others.pop();
+  if (last === undefined) return (text) => text === first;
+  return (text) => {
+    if (!text.startsWith(first)) return false;
+    let at = first.length;
+    for (const part of others) {
+      const found = text.indexOf(part, at);
+      if (found === -1) return false;
+      at = found + part.length;
+    }
+    return text.length - last.length >= at && text.endsWith(last);
+  };
+}
