@@ -134,6 +134,11 @@ export const upstream = section({
   referralPorts: list({ allowed: 'ports such as 443, or ranges such as 8000-8999', read: readPorts })
     .prefault('80,443,8000,2641')
     .describe('Ports to which `upstream.followReferrals` may lead, separated by commas.'),
+  probeHandle: text({ allowed: 'a handle', pattern: /^[^/]+\/.+$/ })
+    .default('0.NA/0.NA')
+    .describe(
+      'Handle that each server is asked for at the start and by `check-config --probe`; it need not exist there. A gateway that lets only some prefixes through needs one of them.',
+    ),
   caseSensitive: flag(false).describe(
     'Whether the upstream distinguishes handles whose suffixes differ only in case.',
   ),

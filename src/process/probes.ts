@@ -11,7 +11,7 @@ import {
   PING,
   type ProbeFailure,
   type ProbeReport,
-  SITE,
+  askHandleServer,
   type ServerProbe,
   probeServer,
 } from '../upstream/probe.js';
@@ -28,15 +28,16 @@ export interface Probe {
 export function createProbes(config: Config): Probe[] {
   const pseudonym = newPseudonym();
   return [
-    ...upstreamServers(config).flatMap((server) => probesOf(server, pseudonym)),
+    ...upstreamServers(config).flatMap((server) => probesOf(server, config.upstream.probeHandle, pseudonym)),
     ...redisProbes(config),
     ...reverseLookupProbes(config, pseudonym),
   ];
 }
 
-function probesOf(server: ConfiguredServer, pseudonym: string): Probe[] {
+function probesOf(server: ConfiguredServer, probeHandle: string, pseudonym: string): Probe[] {
   const { url, mirrors, timeoutMs, maxBodyBytes } = server;
-  const common = { question: SITE, pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
+  const question = askHandleServer(probeHandle);
+  const common = { question, pseudonym, ...readTrust(server), timeoutMs, maxBodyBytes };
   return [
     probeOf('upstream', { ...common, url, keys: keysAt(server, url) }),
     ...mirrors.map((mirror) => probeOf('mirror', { ...common, url: mirror, keys: keysAt(server, mirror) })),

@@ -1,8 +1,9 @@
 // Tries a server once: whether it answers, how fast, with which version and certificate.
 import { type Diagnosis, ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
 import { createPools, type Certificate, presentedCertificate, type Trust } from './connections.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { explain, scopeOf, toServiceError, type ServerKeys } from './failure.js';
+import { explain, toServiceError, type ServerKeys } from './failure.js';
 import { type UpstreamResponse, invalidResponse, isRedirect, parseMembers } from './response.js';
 
 export interface ProbeFailure extends Diagnosis {
@@ -21,24 +22,27 @@ export interface ProbeReport {
   hasAnswered: boolean;
 }
 
-/** A request that every server of a kind answers cheaply, and the version that its answer gives. */
+/** What a server is asked, and what it must answer. */
 interface ProbeQuestion {
+  /** The response to it decides. */
   path: string;
-  /** @throws ServiceError for a good status with a body that this kind of server would not send */
-  versionOf: (response: UpstreamResponse) => string | undefined;
+  /** The error for a response that this kind of server would not send. */
+  problemOf: (response: UpstreamResponse) => ServiceError | undefined;
+  /** Where the version of its protocol is; its response decides nothing. */
+  versionPath?: string;
 }
 
-/** The site of a Handle server, which names the version of its protocol (recorded from Handle.Net 9.3.1: 2.11). */
-export const SITE: ProbeQuestion = {
-  path: '/api/site',
-  versionOf(response) {
-    const { site } = parseMembers(response) as { site?: { protocolVersion?: unknown } | null };
-    const version = site?.protocolVersion;
-    return typeof version === 'string' ? version : undefined;
-  },
-};
+/**
+ * A record, which any Handle server answers with a response code, be it "not found" or "not my prefix"; and the site,
+ * which a gateway may hide. It has the version of the protocol (recorded from Handle.Net 9.3.1: 2.11).
+ */
+export const askHandleServer = (probeHandle: string): ProbeQuestion => ({
+  path: `/api/handles/${handleToPath(probeHandle)}`,
+  problemOf: problemOfHandleJson,
+  versionPath: '/api/site',
+});
 
-export const PING: ProbeQuestion = { path: '/hrls/ping', versionOf: () => undefined };
+export const PING: ProbeQuestion = { path: '/hrls/ping', problemOf: () => undefined };
 
 export interface ServerProbe extends Trust {
   url: string;
@@ -71,32 +75,63 @@ export async function probeServer(probe: ServerProbe, signal: AbortSignal): Prom
 async function ask(probe: ServerProbe, dispatcher: UpstreamDispatcher): Promise<ProbeReport> {
   const { url, question, keys, pseudonym, timeoutMs, maxBodyBytes } = probe;
   const { origin, basePath } = parseAddress(url);
-  const path = `${basePath}${question.path}`;
-  const request = { origin, method: 'GET' as const, path, headers: requestHeaders({ pseudonym }) };
+  const get = (path: string): Promise<UpstreamResponse> => {
+    const headers = requestHeaders({ pseudonym });
+    const request = { origin, method: 'GET' as const, path: `${basePath}${path}`, headers };
+    return exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
+  };
   const startedAt = performance.now();
   const elapsedMs = (): number => Math.round(performance.now() - startedAt);
   try {
-    const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes });
-    return { ms: elapsedMs(), version: readVersion(response, question), hasAnswered: true };
+    const { failure, hasAnswered } = judge(await get(question.path), question);
+    const ms = elapsedMs();
+    if (failure !== undefined) return { ms, failure: reportOf(failure, keys), hasAnswered };
+    const { versionPath } = question;
+    const version =
+      versionPath &&
+      (await get(versionPath)
+        .then(versionIn)
+        .catch(() => undefined));
+    return { ms, version, hasAnswered };
   } catch (error) {
-    const failure = toServiceError(error);
-    const hasAnswered = scopeOf(failure) === 'record';
-    return { ms: elapsedMs(), failure: { code: failure.code, ...explain(failure, keys) }, hasAnswered };
+    return { ms: elapsedMs(), failure: reportOf(toServiceError(error), keys), hasAnswered: false };
   }
 }
 
+const reportOf = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
+  code: failure.code,
+  ...explain(failure, keys),
+});
+
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
 
-/** A refusal is an answer too: another proxy in front of the server may hide this path. */
-function readVersion(response: UpstreamResponse, question: ProbeQuestion): string | undefined {
+/** An error in the form of the protocol is an answer too: the server will be asked, and readers see what it says. */
+function judge(
+  response: UpstreamResponse,
+  { problemOf }: ProbeQuestion,
+): { failure: ServiceError | undefined; hasAnswered: boolean } {
   const { status } = response;
-  if (status === 508) throw new ServiceError('LOOP_DETECTED', { diagnosis: LOOP });
-  if (status >= 500) {
-    throw new ServiceError('UPSTREAM_FAILED', {
-      diagnosis: { cause: `HTTP ${status}` },
-      upstreamStatus: status,
-    });
+  const problem = problemOf(response);
+  const hasAnswered = problem === undefined && !isRedirect(status);
+  if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
+  if (isRedirect(status)) return { failure: invalidResponse('a redirect', response), hasAnswered };
+  if (status < 500) return { failure: problem, hasAnswered };
+  const diagnosis = { cause: `HTTP ${status}`, remedy: 'see the log of the server' };
+  return { failure: new ServiceError('UPSTREAM_FAILED', { diagnosis, upstreamStatus: status }), hasAnswered };
+}
+
+function problemOfHandleJson(response: UpstreamResponse): ServiceError | undefined {
+  try {
+    parseMembers(response);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
   }
-  if (isRedirect(status)) throw invalidResponse('a redirect', response);
-  return status < 300 ? question.versionOf(response) : undefined;
+}
+
+function versionIn(response: UpstreamResponse): string | undefined {
+  const { site } = parseMembers(response) as { site?: { protocolVersion?: unknown } | null };
+  const version = site?.protocolVersion;
+  return typeof version === 'string' ? version : undefined;
 }

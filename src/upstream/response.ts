@@ -69,7 +69,9 @@ export function invalidResponse(
 ): ServiceError {
   const { status, body } = response;
   const contentType = printable(headerOf(response, 'content-type') ?? 'no content type');
-  const summary = [`HTTP ${status}`, contentType, `${body.length} characters`].join(', ');
+  const server = headerOf(response, 'server');
+  const from = server === undefined ? [] : [`server ${printable(server)}`];
+  const summary = [`HTTP ${status}`, contentType, ...from, `${body.length} characters`].join(', ');
   const text = quotableText(body);
   const quote = text === '' ? '' : `, "${text}"`;
   return new ServiceError('UPSTREAM_BAD_ANSWER', {

@@ -1,4 +1,6 @@
 // The first minute of an operator: what the built program says of its servers, and when it reports ready.
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask } from '../support/ask.js';
 import {
@@ -99,6 +101,25 @@ describe('at the start', () => {
     await close();
     expect((await ask(proxy.url, PAGE)).status).toBe(502);
     expect(await readyz(proxy)).toEqual([]);
+  });
+
+  test('a web server that is no Handle server is a warning that says what was found, and /readyz says no', async () => {
+    const server = http.createServer((_request, response) => {
+      const headers = { 'Content-Type': 'text/html', Server: 'nginx/1.22.1' };
+      response.writeHead(404, headers).end('<h1>404 Not Found</h1>');
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening));
+    const UPSTREAM_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const cause = 'no JSON (HTTP 404, text/html, server nginx/1.22.1, 22 characters, "404 Not Found")';
+    const proxy = await startListeningProxy({ UPSTREAM_URL });
+    expect(await probeLines(proxy, 1)).toEqual([
+      expect.objectContaining({ level: 'warn', msg: 'probe failed', code: 'UPSTREAM_BAD_ANSWER', cause }),
+    ]);
+    expect(await readyz(proxy)).toEqual(['upstream']);
+    const checked = await cli(['check-config', '--probe'], { UPSTREAM_URL });
+    expect(checked.code).toBe(1);
+    expect(checked.stdout).toContain(`Cause   ${cause}\n`);
   });
 
   test('every server has one line, and a mirror or a Redis that is down keeps no instance back', async () => {
