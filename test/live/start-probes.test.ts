@@ -185,8 +185,11 @@ describe('at the start', () => {
       const first = await startConnectedProxy({ ...env, REDIS_URL: redis.url });
       await ask(first.url, PAGE);
       const asked: number[] = [];
-      while (!asked.includes(0) && asked.length < MAX_STARTS) {
-        const proxy = await startBuiltProxy({ ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` });
+      const slow = { ...env, REDIS_URL: `redis://127.0.0.1:${line.port}` };
+      while (!asked.includes(0) && asked.length <= MAX_STARTS) {
+        // The last one waits for the contact, however long it takes.
+        const start = asked.length < MAX_STARTS ? startBuiltProxy : startConnectedProxy;
+        const proxy = await start(slow);
         demo.reset();
         const answers = await Promise.all(Array.from({ length: 8 }, () => ask(proxy.url, PAGE)));
         expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
