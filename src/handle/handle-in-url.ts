@@ -5,8 +5,9 @@ const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
 const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
 
 /**
- * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN the first
- * remaining colon stands for the slash (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp").
+ * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN a colon before the first
+ * slash stands for it (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp"; HDLProxy 9.3.1 resolves
+ * `urn:hdl:21.T11998/uc:a@x`).
  *
  * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
  */
@@ -15,7 +16,7 @@ export function handleInUrl(path: string): string {
   const scheme = SCHEME.exec(bare)?.[0];
   if (scheme === undefined) return bare;
   const handle = bare.slice(scheme.length);
-  return scheme.toLowerCase().startsWith('urn:') ? handle.replace(':', '/') : handle;
+  return scheme.toLowerCase().startsWith('urn:') ? handle.replace(/^([^/:]*):/, '$1/') : handle;
 }
 
 /** Not with a regular expression: `/\/+$/` takes quadratic time on a text of slashes that ends with something else. */

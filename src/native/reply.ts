@@ -63,7 +63,7 @@ const COPIED =
   OP_FLAG.returnDigest |
   OP_FLAG.doNotRefer;
 
-const NO_CREDENTIAL = Buffer.alloc(0);
+const NOTHING = Buffer.alloc(0);
 
 /** Undefined when the message is too long. @throws when the data of a value is not of a known format */
 export function createReply(
@@ -79,11 +79,13 @@ export function createReply(
   // Before 2.1 there was no flag for the digest.
   const digestFlag = isDigestWanted && !isBefore(version, 1) ? OP_FLAG.returnDigest : 0;
   const flags = (request.header.flags & COPIED & ~OP_FLAG.returnDigest) | OP_FLAG.recursive | digestFlag;
-  const parts = [...(isDigestWanted ? [encodeDigest(version, request.digested)] : []), encoded];
-  if (isChallenge && isBefore(version, 1)) parts.reverse();
+  const digest = isDigestWanted ? encodeDigest(version, request.digested) : NOTHING;
+  // Before 2.1 the digest of a challenge comes last, its length in place of the code of its algorithm (Handle.Net 9.3.1).
+  const parts =
+    isChallenge && isBefore(version, 1) ? [encoded, sized(digest.subarray(1))] : [digest, encoded];
   const { opCode, recursionCount } = request.header;
   const header = { opCode, responseCode, flags, siteSerial, recursionCount, expiration: expirationAt(now) };
-  const message = encodeMessage({ header, body: Buffer.concat(parts), credential: NO_CREDENTIAL });
+  const message = encodeMessage({ header, body: Buffer.concat(parts), credential: NOTHING });
   if (message.length > maxBytes) return undefined;
   return {
     envelope: {

@@ -1,8 +1,9 @@
 // A resolution that wants private values too: the Handle server decides, and nothing of it is kept.
+import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { OP_FLAG } from '../../src/native/codec.js';
+import { ENVELOPE_BYTES, OP_FLAG, decodeEnvelope, readMessage } from '../../src/native/codec.js';
 import { useNock } from '../support/nock.js';
-import { PUBLIC, askNative, codeOf, indexesIn } from '../support/native-messages.js';
+import { PUBLIC, askNative, codeOf, indexesIn, nativeRequest } from '../support/native-messages.js';
 import { startProxy } from '../support/proxy.js';
 import { HANDLE, PATH, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
@@ -28,6 +29,20 @@ it('and one matches, the answer is a challenge: digest, nonce and session', asyn
   expect(header.flags & OP_FLAG.returnDigest).not.toBe(0);
   expect(envelope.sessionId).toBeGreaterThan(0);
   expect(body.kind === 'challenge' && body.nonce).toHaveLength(16);
+});
+
+it('a challenge before protocol 2.1 is the nonce, then the digest with its length', async () => {
+  serverWith(REFUSED);
+  const { app } = await startProxy();
+  const bytes = nativeRequest(HANDLE, { flags: ALL, version: { major: 2, minor: 0 } });
+  const envelope = { ...decodeEnvelope(bytes), suggested: { major: 2, minor: 0 } };
+  const message = bytes.subarray(ENVELOPE_BYTES);
+  const { reply } = await app.native.answer({ envelope, message, transport: 'tcp', received: bytes });
+  const { body } = readMessage(reply.message);
+  const digest = createHash('md5').update(message.subarray(0, -4)).digest();
+  const [nonceBytes, digestBytes] = [body.readInt32BE(0), body.readInt32BE(20)];
+  expect([nonceBytes, digestBytes, body.length]).toEqual([16, 16, 40]);
+  expect(body.subarray(24)).toEqual(digest);
 });
 
 it('over https, the refusal of a login is a challenge too', async () => {

@@ -42,6 +42,18 @@ test('removes one prefix form before a handle', async () => {
   expect(leads.upstream.asked).toBe(1);
 });
 
+test('a colon after the slash of a URN is part of the handle', async () => {
+  const leads = await startLeads({ 'uc:a@x': [value(1, 'URL', HERE)] });
+  for (const form of [
+    '/urn:hdl:21.T11998/uc:a@x',
+    '/urn:doi:21.T11998:uc:a@x',
+    '/urn:hdl:21.T11998:uc:a@x',
+  ]) {
+    const { status, headers } = await leads.ask(form);
+    expect([status, headers.location], form).toEqual([302, HERE]);
+  }
+});
+
 test('HEAD and POST redirect as GET does', async () => {
   const leads = await startLeads(records);
   for (const method of ['HEAD', 'POST']) expect(await leads.to('abc', { method })).toEqual([302, HERE]);
