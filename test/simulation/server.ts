@@ -32,6 +32,7 @@ export interface ServerDeps {
 
 /** What a reader was answered. */
 export interface Answered {
+  entry: Entry;
   version: number;
   isFresh: boolean;
 }
@@ -95,7 +96,8 @@ export class Server {
   async read(handle: string, authoritative: boolean): Promise<Answered> {
     const resolution = await this.#resolver.resolve(handle, { authoritative });
     if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
-    return { version: versionOf(resolution.entry), isFresh: resolution.stale === undefined };
+    const { entry, stale } = resolution;
+    return { entry, version: versionOf(entry), isFresh: stale === undefined };
   }
 
   /** Gives the new version; undefined when the write was refused. @throws ServiceError */
