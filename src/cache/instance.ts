@@ -3,7 +3,7 @@ import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
-import { RedisLink } from './link/link.js';
+import { Member } from './link/member.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
   /** Maximum age of a fresh entry in memory while there is no lease (ms). */
@@ -46,18 +46,18 @@ export function createInstance({
       pending.addAll();
     },
     onState(isUp) {
-      if (isUp) void link.renewNow();
+      if (isUp) void member.renewNow();
       onState();
     },
   });
-  const link = new RedisLink({ commands, clock, pending, deliver, onRenewed: onState });
+  const member = new Member({ commands, clock, pending, deliver, onRenewed: onState });
   const { lostMaxAgeMs, writesWithout } = redis;
-  const hub = new Hub({ now, deliver, remote: { member: link, pending, lostMaxAgeMs, writesWithout } });
+  const hub = new Hub({ now, deliver, remote: { member, pending, lostMaxAgeMs, writesWithout } });
   return {
     hub,
     commands,
     async close() {
-      await link.close();
+      await member.close();
       await commands.close();
     },
   };

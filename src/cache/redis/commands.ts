@@ -3,9 +3,16 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { type Clock, oneAtATime, systemClock, untilDeadline } from '../clock.js';
-import { type RedisConnections, type RedisMaster, type RedisAddress, openRedis } from './connections.js';
+import {
+  type RedisAddress,
+  type RedisConnections,
+  type RedisMaster,
+  type Subscription,
+  type SubscriptionEvents,
+  openRedis,
+  openSubscription,
+} from './connections.js';
 import { TroubleReporter, concernsOneCommand, isErrorReply, timeoutError } from './errors.js';
-import { type Subscription, type SubscriptionEvents, openSubscription } from './message-connection.js';
 import { type NamespaceOptions, RedisNamespace } from './namespace.js';
 import { ServerRuns } from './server-runs.js';
 
@@ -98,12 +105,13 @@ export class RedisCommands {
 
   openSubscription(
     master: RedisMaster,
-    events: Pick<SubscriptionEvents, 'onMessage' | 'onLost'>,
+    channels: string[],
+    events: SubscriptionEvents,
   ): Promise<Subscription> {
     const watch = (connection: Redis): void => {
       this.watch(connection);
     };
-    return openSubscription(this.connections, { master, prefix: this.channelPrefix }, { ...events, watch });
+    return openSubscription(this.connections, { master, channels, watch }, events);
   }
 
   /** The run of the server that holds the key; undefined when it is not known. */

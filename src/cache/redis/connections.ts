@@ -1,4 +1,5 @@
 // Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Ioredis from 'ioredis';
@@ -239,4 +240,51 @@ function withoutUndefined<T extends object>(
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as {
     [K in keyof T]: Exclude<T[K], undefined>;
   } & RedisOptions;
+}
+
+/** A connection to one master for messages. Its replies arrive after all messages that were published before them. */
+export interface Subscription {
+  ping: () => Promise<unknown>;
+  close: () => void;
+}
+
+export interface SubscriptionEvents {
+  onMessage: (channel: string, text: string) => void;
+  /** Called when the connection is lost, or the server does not serve a channel any more. */
+  onLost: () => void;
+}
+
+/** `watch`: called with the connection before it is open. @throws Error when a channel cannot be subscribed to */
+export async function openSubscription(
+  connections: RedisConnections,
+  { master, channels, watch }: { master: RedisMaster; channels: string[]; watch: (opened: Redis) => void },
+  { onMessage, onLost }: SubscriptionEvents,
+): Promise<Subscription> {
+  const connection = connections.openMessageConnection(master);
+  const close = (): void => {
+    connection.off('close', onLost);
+    connection.disconnect();
+  };
+  watch(connection);
+  connection.on(connections.isCluster ? 'smessage' : 'message', onMessage);
+  try {
+    await Promise.race([once(connection, 'ready'), closed(connection)]);
+    connection.once('close', onLost);
+    // ioredis reports an unexpected unsubscription as an error: the server does not serve a channel any more.
+    connection.on('error', () => {
+      connection.disconnect();
+    });
+    if (!connections.isCluster) await connection.subscribe(...channels);
+    // All channels of one command have to be in one slot.
+    else await Promise.all(channels.map((channel) => connection.ssubscribe(channel)));
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { ping: () => connection.ping(), close };
+}
+
+async function closed(connection: Redis): Promise<never> {
+  await once(connection, 'close');
+  throw new Error('the message connection was closed');
 }
