@@ -1,8 +1,7 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
 import type { IncomingMessage } from 'node:http';
-import { type Cache, createCache } from '../../src/cache/cache.js';
+import { type Cache, type RedisOptions, createCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
-import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';

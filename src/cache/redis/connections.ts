@@ -5,6 +5,8 @@ import { createRequire } from 'node:module';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
+import { untilDeadline } from '../clock.js';
+import { timeoutError } from './errors.js';
 
 /** Loaded when it is used: the package takes 60 ms of a start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -287,4 +289,27 @@ export async function openSubscription(
 async function closed(connection: Redis): Promise<never> {
   await once(connection, 'close');
   throw new Error('the message connection was closed');
+}
+
+/** ioredis gives up a connection after 2 s; a login and two commands follow. */
+const PROBE_TIMEOUT_MS = 5000;
+
+/** Tries Redis once, over a connection of its own. @returns the version of the server, unless this user may not read it. @throws Error when Redis cannot be used */
+export async function probeRedis(address: RedisAddress): Promise<string | undefined> {
+  const { commands } = openRedis(address);
+  // It goes on with trying: only the first error counts.
+  const opened = new Promise((resolve, reject) => {
+    commands.on('error', reject).once('ready', resolve);
+  });
+  const work = async (): Promise<string> => {
+    await opened;
+    await commands.ping();
+    return commands.info('server').catch(() => '');
+  };
+  try {
+    const info = await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
+    return /^redis_version:(\S+)/m.exec(info)?.[1];
+  } finally {
+    commands.disconnect();
+  }
 }
