@@ -62,20 +62,11 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 });
 
 // The cache's public files, and the inner ones that a module needs beside them.
-const CACHE = [
-  'cache',
-  'snapshot/restoring',
-  'store',
-  'entry',
-  'policy',
-  'clock',
-  'instance',
-  'prepared-cache',
-];
+const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
   compose: ['redis/connections', 'redis/namespace'],
-  process: ['redis/connections', 'redis/probe', 'redis/errors'],
+  process: ['redis/connections', 'redis/errors'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

@@ -97,26 +97,10 @@ function bansAfter({ run, seq }: KnownBans, arrived: ReadonlyMap<number, Numbere
 }
 
 function applyToKey(change: KeyChange, memory: MemoryStore, now: number): void {
-  switch (change.kind) {
-    case 'raise':
-      memory.raiseFence(change.key, change.fence, now + change.lifeMs);
-      break;
-    case 'unknown':
-      // Raised again for a process that has started since.
-      memory.raiseFence(change.key, change.fence, now + change.lifeMs);
-      memory.soften(change.key);
-      break;
-    case 'changed':
-      memory.lowerFence(change.key, change.fence);
-      memory.forget(change.key);
-      break;
-    case 'unchanged':
-      memory.lowerFence(change.key, change.fence);
-      break;
-    case 'soften':
-      memory.soften(change.key);
-      break;
-    case 'forget':
-      memory.forget(change.key);
-  }
+  const { kind, key } = change;
+  // `unknown` raises the fence again for a process that has started since.
+  if (kind === 'raise' || kind === 'unknown') memory.raiseFence(key, change.fence, now + change.lifeMs);
+  if (kind === 'changed' || kind === 'unchanged') memory.lowerFence(key, change.fence);
+  if (kind === 'unknown' || kind === 'soften') memory.soften(key);
+  if (kind === 'changed' || kind === 'forget') memory.forget(key);
 }

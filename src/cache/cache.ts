@@ -1,14 +1,22 @@
 // Creates the cache: memory, Redis as second tier, and coherence with the other instances.
 import { type Deleted, createMessageApplier } from './apply-message.js';
-import type { Clock } from './clock.js';
+import { type Clock, systemClock } from './clock.js';
+import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
+import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
-import { type RedisOptions, createInstance } from './instance.js';
+import { Member } from './link/member.js';
 import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
-import type { RedisCommands } from './redis/commands.js';
+import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
+
+export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
+  /** Maximum age of a fresh entry in memory while there is no lease (ms). */
+  lostMaxAgeMs: number;
+  writesWithout: WritesWithout;
+}
 
 export interface CacheDeps {
   bounds: MemoryBounds;
@@ -85,5 +93,54 @@ function createStateReport(onRedisState: CacheDeps['onRedisState'], isUpNow: () 
     if (isUp === wasUp) return;
     if (isUp || wasUp === true) onRedisState(isUp ? 'up' : 'lost');
     wasUp = isUp;
+  };
+}
+
+interface InstanceDeps extends Pick<CacheDeps, 'redis' | 'now' | 'clock'> {
+  deliver: Deliver;
+  /** Called when the state of Redis or of the lease may have changed. */
+  onState: () => void;
+}
+
+export interface Instance {
+  hub: Hub;
+  commands?: RedisCommands;
+  close: () => Promise<void>;
+}
+
+/** The coherence of this instance: the hub, the commands and the membership. */
+export function createInstance({
+  redis,
+  deliver,
+  onState,
+  now,
+  clock = systemClock,
+}: InstanceDeps): Instance {
+  if (redis === undefined) {
+    return { hub: new Hub({ now, deliver }), close: () => Promise.resolve() };
+  }
+  const pending = new PendingInvalidations();
+  const commands: RedisCommands = new RedisCommands({
+    ...redis,
+    clock,
+    // Entries under a prefix without an owner may be of another upstream.
+    onClaimed: () => {
+      pending.addAll();
+    },
+    onState(isUp) {
+      if (isUp) void member.renewNow();
+      onState();
+    },
+  });
+  const member = new Member({ commands, clock, pending, deliver, onRenewed: onState });
+  const { lostMaxAgeMs, writesWithout } = redis;
+  const hub = new Hub({ now, deliver, remote: { member, pending, lostMaxAgeMs, writesWithout } });
+  return {
+    hub,
+    commands,
+    async close() {
+      await member.close();
+      await commands.close();
+    },
   };
 }

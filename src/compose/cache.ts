@@ -1,7 +1,6 @@
 // Creates the cache, with its Redis options, and reports its events to log and metrics.
 import { hostname } from 'node:os';
-import { type Cache, type CacheDeps, createCache } from '../cache/cache.js';
-import type { RedisOptions } from '../cache/instance.js';
+import { type Cache, type CacheDeps, type RedisOptions, createCache } from '../cache/cache.js';
 import { databaseNumber, redisAddress } from '../cache/redis/connections.js';
 import { shortHash } from '../cache/redis/namespace.js';
 import { isLoopback } from '../config/addresses.js';

@@ -1,9 +1,8 @@
 // What is tried at the start: each upstream, its mirrors, Redis and the reverse look-up service.
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
-import { type RedisAddress, redisAddress } from '../cache/redis/connections.js';
+import { type RedisAddress, probeRedis, redisAddress } from '../cache/redis/connections.js';
 import { reasonOf } from '../cache/redis/errors.js';
-import { probeRedis } from '../cache/redis/probe.js';
 import { newPseudonym } from '../upstream/caller.js';
 import { presentedCertificate, readTrust } from '../upstream/connections.js';
 import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, type ServerKeys, keysAt } from '../upstream/failure.js';

@@ -2,14 +2,13 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/cache/memory/memory-store.js';
-import { type LoadedSnapshot, Snapshot } from '../../src/cache/snapshot/snapshot.js';
-import type { WrittenSnapshot } from '../../src/cache/snapshot/write.js';
+import { type KeyedEntry, MemoryStore } from '../../src/cache/memory/memory-store.js';
+import { LAST_SNAPSHOT_MS, Snapshot } from '../../src/cache/snapshot/snapshot.js';
+import type { Context } from '../../src/context.js';
 import { newFolder } from '../support/snapshot.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 const EVERY_MS = 60_000;
-const LAST_MS = 15_000;
 
 function memoryOf(records: number): MemoryStore {
   const bounds = { maxBytes: 1e9, found: { maxEntries: 1e6 }, notFound: { maxEntries: 1e6 } };
@@ -23,9 +22,10 @@ interface Traced {
   snapshot: Snapshot;
   /** What happened, in order. */
   trace: string[];
-  written: WrittenSnapshot[];
-  loaded: LoadedSnapshot[];
-  errors: unknown[];
+  /** The fields of the log lines. */
+  written: object[];
+  loaded: object[];
+  errors: object[];
   /** Ends the time for the last snapshot. */
   runOut: () => void;
   /** The most bytes that one slice may have. */
@@ -35,7 +35,7 @@ interface Traced {
 /** Timers run at once, and no time passes but in them. `onRest` is called at the rests of the work. */
 function trace(file: string, memory: MemoryStore, onRest: (rests: number) => void = () => undefined): Traced {
   const traced: string[] = [];
-  const [written, loaded, errors] = [[] as WrittenSnapshot[], [] as LoadedSnapshot[], [] as unknown[]];
+  const [written, loaded, errors]: [object[], object[], object[]] = [[], [], []];
   let [monotonic, rests, largest] = [0, 0, 0];
   const intervals: NodeJS.Immediate[] = [];
   let runOut = (): void => undefined;
@@ -45,25 +45,20 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
     onRest(++rests);
     setImmediate(run);
   };
-  const snapshot = new Snapshot({
-    ...{ file, everyMs: EVERY_MS, lastMs: LAST_MS, identity: 'upstream' },
-    memory: {
-      moment: () => memory.moment(),
-      readFrom(first, maxBytes) {
-        traced.push('slice');
-        largest = Math.max(largest, maxBytes);
-        return memory.readFrom(first, maxBytes);
-      },
+  const source = {
+    moment: () => memory.moment(),
+    readFrom(first: number, maxBytes: number) {
+      traced.push('slice');
+      largest = Math.max(largest, maxBytes);
+      return memory.readFrom(first, maxBytes);
     },
-    restore({ key, entry }, ticket) {
-      traced.push('record');
-      return memory.restore(key, entry, ticket);
-    },
+  };
+  const context = {
     clock: {
       now: () => NOW,
       monotonic: () => monotonic,
-      after(ms, run) {
-        if (ms === LAST_MS) runOut = run;
+      after(ms: number, run: () => void) {
+        if (ms === LAST_SNAPSHOT_MS) runOut = run;
         else if (ms !== EVERY_MS) rest(ms, run);
         else if (written.length === 0) intervals.push(setImmediate(run));
         return () => {
@@ -71,11 +66,18 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
         };
       },
     },
-    onWritten: (which) => written.push(which),
-    onLoaded: (which) => loaded.push(which),
-    onNotWritten: (error) => errors.push(error),
-    onRefused: (refused) => errors.push(refused),
-  });
+    log: {
+      info: (fields: object, msg: string) => (msg === 'snapshot written' ? written : loaded).push(fields),
+      warn: (fields: object) => errors.push(fields),
+    },
+    metrics: { setSnapshotWritten: () => undefined, countRestored: () => undefined },
+  } as unknown as Context;
+  const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
+    traced.push('record');
+    return memory.restore(key, entry, ticket);
+  };
+  const options = { file, everyMs: EVERY_MS, identity: 'upstream', memory: source, restore };
+  const snapshot = new Snapshot(options, context);
   return {
     ...{ snapshot, trace: traced, written, loaded, errors, sliceBytes: () => largest },
     runOut: () => {
@@ -146,7 +148,7 @@ describe('the last snapshot', () => {
     const closing = second.snapshot.close();
     second.runOut();
     await closing;
-    expect(second.errors).toEqual([new Error('no time is left')]);
+    expect(second.errors).toEqual([{ file, reason: 'no time is left' }]);
     expect(second.written).toEqual([]);
     expect(readFileSync(file).equals(before)).toBe(true);
     expect(readdirSync(folder)).toEqual(['snapshot']);

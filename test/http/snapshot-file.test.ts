@@ -12,12 +12,7 @@ import {
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import {
-  BLOCK_HEAD_BYTES,
-  HEAD_BYTES,
-  decodeBlockHead,
-  restOfHead,
-} from '../../src/cache/snapshot/blocks.js';
+import { BLOCK_HEAD_BYTES, MAGIC_BYTES, decodeBlockHead } from '../../src/cache/snapshot/format.js';
 import { useNock } from '../support/nock.js';
 import { newFolder, snapshotOf, startLogged } from '../support/snapshot.js';
 import { HANDLE, PATH, mockUpstream, recordOf, urlValue } from '../support/upstream.js';
@@ -26,10 +21,16 @@ useNock();
 
 const broken = { status: 502, body: '<html>' };
 
+/** After the first block, which is the identity. */
+function firstEntriesAt(bytes: Buffer): number {
+  const head = decodeBlockHead(bytes.subarray(MAGIC_BYTES, MAGIC_BYTES + BLOCK_HEAD_BYTES));
+  return MAGIC_BYTES + BLOCK_HEAD_BYTES + (head?.payloadBytes ?? 0);
+}
+
 /** The content of all blocks. */
 function contentOf(file: string): string {
   const bytes = readFileSync(file);
-  let at = HEAD_BYTES + (restOfHead(bytes) ?? 0);
+  let at = firstEntriesAt(bytes);
   let text = '';
   for (;;) {
     const head = decodeBlockHead(bytes.subarray(at, at + BLOCK_HEAD_BYTES));
@@ -153,7 +154,7 @@ describe('the file', () => {
     for (const path of paths) await first.ask(path);
     await first.close();
     const bytes = readFileSync(file);
-    const at = HEAD_BYTES + (restOfHead(bytes) ?? 0) + BLOCK_HEAD_BYTES + 5;
+    const at = firstEntriesAt(bytes) + BLOCK_HEAD_BYTES + 5;
     bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
     writeFileSync(file, bytes);
     upstream.answers(broken);

@@ -4,8 +4,15 @@ import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import type { Entry } from '../../src/cache/entry.js';
 import type { KeyedEntry } from '../../src/cache/memory/memory-store.js';
-import { ContentBuffer, END, encodeBlock, encodeHead } from '../../src/cache/snapshot/blocks.js';
-import { type SnapshotPart, type Take, readSnapshot } from '../../src/cache/snapshot/read.js';
+import {
+  ContentBuffer,
+  END,
+  type SnapshotPart,
+  type Take,
+  encodeBlock,
+  encodeHead,
+  readSnapshot,
+} from '../../src/cache/snapshot/format.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { texts } from '../support/arbitraries.js';
 

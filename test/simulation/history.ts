@@ -38,11 +38,15 @@ export class History {
     if (by === 'cut off') add(versionsOf(this.#awaited, instance), acknowledged);
   }
 
-  /** No older version may be answered there as fresh, by what was acknowledged up to that time. */
-  oldest(instance: string, handle: string, at = Infinity): number {
+  /**
+   * No older version may be answered there as fresh, by what was acknowledged up to that time: `awaitedAt` by instances that
+   * have not reported it.
+   */
+  oldest(instance: string, handle: string, at = Infinity, awaitedAt = at): number {
     const here = this.#here.get(instance);
-    const all = [this.#everywhere, ...this.#awaited.values(), ...(here ? [here] : [])];
-    return Math.max(...all.map((versions) => oldestOf(versions, handle, at)));
+    const known = [this.#everywhere, ...(here ? [here] : [])].map((each) => oldestOf(each, handle, at));
+    const awaited = [...this.#awaited.values()].map((each) => oldestOf(each, handle, awaitedAt));
+    return Math.max(...known, ...awaited);
   }
 
   /** Nor be kept in Redis as fresh. */

@@ -1,5 +1,5 @@
 // An instance of the proxy: a process that has the link to Redis and answers requests.
-import type { RedisOptions } from '../../src/cache/instance.js';
+import type { RedisOptions } from '../../src/cache/cache.js';
 import type { WritesWithout } from '../../src/cache/coherence/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';

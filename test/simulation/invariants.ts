@@ -3,7 +3,7 @@ import { Bans } from '../../src/cache/coherence/bans.js';
 import { decodeEntry, originOf, RUN_LENGTH } from '../../src/cache/entry.js';
 import { groupNames, stateName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
-import { noteOutages } from './outages.js';
+import { awaitedUntil, noteOutages } from './outages.js';
 import { versionOf } from './upstream.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
@@ -48,7 +48,9 @@ export class Invariants {
       for (const handle of handles) {
         const entry = server.fresh(handle);
         if (entry === undefined || versionOf(entry) >= history.oldest(name, handle)) continue;
-        const detail = `${name} has version ${versionOf(entry)} of ${handle}, ${history.oldest(name, handle)} was acknowledged`;
+        const oldest = history.oldest(name, handle, now, awaitedUntil(this.#world, process, entry));
+        if (versionOf(entry) >= oldest) continue;
+        const detail = `${name} has version ${versionOf(entry)} of ${handle}, ${oldest} was acknowledged`;
         throw new Violation('no older record is kept as fresh in memory', detail);
       }
     }

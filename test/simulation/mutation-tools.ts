@@ -5,8 +5,8 @@ import { LEASE_MS, Lease, type Moment } from '../../src/cache/coherence/lease.js
 import { readNumbers } from '../../src/cache/redis/group-states.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { SYNC } from '../../src/cache/redis/coherence-scripts.js';
-import { RedisLink } from '../../src/cache/link/link.js';
-import { Members } from '../../src/cache/link/members.js';
+import { Member } from '../../src/cache/link/member.js';
+import { MemberList } from '../../src/cache/link/member-list.js';
 
 /** Replaces a method of a class; returns the restore. */
 export function replace<T extends object, K extends keyof T>(
@@ -58,10 +58,10 @@ export const ignoreGaps = (): (() => void) =>
 
 export const passOverRenewed = (): (() => void) =>
   replace(
-    Members,
+    MemberList,
     'others',
     (original) =>
-      async function others(this: Members) {
+      async function others(this: MemberList) {
         const { ends, incompleteForMs } = await original.call(this);
         return { ends: new Map([...ends.keys()].map((member) => [member, 'the same'])), incompleteForMs };
       },
@@ -84,10 +84,10 @@ export const awaitWithoutTimeout = (): (() => void) => {
       ),
     () =>
       replace(
-        Members,
+        MemberList,
         'others',
         (original) =>
-          function others(this: Members) {
+          function others(this: MemberList) {
             if (!isMissing) return original.call(this);
             isMissing = false;
             return never();
@@ -100,12 +100,12 @@ const FIRST_CALLS = 8;
 
 /** The first calls see no other members. */
 export const awaitNoneAtFirst = (): (() => void) => {
-  const calls = new WeakMap<Members, number>();
+  const calls = new WeakMap<MemberList, number>();
   return replace(
-    Members,
+    MemberList,
     'others',
     (original) =>
-      function others(this: Members) {
+      function others(this: MemberList) {
         const count = (calls.get(this) ?? 0) + 1;
         calls.set(this, count);
         return count <= FIRST_CALLS
@@ -116,12 +116,12 @@ export const awaitNoneAtFirst = (): (() => void) => {
 };
 
 export const assumeFirstLease = (): (() => void) => {
-  const hadLease = new WeakSet<RedisLink>();
+  const hadLease = new WeakSet<Member>();
   return replace(
-    RedisLink,
+    Member,
     'leaseLeftMs',
     (original) =>
-      function leaseLeftMs(this: RedisLink) {
+      function leaseLeftMs(this: Member) {
         const left = original.call(this);
         if (left > 0) hadLease.add(this);
         return hadLease.has(this) ? left : LEASE_MS;
@@ -193,10 +193,10 @@ export const readNumbersFirst = (): (() => void) => {
         RedisCommands,
         'openSubscription',
         (original) =>
-          async function openSubscription(this: RedisCommands, master, events) {
+          async function openSubscription(this: RedisCommands, ...args) {
             early.set(this, new Map());
             await readNumbers(this);
-            return original.call(this, master, events);
+            return original.apply(this, args);
           },
       ),
   )();
@@ -204,10 +204,10 @@ export const readNumbersFirst = (): (() => void) => {
 
 export const awaitNoLapsed = (): (() => void) =>
   replace(
-    Members,
+    MemberList,
     'renew',
     (original) =>
-      async function renew(this: Members, how) {
+      async function renew(this: MemberList, how) {
         const renewed = await original.call(this, how);
         const { lapsed } = renewed;
         const uncounted = {

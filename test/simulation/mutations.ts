@@ -1,11 +1,11 @@
 // Mutations: each disables one part of the protocol, and the simulator has to find the violation.
+import { Fences } from '../../src/cache/coherence/fences.js';
 import { GroupNumbers } from '../../src/cache/coherence/groups.js';
+import { PendingInvalidations } from '../../src/cache/coherence/pending-invalidations.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { CHANGE, ENTER, RENEW } from '../../src/cache/redis/coherence-scripts.js';
-import { RedisLink } from '../../src/cache/link/link.js';
-import { Members } from '../../src/cache/link/members.js';
-import { Publisher } from '../../src/cache/link/publisher.js';
-import { Receiver } from '../../src/cache/link/receiver.js';
+import { Member } from '../../src/cache/link/member.js';
+import { MemberList } from '../../src/cache/link/member-list.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import type { FaultName } from './fault-driver.js';
 import type { WorldOptions } from './world.js';
@@ -62,7 +62,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'a writer without Redis acknowledges at once': {
     row: 5,
-    apply: () => replace(RedisLink, 'waitForReturn', () => () => Promise.resolve(false)),
+    apply: () => replace(Member, 'waitForReturn', () => () => Promise.resolve(false)),
   },
   'a process serves entries as fresh before its first lease': {
     row: 6,
@@ -127,15 +127,15 @@ export const MUTATIONS: Record<string, Mutation> = {
   'the lease never ends': { apply: withLease(() => false) },
   'the barrier does not wait': {
     apply: () =>
-      replace(Members, 'others', () => () => Promise.resolve({ ends: new Map(), incompleteForMs: 0 })),
+      replace(MemberList, 'others', () => () => Promise.resolve({ ends: new Map(), incompleteForMs: 0 })),
   },
   'the age of the member list is not checked': {
     apply: () =>
       replace(
-        Members,
+        MemberList,
         'others',
         (original) =>
-          async function others(this: Members) {
+          async function others(this: MemberList) {
             return { ...(await original.call(this)), incompleteForMs: 0 };
           },
       ),
@@ -147,12 +147,12 @@ export const MUTATIONS: Record<string, Mutation> = {
     isRare: true,
     apply: () =>
       replace(
-        Publisher,
-        'report',
-        () =>
-          function report(pending) {
-            pending.take(Infinity);
-            return Promise.resolve();
+        PendingInvalidations,
+        'take',
+        (original) =>
+          function take(this: PendingInvalidations) {
+            original.call(this, Infinity);
+            return [];
           },
       ),
   },
@@ -164,7 +164,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'group numbers are read before joining': { isRare: true, apply: readNumbersFirst },
   'fences of lapsed members are left': {
     isRare: true,
-    apply: () => replace(Receiver, 'softenFencedKeys', () => () => []),
+    apply: () => replace(Fences, 'keys', () => () => []),
   },
   'entries under a fence live on': {
     isRare: true,

@@ -1,10 +1,29 @@
 // Which instances are cut off from Redis, and whether alone: what decides which exceptions of the specification hold.
 import { MEMBERSHIP_MS } from '../../src/cache/coherence/lease.js';
+import type { Times } from '../../src/cache/entry.js';
 import type { Instance } from './instance.js';
+import type { Process } from './process.js';
 import type { World } from './world.js';
 
 /** Time for which a returning instance waits for the reports of others, by clocks that may run fast. */
 const AWAITED_MS = MEMBERSHIP_MS / 1.05;
+
+/** From the question to the answer of the upstream. */
+const WAITED_MS = 1000;
+
+/** Entries may be used for longer by a wall clock that was put back. */
+export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process): boolean =>
+  now < isEarlierUntil + 1.1 * options.lostMaxAgeMs + WAITED_MS;
+
+/**
+ * Until when acknowledgements count that are not reported yet. An entry that was loaded without Redis remains fresh for
+ * `redis.lostMaxAge`, also after the lease is back; others may have acknowledged a write without Redis meanwhile.
+ */
+export function awaitedUntil(world: World, process: Process, { requestedAt, staleAt }: Times): number {
+  const lifeMs = staleAt - requestedAt;
+  if (lifeMs <= 0 || lifeMs > world.options.lostMaxAgeMs) return Infinity;
+  return isPutBack(world, process) ? -Infinity : process.momentOf(requestedAt);
+}
 
 export function noteOutages(world: World): void {
   const { instances, now } = world;

@@ -99,6 +99,11 @@ export class Process {
     return EPOCH_MS + this.#elapsedMs - hiddenMs + this.#wallErrorMs;
   }
 
+  /** Virtual time at which its wall clock showed this, if it was not put forward or back since. */
+  momentOf(wallMs: number): number {
+    return this.#scheduler.now - (this.wallMs - wallMs) / this.#options.clockRate;
+  }
+
   /** The wall clock is put forward, or back. */
   stepWallClock(ms: number): void {
     this.#wallErrorMs += ms;

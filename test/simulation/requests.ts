@@ -1,6 +1,7 @@
 // Requests of clients: reads, writes, purges, and changes past the proxy. What comes of them is checked.
 import { ServiceError } from '../../src/errors.js';
 import type { Instance } from './instance.js';
+import { awaitedUntil, isPutBack } from './outages.js';
 import type { Answered, Server } from './server.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
@@ -29,8 +30,6 @@ const READ_LIMIT_MS = 5000;
 const WRITE_LIMIT_MS = 45_000;
 /** Within this time a lease has begun again after a pause that no clock shows. */
 const NEXT_LEASE_MS = 2500;
-/** From the question to the answer of the upstream. */
-const WAITED_MS = 1000;
 /** No acknowledgement without Redis comes earlier after the last lease: 9 s less the lease, and clocks that run fast. */
 const MIN_LOST_MS = 6000;
 
@@ -173,14 +172,16 @@ export class Requests {
   /** The exceptions are those of the table in coherence/README.md. */
   #checkAge(
     target: Target,
-    { version }: Answered,
+    { version, entry }: Answered,
     { oldest, askedAt }: { oldest: number; askedAt: number },
   ): void {
     if (version >= oldest) return;
-    const { server, handle } = target;
-    const { now } = this.#world;
+    const { instance, server, handle } = target;
+    const { now, history } = this.#world;
     if (now - server.process.unnoticedUntil < NEXT_LEASE_MS) return;
     if (!server.hasLease && this.#mayBeOld(target, version, askedAt)) return;
+    const awaitedAt = Math.min(askedAt, awaitedUntil(this.#world, server.process, entry));
+    if (version >= history.oldest(instance.name, handle, askedAt, awaitedAt)) return;
     const detail = `${server.process.name} answers version ${version} of ${handle}, asked when ${oldest} was acknowledged`;
     throw new Violation('no older answer after an acknowledgement', detail);
   }
@@ -189,7 +190,7 @@ export class Requests {
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
     const { lostMaxAgeMs } = options;
-    if (now < instance.process.isEarlierUntil + 1.1 * lostMaxAgeMs + WAITED_MS) return true;
+    if (isPutBack(this.#world, instance.process)) return true;
     const loadedAfter = Math.min(askedAt, now - 1.1 * lostMaxAgeMs);
     return lostMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
   }

@@ -1,8 +1,7 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
 import type { IncomingMessage } from 'node:http';
-import { type Cache, createCache } from '../../src/cache/cache.js';
+import { type Cache, type RedisOptions, createCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
-import type { RedisOptions } from '../../src/cache/instance.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
@@ -32,6 +31,7 @@ export interface ServerDeps {
 
 /** What a reader was answered. */
 export interface Answered {
+  entry: Entry;
   version: number;
   isFresh: boolean;
 }
@@ -95,7 +95,8 @@ export class Server {
   async read(handle: string, authoritative: boolean): Promise<Answered> {
     const resolution = await this.#resolver.resolve(handle, { authoritative });
     if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
-    return { version: versionOf(resolution.entry), isFresh: resolution.stale === undefined };
+    const { entry, stale } = resolution;
+    return { entry, version: versionOf(entry), isFresh: stale === undefined };
   }
 
   /** Gives the new version; undefined when the write was refused. @throws ServiceError */

@@ -2,7 +2,7 @@
 import { createMessageApplier } from '../../src/cache/apply-message.js';
 import { type Clock, systemClock } from '../../src/cache/clock.js';
 import type { Message } from '../../src/cache/coherence/message.js';
-import { type Instance, type RedisOptions, createInstance } from '../../src/cache/instance.js';
+import { type Instance, type RedisOptions, createInstance } from '../../src/cache/cache.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisCommands } from '../../src/cache/redis/commands.js';
 import { RedisStore } from '../../src/cache/redis/store.js';

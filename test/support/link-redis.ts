@@ -1,8 +1,7 @@
 // A Redis for a link: it answers its scripts as the test says, and records the order of the calls.
 import { CHANGE, ENTER, RENEW, SYNC } from '../../src/cache/redis/coherence-scripts.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
-import type { Renewal } from '../../src/cache/link/members.js';
-import type { Subscription } from '../../src/cache/redis/message-connection.js';
+import type { Renewal } from '../../src/cache/link/member-list.js';
 
 interface LinkWorld {
   /** The calls, in order. */
@@ -69,7 +68,7 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       if (world.isSilent) return new Promise(() => undefined);
       const { was, lapsed } = world;
       world.was = 'listed';
-      const reply = [was, 1, lapsed, [], '0', 60_000, '0', world.isVouched ? 1 : 0];
+      const reply = [was, 1, lapsed, '0', 60_000, '0', world.isVouched ? 1 : 0];
       return world.renewed.then(() => reply);
     },
   };
@@ -77,16 +76,13 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
     [RENEW, 'renew'],
     [CHANGE, 'change'],
   ]);
-  const openSubscription: LinkCommands['openSubscription'] = async (_master, { onMessage }) => {
+  const openSubscription: LinkCommands['openSubscription'] = async (_master, _channels, { onMessage }) => {
     await world.ready;
     world.subscriptions++;
     world.send = (text) => {
       onMessage('t:messages', text);
     };
     return {
-      master: 'master',
-      prefix: 't:',
-      subscribe: () => Promise.resolve(),
       ping() {
         world.asked.push('ping');
         return Promise.resolve();
@@ -94,7 +90,7 @@ export function createLinkRedis(): { commands: LinkCommands; world: LinkWorld } 
       close() {
         world.subscriptions--;
       },
-    } satisfies Subscription;
+    };
   };
   const commands = {
     isCluster: false,

@@ -8,7 +8,7 @@ import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { createChannels } from '../../src/cache/redis/namespace.js';
 import { enterEra, publishChange, readNumbers } from '../../src/cache/redis/group-states.js';
 import type { LinkCommands } from '../../src/cache/redis/commands.js';
-import { Members, type Renewal } from '../../src/cache/link/members.js';
+import { MemberList, type Renewal } from '../../src/cache/link/member-list.js';
 import { RedisStore, type RedisTicket } from '../../src/cache/redis/store.js';
 import { type RedisServer, describeWithRedis, startRedis } from './redis-server.js';
 import { NOW } from './store-contract.js';
@@ -37,8 +37,8 @@ export interface ScriptClient {
   members: (
     id: string,
     clock?: Pick<Clock, 'monotonic'>,
-  ) => Pick<Members, 'others' | 'markLeaseEnded' | 'expel' | 'leave'> & {
-    renew: (how?: Partial<Parameters<Members['renew']>[0]>) => Promise<Renewal>;
+  ) => Pick<MemberList, 'others' | 'markLeaseEnded' | 'expel' | 'leave'> & {
+    renew: (how?: Partial<Parameters<MemberList['renew']>[0]>) => Promise<Renewal & { count: number }>;
   };
 }
 
@@ -74,9 +74,12 @@ export function createScriptClient(client: Redis): ScriptClient {
     ticket: async (key) => (await store.get(key)).ticket,
     read: async (key) => (await store.get(key)).entry,
     members: (id, clock = { monotonic: () => performance.now() }) => {
-      const members = new Members(commands, clock, id);
+      const members = new MemberList(commands, clock, id);
       return {
-        renew: (how) => members.renew({ joins: true, lease: 'none', ...how }),
+        async renew(how) {
+          const renewed = await members.renew({ joins: true, lease: 'none', ...how });
+          return { ...renewed, count: members.count };
+        },
         others: () => members.others(),
         expel: (ids) => members.expel(ids),
         markLeaseEnded: (other, end) => {

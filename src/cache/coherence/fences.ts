@@ -1,5 +1,5 @@
 // Fences: keys with a write in flight. While one is raised, no load of its key is stored.
-import { memberOf } from './message.js';
+import { type Change, memberOf } from './message.js';
 
 /**
  * Fences by key and writer. A fence expires, because a writer that is killed cannot lower it. Its write may have changed
@@ -22,6 +22,13 @@ export class Fences {
     if (writers?.size === 0) this.#writers.delete(key);
   }
 
+  /** Raises or lowers the fence that the change names. */
+  track(change: Change, now: number): void {
+    if (change.kind === 'raise' || change.kind === 'unknown')
+      this.raise(change.key, change.fence, now + change.lifeMs);
+    else if (change.kind === 'changed' || change.kind === 'unchanged') this.lower(change.key, change.fence);
+  }
+
   isRaised(key: string): boolean {
     return this.#writers.has(key);
   }
@@ -33,12 +40,10 @@ export class Fences {
     return expired.length > 0;
   }
 
-  /** The key that was fenced longest ago, if one of its fences has expired. */
-  firstExpiredKey(now: number): string | undefined {
-    for (const [key, writers] of this.#writers) {
-      return [...writers.values()].some((until) => until <= now) ? key : undefined;
-    }
-    return undefined;
+  /** Removes the expired fences of the key that was fenced longest ago; returns the key if there were any. */
+  takeExpired(now: number): string | undefined {
+    const [key] = this.#writers.keys();
+    return key !== undefined && this.removeExpired(key, now) ? key : undefined;
   }
 
   keys(): string[] {

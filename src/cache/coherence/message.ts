@@ -71,61 +71,37 @@ const NONE = '-';
 
 /** The message without its number, which the script puts in front. The key is last, as it may contain any character. */
 export function formatChange(change: Change, { member, call }: { member: string; call: string }): string {
-  const [second, third, key] = fieldsToFormat(change);
-  return `${member} ${call || NONE} ${change.kind} ${second} ${third} ${key}`;
+  const [name, key] =
+    change.kind === 'ban' ? [depthOf(change), change.prefix] : [fenceOf(change), change.key];
+  return `${member} ${call || NONE} ${change.kind} ${name} ${'lifeMs' in change ? change.lifeMs : 0} ${key}`;
 }
 
-function fieldsToFormat(change: Change): [second: string, third: number, key: string] {
-  switch (change.kind) {
-    case 'raise':
-    case 'unknown':
-      return [change.fence, change.lifeMs, change.key];
-    case 'changed':
-    case 'unchanged':
-      return [change.fence, 0, change.key];
-    case 'ban':
-      return [change.isSoft ? 'soft' : 'hard', 0, change.prefix];
-    default:
-      return [NONE, 0, change.key];
-  }
-}
+const depthOf = ({ isSoft }: BanChange): string => (isSoft ? 'soft' : 'hard');
+const fenceOf = (change: KeyChange): string => ('fence' in change ? change.fence : NONE);
 
 /** A number has at most 16 digits (microseconds of this century): a larger one would hide every gap after it. */
 const LINE = /^(\d{1,16}) (\S+) (\S+) (\S+) (\S+) (\d+) ([^]*)$/;
 
 /** Undefined: the kind is not known, as another release may have published it. */
 export function parseMessage(line: string): ReceivedMessage | undefined {
-  const match = LINE.exec(line);
-  if (match === null) return undefined;
-  const [seq, member, call, kind, second, third, key] = match.slice(1) as [
-    ...[string, string, string, string],
-    ...[string, string, string],
-  ];
-  const number = Number(seq);
-  const change = changeOf({ kind, second, lifeMs: Number(third), key, number });
-  return change && { seq: number, member, call: call === NONE ? '' : call, change };
-}
-
-interface MessageFields {
-  kind: string;
-  second: string;
-  lifeMs: number;
-  key: string;
-  number: number;
-}
-
-function changeOf({ kind, second, lifeMs, key, number }: MessageFields): Change | undefined {
-  switch (kind) {
-    case 'raise':
-    case 'unknown':
-      return { kind, key, fence: second, lifeMs };
-    case 'changed':
-    case 'unchanged':
-      return { kind, key, fence: second };
-    case 'forget':
-    case 'soften':
-      return { kind, key };
-    default:
-      return kind === 'ban' ? { kind, prefix: key, isSoft: second === 'soft', number } : undefined;
-  }
+  const [whole, number, member = '', call = '', kind, name = '', life, key = ''] = LINE.exec(line) ?? [];
+  if (whole === undefined) return undefined;
+  const seq = Number(number);
+  const parse = (): Change | undefined => {
+    switch (kind) {
+      case 'raise':
+      case 'unknown':
+        return { kind, key, fence: name, lifeMs: Number(life) };
+      case 'changed':
+      case 'unchanged':
+        return { kind, key, fence: name };
+      case 'forget':
+      case 'soften':
+        return { kind, key };
+      default:
+        return kind === 'ban' ? { kind, prefix: key, isSoft: name === 'soft', number: seq } : undefined;
+    }
+  };
+  const change = parse();
+  return change && { seq, member, call: call === NONE ? '' : call, change };
 }

@@ -1,16 +1,18 @@
-// Acknowledgements of published changes: collects those of other members, and sends those of this one.
+// The barrier of a write: waits until no other member can answer with invalidated entries. See ../coherence/README.md, "Write".
+import type { Clock } from '../clock.js';
+import { LEASE_WAIT_MS } from '../coherence/lease.js';
+import type { MemberList, OtherMembers } from './member-list.js';
 
-interface PendingCall {
-  from: Set<string>;
-  onReceived: () => void;
-}
-
-/** They may arrive before the list of members to wait for. */
+/** Who has acknowledged each call. Acknowledgements may arrive before the list of members to wait for. */
 export class Acknowledgements {
-  readonly #calls = new Map<string, PendingCall>();
+  readonly #calls = new Map<string, { from: Set<string>; onReceived: () => void }>();
+  #count = 0;
 
-  begin(call: string): void {
+  /** Returns the id of a new call. */
+  begin(): string {
+    const call = String(++this.#count);
     this.#calls.set(call, { from: new Set(), onReceived: () => undefined });
+    return call;
   }
 
   end(call: string): void {
@@ -44,25 +46,67 @@ export class Acknowledgements {
   }
 }
 
+interface BarrierDeps {
+  clock: Pick<Clock, 'after'>;
+  list: Pick<MemberList, 'others' | 'markLeaseEnded' | 'expel'>;
+  acknowledgements: Acknowledgements;
+}
+
+const NO_MEMBERS: OtherMembers = { ends: new Map(), incompleteForMs: 0 };
+
 /**
- * Batches the acknowledgements of one turn of the event loop into one message per member. If it is lost, the member waits
- * for the lease instead.
+ * Returns the members that have renewed their lease without acknowledging: they have missed the message. Members that join
+ * later read the current numbers first, so they need no acknowledgement.
+ * Undefined: the members could not be read. An empty `call` expects no acknowledgements and waits for the lease.
  */
-export function createAcknowledger(
-  id: string,
-  publish: (member: string, text: string) => void,
-): (member: string, call: string) => void {
-  const unsent = new Map<string, string[]>();
-  return function acknowledge(member, call) {
-    const calls = unsent.get(member);
-    if (calls) {
-      calls.push(call);
-      return;
-    }
-    unsent.set(member, [call]);
-    queueMicrotask(() => {
-      publish(member, [id, ...(unsent.get(member) ?? [])].join(' '));
-      unsent.delete(member);
-    });
-  };
+export async function awaitAcknowledgements(
+  { clock, list, acknowledgements }: BarrierDeps,
+  call: string,
+): Promise<string[] | undefined> {
+  const before = call === '' ? NO_MEMBERS : await list.others().catch(() => undefined);
+  // A member that renews does so within this time: two readings of the list so far apart show which members have renewed.
+  const leaseEnd = wait(clock, LEASE_WAIT_MS);
+  if (call === '' || before === undefined) {
+    await leaseEnd.done;
+    return before && [];
+  }
+  const ids = [...before.ends.keys()];
+  const listIsComplete = wait(clock, before.incompleteForMs);
+  await Promise.race([acknowledgements.waitForAll(call, ids), leaseEnd.done]);
+  leaseEnd.cancel();
+  await listIsComplete.done;
+  const missing = acknowledgements.missing(call, ids);
+  if (missing.length === 0) return [];
+  const after = await list.others().catch(() => undefined);
+  const isRenewed = (member: string): boolean => after?.ends.get(member) !== before.ends.get(member);
+  for (const [member, end] of before.ends)
+    if (missing.includes(member) && !isRenewed(member)) list.markLeaseEnded(member, end);
+  return missing.filter((member) => isRenewed(member) && !isExpelled(before.ends.get(member)));
+}
+
+/** The score of an expelled member is negative. */
+const isExpelled = (end: string | undefined): boolean => end?.startsWith('-') === true;
+
+/**
+ * Expels members and waits for the end of their leases. They cannot renew: they notice, distrust their entries and join
+ * again. False: Redis has not confirmed it.
+ */
+export async function expel(
+  { clock, list }: Omit<BarrierDeps, 'acknowledgements'>,
+  late: readonly string[],
+): Promise<boolean> {
+  try {
+    await list.expel(late);
+  } catch {
+    return false;
+  }
+  await wait(clock, LEASE_WAIT_MS).done;
+  return true;
+}
+
+function wait(clock: Pick<Clock, 'after'>, ms: number): { done: Promise<void>; cancel: () => void } {
+  if (ms === 0) return { done: Promise.resolve(), cancel: () => undefined };
+  let cancel = (): void => undefined;
+  const done = new Promise<void>((resolve) => (cancel = clock.after(ms, resolve)));
+  return { done, cancel };
 }

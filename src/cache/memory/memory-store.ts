@@ -239,8 +239,8 @@ export class MemoryStore implements PinnedEntries {
   /** A key under an expired fence may never be read again, so each new write clears up to two of them. */
   #expireOldFences(): void {
     for (let times = 0; times < 2; times++) {
-      const key = this.#fences.firstExpiredKey(this.#now());
-      if (key !== undefined) this.#expireFences(key);
+      const key = this.#fences.takeExpired(this.#now());
+      if (key !== undefined) this.#makeStale(key);
     }
   }
 

@@ -184,7 +184,7 @@ return redis.call('HGETALL', state)`;
  * Renews a membership. KEYS: members. ARGV: member, its life (ms), 1 to join, 1 when it has a lease, or 2 to remove members
  * that lapsed one life ago too, the mark of the list, time of sending (Redis clock, ms), maximum delay (ms). Returns the
  * former state of the member ('listed', 'lapsed' or 'absent'; 'late' above the maximum delay), the number of members, the
- * lapsed members, the removed ones, the start of the list, its age (ms), the time, and, for a member without a lease, the
+ * lapsed members, the start of the list, its age (ms), the time, and, for a member without a lease, the
  * number of those with one: their score has half a millisecond more.
  *
  * A late renewal (Redis was frozen) changes nothing: the member may have made changes that it has not reported. An absent
@@ -193,7 +193,7 @@ return redis.call('HGETALL', state)`;
  */
 export const RENEW = `${NOW}
 local function text(number) return string.format('%.0f', number) end
-if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, {}, '0', 0, text(now), 0 } end
+if now - ARGV[6] > tonumber(ARGV[7]) then return { 'late', 0, {}, '0', 0, text(now), 0 } end
 local begun = redis.pcall('ZSCORE', KEYS[1], ARGV[5])
 if type(begun) ~= 'string' then
   begun = text(now)
@@ -204,7 +204,7 @@ local age = math.max(0, now - begun)
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 local was = 'absent'
 if ends and tonumber(ends) > 0 then was = tonumber(ends) < now and 'lapsed' or 'listed' end
-if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, {}, begun, age, text(now), 0 } end
+if was == 'absent' and ARGV[3] ~= '1' then return { was, 0, {}, begun, age, text(now), 0 } end
 redis.call('ZREM', KEYS[1], ARGV[1])
 local leased = 0
 if ARGV[4] == '0' then
@@ -220,14 +220,14 @@ local function between(from, to)
   end
   return members
 end
-local lapsed, removed = between('-inf', '(' .. text(now)), {}
+local lapsed = between('-inf', '(' .. text(now))
 if ARGV[4] == '2' then
   local long = text(now - ARGV[2])
-  removed = between(0, '(' .. long)
-  for _, member in ipairs(between('(-' .. long, '(0')) do removed[#removed + 1] = member end
-  for _, member in ipairs(removed) do redis.call('ZREM', KEYS[1], member) end
+  for _, range in ipairs({ { 0, '(' .. long }, { '(-' .. long, '(0' } }) do
+    for _, member in ipairs(between(range[1], range[2])) do redis.call('ZREM', KEYS[1], member) end
+  end
 end
-return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, removed, begun, age, text(now), leased }`;
+return { was, redis.call('ZCARD', KEYS[1]) - 1, lapsed, begun, age, text(now), leased }`;
 
 /** Ends memberships. KEYS: members. ARGV: members. */
 export const EXPEL = `${NOW}

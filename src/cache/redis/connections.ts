@@ -1,9 +1,12 @@
 // Opens connections to Redis: to one server, to the master that Sentinels name, or to a cluster.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
+import { untilDeadline } from '../clock.js';
+import { timeoutError } from './errors.js';
 
 /** Loaded when it is used: the package takes 60 ms of a start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -239,4 +242,74 @@ function withoutUndefined<T extends object>(
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as {
     [K in keyof T]: Exclude<T[K], undefined>;
   } & RedisOptions;
+}
+
+/** A connection to one master for messages. Its replies arrive after all messages that were published before them. */
+export interface Subscription {
+  ping: () => Promise<unknown>;
+  close: () => void;
+}
+
+export interface SubscriptionEvents {
+  onMessage: (channel: string, text: string) => void;
+  /** Called when the connection is lost, or the server does not serve a channel any more. */
+  onLost: () => void;
+}
+
+/** `watch`: called with the connection before it is open. @throws Error when a channel cannot be subscribed to */
+export async function openSubscription(
+  connections: RedisConnections,
+  { master, channels, watch }: { master: RedisMaster; channels: string[]; watch: (opened: Redis) => void },
+  { onMessage, onLost }: SubscriptionEvents,
+): Promise<Subscription> {
+  const connection = connections.openMessageConnection(master);
+  const close = (): void => {
+    connection.off('close', onLost);
+    connection.disconnect();
+  };
+  watch(connection);
+  connection.on(connections.isCluster ? 'smessage' : 'message', onMessage);
+  try {
+    await Promise.race([once(connection, 'ready'), closed(connection)]);
+    connection.once('close', onLost);
+    // ioredis reports an unexpected unsubscription as an error: the server does not serve a channel any more.
+    connection.on('error', () => {
+      connection.disconnect();
+    });
+    if (!connections.isCluster) await connection.subscribe(...channels);
+    // All channels of one command have to be in one slot.
+    else await Promise.all(channels.map((channel) => connection.ssubscribe(channel)));
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { ping: () => connection.ping(), close };
+}
+
+async function closed(connection: Redis): Promise<never> {
+  await once(connection, 'close');
+  throw new Error('the message connection was closed');
+}
+
+/** ioredis gives up a connection after 2 s; a login and two commands follow. */
+const PROBE_TIMEOUT_MS = 5000;
+
+/** Tries Redis once, over a connection of its own. @returns the version of the server, unless this user may not read it. @throws Error when Redis cannot be used */
+export async function probeRedis(address: RedisAddress): Promise<string | undefined> {
+  const { commands } = openRedis(address);
+  // It goes on with trying: only the first error counts.
+  const opened = new Promise((resolve, reject) => {
+    commands.on('error', reject).once('ready', resolve);
+  });
+  const work = async (): Promise<string> => {
+    await opened;
+    await commands.ping();
+    return commands.info('server').catch(() => '');
+  };
+  try {
+    const info = await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
+    return /^redis_version:(\S+)/m.exec(info)?.[1];
+  } finally {
+    commands.disconnect();
+  }
 }

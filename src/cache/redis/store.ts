@@ -12,9 +12,8 @@ import {
 } from '../entry.js';
 import type { Lookup } from '../store.js';
 import { STORE, SYNC } from './coherence-scripts.js';
-import { findKeys } from './find-keys.js';
 import type { RedisCommands } from './commands.js';
-import { bansName, groupNames } from './namespace.js';
+import { bansName, entryPattern, groupNames, keyOfEntry } from './namespace.js';
 
 /** Undefined: Redis could not be read. */
 export type RedisTicket = (LoadOrigin & { bansRun: string; seq: number; isFenced: boolean }) | undefined;
@@ -135,3 +134,27 @@ const bothRuns = (run: string, bansRun: string): string =>
   run === bansRun ? run : run.slice(0, RUN_LENGTH / 2) + bansRun.slice(0, RUN_LENGTH / 2);
 
 const MISS: Lookup<RedisTicket> = { entry: undefined, from: 'redis', ticket: undefined };
+
+/** Names that Redis looks at for one command. */
+const SCAN_COUNT = 1000;
+/** A database with many keys of others is searched no further. */
+const MAX_SCANS = 100;
+const SCAN_TIMEOUT_MS = 2000;
+
+/** Keys of entries, which may be unusable, such as those of an earlier run of the server. @throws Error */
+async function* findKeys(
+  commands: Pick<RedisCommands, 'keyPrefix' | 'masters' | 'attempt'>,
+): AsyncGenerator<string> {
+  const { keyPrefix } = commands;
+  const pattern = entryPattern(keyPrefix);
+  for (const { client } of commands.masters()) {
+    let cursor = '0';
+    for (let scans = 0; scans < MAX_SCANS; scans++) {
+      const scan = client.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT);
+      const [next, names] = await commands.attempt(scan, SCAN_TIMEOUT_MS);
+      for (const name of names) yield keyOfEntry(keyPrefix, name);
+      if (next === '0') break;
+      cursor = next;
+    }
+  }
+}

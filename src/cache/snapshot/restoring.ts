@@ -1,13 +1,13 @@
 // Puts records into memory that were not loaded: from the snapshot, the seed and imports; and reads them for exports.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.js';
+import { readFileLines } from '../../handle/file-lines.js';
 import { upperAscii } from '../../handle/handle.js';
 import type { Deleted } from '../apply-message.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { makeUncheckedEntry } from '../policy.js';
 import { formatRecordLine, parseRecordLine } from './record-line.js';
-import { type Lines, type RestoredLines, readSeed } from './seed.js';
-import { Snapshot, type SnapshotEvents } from './snapshot.js';
+import { LAST_SNAPSHOT_MS, Snapshot, reasonOf } from './snapshot.js';
 
 export interface RestoringOptions {
   /** `cache.snapshot`. */
@@ -23,6 +23,18 @@ export interface RestoringOptions {
   staleIfErrorMs: (key: string) => number;
   memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
 }
+
+/** What became of lines of records. */
+interface RestoredLines {
+  /** In memory now. */
+  restored: number;
+  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
+  kept: number;
+  /** No records. */
+  refused: number;
+}
+
+type Lines = Iterable<string> | AsyncIterable<string>;
 
 export interface Restoring {
   recordDeletion: (deleted: Deleted) => void;
@@ -40,16 +52,13 @@ const PAGE_BYTES = 512 * 1024;
 /** As many take about a millisecond; requests that arrive meanwhile wait for that. */
 const TURN_CHARS = 64 * 1024;
 
-/** Maximum time for the last snapshot, after the last response. */
-const LAST_SNAPSHOT_MS = 15_000;
-
 /** How much longer the end takes because of the last snapshot. */
 export const lastSnapshotMs = ({ file }: RestoringOptions['snapshot']): number =>
   file === undefined ? 0 : LAST_SNAPSHOT_MS;
 
 /** Restores in the background what the configuration names. */
 export function createRestoring(options: RestoringOptions, context: Context): Restoring {
-  const { hasServer, caseSensitive, memory, seed } = options;
+  const { hasServer, caseSensitive, identity, memory, seed } = options;
   const { now } = context.clock;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
     const staleIfErrorMs = options.staleIfErrorMs(key);
@@ -68,7 +77,9 @@ export function createRestoring(options: RestoringOptions, context: Context): Re
       await nextTurn();
     }
   };
-  const snapshot = createSnapshot({ ...options, restore }, context);
+  const { file, everyMs } = options.snapshot;
+  const snapshot =
+    file === undefined ? undefined : new Snapshot({ file, everyMs, identity, memory, restore }, context);
   let isSeeded = seed.file === undefined;
   const ticket = memory.moment();
   const start = async (): Promise<void> => {
@@ -103,54 +114,27 @@ export function createRestoring(options: RestoringOptions, context: Context): Re
   };
 }
 
-/** Undefined where none is configured. */
-function createSnapshot(
-  options: RestoringOptions & { restore: (kept: KeyedEntry, ticket: number) => boolean },
-  context: Context,
-): Snapshot | undefined {
-  const { snapshot, identity, memory, restore } = options;
-  const { file, everyMs } = snapshot;
-  if (file === undefined) return undefined;
-  const { clock } = context;
-  const events = reportSnapshot(file, context);
-  return new Snapshot({
-    file,
-    everyMs,
-    lastMs: LAST_SNAPSHOT_MS,
-    identity,
-    memory,
-    restore,
-    clock,
-    ...events,
-  });
+/** Never rejects: the result is in the log. */
+async function readSeed(
+  file: string,
+  restoreLines: (lines: Lines, counts: RestoredLines) => Promise<void>,
+  { log, metrics, clock }: Context,
+): Promise<void> {
+  const startedAt = clock.monotonic();
+  const counts: RestoredLines = { restored: 0, kept: 0, refused: 0 };
+  let reason: string | undefined;
+  try {
+    await restoreLines(readFileLines(file), counts);
+  } catch (error) {
+    reason = reasonOf(error);
+  }
+  const { restored, kept, refused } = counts;
+  metrics.countRestored('seed', restored);
+  if (refused > 0) reason ??= 'lines that are no records';
+  if (reason !== undefined) log.warn({ file, reason, lines: refused }, 'seed refused');
+  const ms = Math.round(clock.monotonic() - startedAt);
+  if (restored + kept > 0) log.info({ file, records: restored + kept, restored, ms }, 'seed loaded');
 }
-
-function reportSnapshot(file: string, { log, metrics, clock }: Context): SnapshotEvents {
-  let isFailing = false;
-  return {
-    onWritten(written) {
-      isFailing = false;
-      metrics.setSnapshotWritten(clock.now());
-      log.info({ file, ...written }, 'snapshot written');
-    },
-    onNotWritten(error) {
-      // Once for a full disk, not for each interval or write.
-      if (!isFailing) log.warn({ file, reason: reasonOf(error) }, 'snapshot not written');
-      isFailing = true;
-    },
-    onLoaded(loaded) {
-      metrics.countRestored('snapshot', loaded.restored);
-      log.info({ file, ...loaded }, 'snapshot loaded');
-    },
-    onRefused(refused) {
-      const reason = 'error' in refused ? reasonOf(refused.error) : refused.reasons.join(', ');
-      const blocks = 'error' in refused ? undefined : refused.blocks;
-      log.warn({ file, reason, blocks }, 'snapshot refused');
-    },
-  };
-}
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The handles of a prefix, and the record of the prefix itself. */
 function isUnder(prefix: string): (key: string) => boolean {

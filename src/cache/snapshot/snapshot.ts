@@ -1,50 +1,37 @@
 // The snapshot of the memory tier: restored at the start, written in the background and at the end.
 import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Context } from '../../context.js';
 import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
-import { createPace } from './pace.js';
-import { type Refusal, type Take, readSnapshot } from './read.js';
-import { type SnapshotSource, type WrittenSnapshot, writeSnapshot } from './write.js';
+import { type Refusal, type Take, readSnapshot } from './format.js';
+import { type SnapshotSource, writeSnapshot } from './write.js';
 
+/** Background work is done in slices. A million records take 6,000 of them: about 8 s. */
+const SLICE_EVERY_MS = 1.25;
 /** Reading and encoding as much takes a quarter of a millisecond; requests that arrive meanwhile wait for that. */
 const SLICE_BYTES = 128 * 1024;
 /** Restoring as many takes half a millisecond. */
 const SLICE_RECORDS = 200;
 const READ_BYTES = 256 * 1024;
+/** Maximum time for the last snapshot, after the last response. */
+export const LAST_SNAPSHOT_MS = 15_000;
 
-export interface SnapshotEvents {
-  onWritten: (written: WrittenSnapshot & { ms: number }) => void;
-  /** The previous snapshot stays. */
-  onNotWritten: (error: unknown) => void;
-  onLoaded: (loaded: LoadedSnapshot & { ms: number }) => void;
-  /** Once for a file. `error`: it cannot be read at all. */
-  onRefused: (refused: { reasons: Refusal[]; blocks: number } | { error: unknown }) => void;
-}
-
-export interface LoadedSnapshot {
-  /** Entries in the snapshot. */
-  records: number;
-  /** Those that are in memory now. */
-  restored: number;
-}
-
-export interface SnapshotDeps extends SnapshotEvents {
+export interface SnapshotOptions {
   file: string;
   everyMs: number;
-  /** Maximum time for the last snapshot. */
-  lastMs: number;
-  /** Names the upstream. */
+  /** Names the upstream: the snapshot of another one is rejected. */
   identity: string;
   memory: Pick<MemoryStore, 'moment' | 'readFrom'>;
   /** Keeps an unchecked entry; false when it is not usable, or was deleted since the ticket. */
   restore: (kept: KeyedEntry, ticket: number) => boolean;
-  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
 }
 
 export class Snapshot {
-  readonly #deps: SnapshotDeps;
+  readonly #options: SnapshotOptions;
+  readonly #context: Context;
   readonly #deletions: DeletionLog;
   readonly #ending = new AbortController();
   #loading: Promise<void> | undefined;
@@ -52,10 +39,12 @@ export class Snapshot {
   #cancelTimer: () => void = () => undefined;
   /** A snapshot that is not read to its end is not replaced by what was read of it. */
   #isLoaded = false;
+  #isFailing = false;
 
-  constructor(deps: SnapshotDeps) {
-    this.#deps = deps;
-    this.#deletions = new DeletionLog(deps.file);
+  constructor(options: SnapshotOptions, context: Context) {
+    this.#options = options;
+    this.#context = context;
+    this.#deletions = new DeletionLog(options.file);
   }
 
   /** Restores the snapshot in the background, then writes one again and again. */
@@ -72,18 +61,17 @@ export class Snapshot {
     try {
       this.#deletions.add(deleted);
     } catch (error) {
-      this.#deps.onNotWritten(error);
+      this.#reportNotWritten(error);
       // A snapshot with a record from before a write is worse than none.
-      void unlink(this.#deps.file).catch(() => undefined);
+      void unlink(this.#options.file).catch(() => undefined);
     }
   }
 
   /** Writes the last one, at full speed: nothing is served any more. */
   async close(): Promise<void> {
     this.#cancelTimer();
-    const { clock, lastMs } = this.#deps;
     const deadline = new AbortController();
-    const cancel = clock.after(lastMs, () => {
+    const cancel = this.#context.clock.after(LAST_SNAPSHOT_MS, () => {
       deadline.abort(new Error('no time is left'));
     });
     this.#ending.abort();
@@ -93,8 +81,8 @@ export class Snapshot {
   }
 
   #schedule(): void {
-    const { clock, everyMs } = this.#deps;
-    this.#cancelTimer = clock.after(everyMs, () => {
+    const { clock } = this.#context;
+    this.#cancelTimer = clock.after(this.#options.everyMs, () => {
       const { signal } = this.#ending;
       this.#writing = this.#write({ pace: createPace(clock), signal }).finally(() => {
         this.#writing = undefined;
@@ -104,34 +92,41 @@ export class Snapshot {
   }
 
   async #write({ pace, signal }: Pick<SnapshotSource, 'pace' | 'signal'>): Promise<void> {
-    const { file, identity, clock, onWritten, onNotWritten } = this.#deps;
+    const { file, identity } = this.#options;
+    const { clock, log, metrics } = this.#context;
     const startedAt = clock.monotonic();
     try {
       const forgetOlder = this.#deletions.begin();
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
-      onWritten({ ...written, ms: Math.round(clock.monotonic() - startedAt) });
+      this.#isFailing = false;
+      metrics.setSnapshotWritten(clock.now());
+      log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
       // The last one follows at once.
-      if (!this.#isAbandoned(signal)) onNotWritten(error);
+      const isAbandoned = signal.aborted && signal === this.#ending.signal;
+      if (!isAbandoned) this.#reportNotWritten(error);
     }
   }
 
-  #isAbandoned(signal: AbortSignal): boolean {
-    return signal.aborted && signal === this.#ending.signal;
+  /** The previous snapshot stays. Once for a full disk, not for each interval or write. */
+  #reportNotWritten(error: unknown): void {
+    if (!this.#isFailing)
+      this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
+    this.#isFailing = true;
   }
 
   *#slices(): Generator<KeyedEntry[]> {
-    const { memory, clock } = this.#deps;
+    const { memory } = this.#options;
     for (let at: number | undefined = 0; at !== undefined;) {
       const { entries, next } = memory.readFrom(at, SLICE_BYTES);
-      yield entries.filter(({ entry }) => entry.deleteAt > clock.now());
+      yield entries.filter(({ entry }) => entry.deleteAt > this.#context.clock.now());
       at = next;
     }
   }
 
   async #load(): Promise<void> {
-    const { file, memory, onRefused } = this.#deps;
+    const { file, memory } = this.#options;
     // In this order: what is deleted from now on is known to memory, what was deleted before is in the log.
     const ticket = memory.moment();
     let handle: FileHandle | undefined;
@@ -140,7 +135,8 @@ export class Snapshot {
       handle = await open(file, 'r');
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onRefused({ error });
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        this.#context.log.warn({ file, reason: reasonOf(error) }, 'snapshot refused');
     } finally {
       await handle?.close();
     }
@@ -150,7 +146,8 @@ export class Snapshot {
     handle: FileHandle,
     { deletions, ticket }: { deletions: Deletions; ticket: number },
   ): Promise<void> {
-    const { identity, restore, clock, onLoaded, onRefused } = this.#deps;
+    const { file, identity, restore } = this.#options;
+    const { clock, log, metrics } = this.#context;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
     const refusals: Refusal[] = [];
@@ -168,9 +165,28 @@ export class Snapshot {
         if (this.#ending.signal.aborted) return;
       }
     }
-    if (refusals.length > 0) onRefused({ reasons: [...new Set(refusals)], blocks: refusals.length });
-    if (loaded.records > 0) onLoaded({ ...loaded, ms: Math.round(clock.monotonic() - startedAt) });
+    const reason = [...new Set(refusals)].join(', ');
+    if (refusals.length > 0) log.warn({ file, reason, blocks: refusals.length }, 'snapshot refused');
+    if (loaded.records === 0) return;
+    metrics.countRestored('snapshot', loaded.restored);
+    log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');
   }
+}
+
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/**
+ * To be awaited after each slice. The work keeps to a schedule: after a late timer the next slices only let pending
+ * requests run before them.
+ */
+function createPace({ monotonic, after }: Pick<Clock, 'monotonic' | 'after'>): () => Promise<void> {
+  let dueAt = monotonic();
+  return async function pace() {
+    dueAt += SLICE_EVERY_MS;
+    const restMs = dueAt - monotonic();
+    if (restMs > 0) await new Promise<void>((resolve) => void after(restMs, resolve));
+    else await nextTurn();
+  };
 }
 
 /** Reads ahead: a system call for each block would take longer than what is done with it. */

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, deflateRaw } from 'node:zlib';
 import type { KeyedEntry } from '../memory/memory-store.js';
-import { ContentBuffer, END, encodeBlock, encodeHead } from './blocks.js';
+import { ContentBuffer, END, encodeBlock, encodeHead } from './format.js';
 
 /** Blocks that are compressed at the same time, each on a thread of its own. */
 const MAX_COMPRESSING = 2;
@@ -23,11 +23,9 @@ export interface SnapshotSource {
   signal: AbortSignal;
 }
 
-const temporaryFile = (file: string): string => `${file}.tmp`;
-
 /** @throws Error when the disk cannot be written, or the signal aborts; then the previous snapshot stays */
 export async function writeSnapshot(file: string, source: SnapshotSource): Promise<WrittenSnapshot> {
-  const temporary = temporaryFile(file);
+  const temporary = `${file}.tmp`;
   try {
     const written = await writeFile(temporary, source);
     source.signal.throwIfAborted();

@@ -1,5 +1,5 @@
 // A process with some instances on one Redis: links and hubs, without proxies. Driven by its parent over IPC.
-import { type Instance, createInstance } from '../../../src/cache/instance.js';
+import { type Instance, createInstance } from '../../../src/cache/cache.js';
 
 export type Order =
   | { kind: 'start'; url: string; links: number }

@@ -30,29 +30,26 @@ describe('a key with two writers', () => {
     expect(fences.isRaised('A')).toBe(false);
   });
 
-  test('is found as soon as one of its fences has expired', () => {
+  test('is taken as soon as one of its fences has expired', () => {
     const fences = raised();
-    expect(fences.firstExpiredKey(9)).toBeUndefined();
-    expect(fences.firstExpiredKey(10)).toBe('A');
+    expect(fences.takeExpired(9)).toBeUndefined();
+    expect(fences.takeExpired(10)).toBe('A');
+    expect(fences.takeExpired(10)).toBeUndefined();
   });
 });
 
 test('a key without a fence has none to remove or to lower', () => {
   const fences = new Fences();
   fences.lower('A', 'one/0.1');
-  expect([fences.removeExpired('A', 10), fences.firstExpiredKey(10), fences.size]).toEqual([
-    false,
-    undefined,
-    0,
-  ]);
+  expect([fences.removeExpired('A', 10), fences.takeExpired(10), fences.size]).toEqual([false, undefined, 0]);
 });
 
 test('a key that is fenced again moves to the end of the order of expiry', () => {
   const fences = raised();
   fences.raise('A', 'one/0.3', 40);
   // B is the first key now, and its fence runs until 30.
-  expect(fences.firstExpiredKey(15)).toBeUndefined();
-  expect(fences.firstExpiredKey(30)).toBe('B');
+  expect(fences.takeExpired(15)).toBeUndefined();
+  expect(fences.takeExpired(30)).toBe('B');
 });
 
 test('the fences of a member are removed, and those of others stay', () => {

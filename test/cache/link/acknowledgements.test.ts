@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { isSettled } from '../../support/manual-clock.js';
 
-function begin(call = '1'): Acknowledgements {
+function begin(): Acknowledgements {
   const acknowledgements = new Acknowledgements();
-  acknowledgements.begin(call);
+  acknowledgements.begin();
   return acknowledgements;
 }
 
@@ -31,7 +31,7 @@ test('an acknowledgement that arrives before the members are known counts', asyn
 
 test('several calls are acknowledged in one message', async () => {
   const acknowledgements = begin();
-  acknowledgements.begin('2');
+  acknowledgements.begin();
   const [one, two] = ['1', '2'].map((call) => acknowledgements.waitForAll(call, ['a']));
   acknowledgements.receive('a', ['1', '2']);
   expect(await isSettled(Promise.all([one, two]))).toBe(true);
@@ -39,7 +39,7 @@ test('several calls are acknowledged in one message', async () => {
 
 test('a member that has acknowledged another call is waited for', async () => {
   const acknowledgements = begin();
-  acknowledgements.begin('2');
+  acknowledgements.begin();
   const all = acknowledgements.waitForAll('1', ['a']);
   acknowledgements.receive('a', ['2']);
   expect(await isSettled(all)).toBe(false);

@@ -1,15 +1,12 @@
 // A sender waits until no other member answers with what its change invalidates.
 import { expect, test } from 'vitest';
-import { Acknowledgements } from '../../../src/cache/link/acknowledgements.js';
 import { LEASE_WAIT_MS } from '../../../src/cache/coherence/lease.js';
-import { awaitAcknowledgements, expel } from '../../../src/cache/link/barrier.js';
-import type { OtherMembers } from '../../../src/cache/link/members.js';
+import { Acknowledgements, awaitAcknowledgements, expel } from '../../../src/cache/link/acknowledgements.js';
+import type { OtherMembers } from '../../../src/cache/link/member-list.js';
 import { createManualClock, isSettled } from '../../support/manual-clock.js';
 
-const CALL = '1';
-
 /** A change that was just published among members, which are listed with the end of their membership. */
-function publish(listed: Record<string, string>, call = CALL) {
+function publish(listed: Record<string, string>, isAcknowledged = true) {
   const clock = createManualClock();
   const acknowledgements = new Acknowledgements();
   const list = new Map(Object.entries(listed));
@@ -25,7 +22,7 @@ function publish(listed: Record<string, string>, call = CALL) {
     const others = { ends: new Map(list), incompleteForMs: world.incompleteForMs };
     return world.arrives.then(() => others);
   };
-  const members = {
+  const memberList = {
     others: () => (world.isRead ? read() : Promise.reject(new Error('away'))),
     markLeaseEnded(member: string) {
       world.over.push(member);
@@ -35,8 +32,8 @@ function publish(listed: Record<string, string>, call = CALL) {
       return Promise.resolve();
     },
   };
-  acknowledgements.begin(call);
-  const deps = { clock, members, acknowledgements };
+  const call = isAcknowledged ? acknowledgements.begin() : '';
+  const deps = { clock, list: memberList, acknowledgements };
   const pass = (): Promise<string[] | undefined> => awaitAcknowledgements(deps, call);
   const expelAll = (late: string[]): Promise<boolean> => expel(deps, late);
   const acknowledge = (member: string): void => {
@@ -178,7 +175,7 @@ test('when they cannot be read the second time, a member that is missing may hav
 });
 
 test('without a call the lease is waited for, and nobody is expelled', async () => {
-  const { clock, world, pass } = publish({ a: '5' }, '');
+  const { clock, world, pass } = publish({ a: '5' }, false);
   const passed = pass();
   await clock.pass(LEASE_WAIT_MS - 1);
   expect(await isSettled(passed)).toBe(false);

@@ -10,11 +10,8 @@ export interface Renewal {
    * renewal reached Redis too late and changed nothing.
    */
   was: 'listed' | 'lapsed' | 'absent' | 'late';
-  count: number;
   /** Members whose membership has ended. */
   lapsed: string[];
-  /** Lapsed members that this call has removed. */
-  removed: string[];
   /** Age of the list (ms). It is created after a start, a flush or a failover of Redis. */
   listAgeMs: number;
   /** Whether another member has a lease: this server has been the master since that one got it. */
@@ -37,7 +34,7 @@ export interface OtherMembers {
   incompleteForMs: number;
 }
 
-export class Members {
+export class MemberList {
   readonly #commands: LinkCommands;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #id: string;
@@ -46,6 +43,8 @@ export class Members {
   /** The Redis clock (ms) when a reply was sent, and the monotonic clock when it arrived. */
   #redisClock: { now: number; at: number } | undefined;
   #renewedAt: number;
+  /** Approximate number of members. */
+  #count = 1;
   #distrustedAt = -Infinity;
   #hasLeft = false;
   /** Members whose lease has ended, with the end of their membership. */
@@ -72,6 +71,10 @@ export class Members {
     return this.#renewedAt;
   }
 
+  get count(): number {
+    return this.#count;
+  }
+
   /** @throws Error also after this member has left */
   async renew(how: RenewalOptions): Promise<Renewal> {
     // Before the first reply the Redis clock is not known: the first renewal only reads it.
@@ -84,15 +87,16 @@ export class Members {
     this.#renewedAt = this.#clock.monotonic();
     const flags = [joins ? 1 : 0, LEASES.indexOf(lease)];
     const args = [this.#id, MEMBERSHIP_MS, ...flags, this.#mark, this.#redisTime(), LEASE_MS];
-    const reply = (await this.#commands.script(RENEW, [this.#name], args)) as [
-      ...[Renewal['was'], number, string[], string[]],
+    const reply = await this.#commands.script(RENEW, [this.#name], args);
+    const [was, count, lapsed, score, listAgeMs, now, vouchers] = reply as [
+      ...[Renewal['was'], number, string[]],
       ...[string, number, string, number],
     ];
-    const [was, count, lapsed, removed, score, listAgeMs, now, vouchers] = reply;
     const at = this.#clock.monotonic();
     this.#redisClock = { now: Number(now), at };
     if (was !== 'late') this.#created = { score, at: at - listAgeMs };
-    return { was, count, lapsed, removed, listAgeMs, isVouched: vouchers > 0 };
+    if (count > 0) this.#count = count;
+    return { was, lapsed, listAgeMs, isVouched: vouchers > 0 };
   }
 
   /** A lower bound of the Redis clock; 0 when it is not known. */
@@ -121,7 +125,7 @@ export class Members {
   }
 
   /** Members with a lease may be missing from the list, as if it had just been created. */
-  distrustList(): void {
+  distrust(): void {
     this.#distrustedAt = this.#clock.monotonic();
   }
 

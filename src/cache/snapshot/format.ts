@@ -1,0 +1,160 @@
+// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. What cannot be used is refused, and the
+// rest is read.
+import { promisify } from 'node:util';
+import { crc32, inflateRaw } from 'node:zlib';
+import { type Cursor, maxEncodedBytes, readEntry, writeEntry } from '../entry.js';
+import type { KeyedEntry } from '../memory/memory-store.js';
+
+// file:  MAGIC, a block that is the identity, blocks of entries, END
+// block: MARK, length of the payload, length of its content, CRC-32 of the payload, CRC-32 of these four, payload
+// The payload of entries is their content, compressed: entries without a checksum of their own. The end is a block without
+// content: a file that is cut off between two blocks has none.
+// Increment the version with every change of the layout; entries have a version of their own.
+const MAGIC = 'HRPSNAP3';
+const MARK = 'HRPB';
+export const MAGIC_BYTES = MAGIC.length;
+export const BLOCK_HEAD_BYTES = 20;
+/** Longer blocks are not read; an entry that would need one is not written. */
+const MAX_BLOCK_BYTES = 32 * 1024 ** 2;
+/** Larger ones are hardly smaller when they are compressed, and take longer to decode while requests wait. */
+const CONTENT_BYTES = 256 * 1024;
+/** For the record that fills a block, without a larger buffer for most. */
+const SPARE_BYTES = 16 * 1024;
+const NO_BYTES = Buffer.alloc(0);
+
+/** `foreign`: of another upstream. `unknown`: no snapshot, or of another version. */
+export type Refusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
+
+/** The entries of a block, or why a block, or the rest of the file, is refused. */
+export type SnapshotPart = { entries: KeyedEntry[] } | { refused: Refusal };
+
+/** The next bytes; fewer than wanted at the end of the file. */
+export type Take = (length: number) => Promise<Buffer>;
+
+interface BlockHead {
+  payloadBytes: number;
+  contentBytes: number;
+  checksum: number;
+}
+
+/** The content of one block, as it fills. */
+export class ContentBuffer {
+  readonly #into: Cursor = { bytes: NO_BYTES, at: 0 };
+
+  add({ key, entry }: KeyedEntry): void {
+    const needed = maxEncodedBytes(key, entry);
+    if (needed > MAX_BLOCK_BYTES / 2) return;
+    this.#reserve(needed);
+    writeEntry(this.#into, { key, entry });
+  }
+
+  get isFull(): boolean {
+    return this.#into.at >= CONTENT_BYTES;
+  }
+
+  /** The next block has a buffer of its own: this one is compressed meanwhile. */
+  take(): Buffer {
+    const content = this.#into.bytes.subarray(0, this.#into.at);
+    this.#into.bytes = NO_BYTES;
+    this.#into.at = 0;
+    return content;
+  }
+
+  #reserve(length: number): void {
+    const { bytes, at } = this.#into;
+    if (at + length <= bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(at + length, CONTENT_BYTES + SPARE_BYTES));
+    bytes.copy(larger, 0, 0, at);
+    this.#into.bytes = larger;
+  }
+}
+
+export function encodeBlock(payload: Buffer, contentBytes: number): Buffer {
+  const head = Buffer.alloc(BLOCK_HEAD_BYTES);
+  head.write(MARK, 'latin1');
+  head.writeUInt32BE(payload.length, 4);
+  head.writeUInt32BE(contentBytes, 8);
+  head.writeUInt32BE(crc32(payload), 12);
+  head.writeUInt32BE(crc32(head.subarray(0, 16)), 16);
+  return Buffer.concat([head, payload]);
+}
+
+export const END = encodeBlock(NO_BYTES, 0);
+
+/** `identity` names what the entries are of: a snapshot of another upstream is refused. */
+export function encodeHead(identity: string): Buffer {
+  const name = Buffer.from(identity);
+  return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
+}
+
+export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart> {
+  const refused = await readHead(take, identity);
+  if (refused !== undefined) {
+    yield { refused };
+    return;
+  }
+  for (;;) {
+    const block = await readBlock(take);
+    if ('refused' in block) {
+      yield block;
+      return;
+    }
+    if (block.payload.length === 0) return;
+    const entries = await decodeEntries(block);
+    yield entries === undefined ? { refused: 'damaged' } : { entries };
+  }
+}
+
+async function readHead(take: Take, identity: string): Promise<Refusal | undefined> {
+  if ((await take(MAGIC_BYTES)).toString('latin1') !== MAGIC) return 'unknown';
+  const block = await readBlock(take);
+  if ('refused' in block || !isIntact(block)) return 'unknown';
+  return block.payload.toString() === identity ? undefined : 'foreign';
+}
+
+interface Block extends BlockHead {
+  payload: Buffer;
+}
+
+/** After a refusal the place of the next block is not known. */
+async function readBlock(take: Take): Promise<Block | { refused: Refusal }> {
+  const bytes = await take(BLOCK_HEAD_BYTES);
+  const head = decodeBlockHead(bytes);
+  if (head === undefined) return { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };
+  const payload = await take(head.payloadBytes);
+  return payload.length < head.payloadBytes ? { refused: 'incomplete' } : { ...head, payload };
+}
+
+/** Undefined for a damaged head. */
+export function decodeBlockHead(head: Buffer): BlockHead | undefined {
+  if (head.length < BLOCK_HEAD_BYTES || head.toString('latin1', 0, 4) !== MARK) return undefined;
+  if (crc32(head.subarray(0, 16)) !== head.readUInt32BE(16)) return undefined;
+  const [payloadBytes, contentBytes] = [head.readUInt32BE(4), head.readUInt32BE(8)];
+  if (payloadBytes > MAX_BLOCK_BYTES || contentBytes > MAX_BLOCK_BYTES) return undefined;
+  return { payloadBytes, contentBytes, checksum: head.readUInt32BE(12) };
+}
+
+const isIntact = ({ payload, checksum }: Block): boolean => crc32(payload) === checksum;
+
+const inflate = promisify(inflateRaw);
+
+/** Undefined for a damaged block, and when an entry is of another version. */
+async function decodeEntries(block: Block): Promise<KeyedEntry[] | undefined> {
+  if (!isIntact(block)) return undefined;
+  try {
+    const content = await inflate(block.payload, { maxOutputLength: block.contentBytes });
+    return content.length === block.contentBytes ? readEntries(content) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readEntries(content: Buffer): KeyedEntry[] | undefined {
+  const entries: KeyedEntry[] = [];
+  for (const from = { bytes: content, at: 0 }; from.at < content.length;) {
+    const kept = readEntry(from);
+    if (kept === undefined) return undefined;
+    entries.push(kept);
+  }
+  return entries;
+}
