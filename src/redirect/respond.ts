@@ -1,12 +1,12 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
-import type { IncomingMessage } from 'node:http';
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handleToPath } from '../handle/handle.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
-import { type PageSender, sendRedirect } from '../html/send.js';
+import type { PageSender } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
+import type { Representation } from '../http/representation.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
@@ -38,8 +38,8 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
 
 /** A request and the record for the response, after all aliases. */
 interface ResolvedRequest {
-  req: Request;
-  res: Response;
+  req: IncomingMessage;
+  res: ServerResponse;
   deps: RespondDeps;
   query: RedirectQuery;
   handle: string;
@@ -67,8 +67,8 @@ interface HandleRequest {
 }
 
 export async function respondToHandle(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { handle, parameters, deps: shared }: HandleRequest,
 ): Promise<void> {
   const context = contextOf(res);
@@ -220,17 +220,17 @@ async function respond(request: ResolvedRequest): Promise<void> {
 
 /** A permanent redirect to the URL of the last handle on this proxy. */
 function redirectToAlias(request: FoundRecord): void {
-  const { res, handle, deps } = request;
+  const { req, res, handle, deps } = request;
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
-  sendRedirect(res, { status: request.query.isDry ? 200 : 301, url, headers });
+  deps.sender.sendRedirect(req, res, { status: request.query.isDry ? 200 : 301, url, headers });
 }
 
 function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
-  const { req, res, deps, handle, resolution } = request;
+  const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
   // The client may store a random choice; a shared cache would give it to every client.
@@ -238,12 +238,22 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const made = sendRedirect(res, { status, url, headers, varies: variation.headers, lines: target.headers });
-  if (!isPlainHit(request) || !dependsOnEntryOnly(request, target) || !isPreparable(status)) return;
-  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
-  if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
-  const hit = { target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix };
-  deps.responses.prepare(hit);
+  const response = { status, url, headers, varies: variation.headers, lines: target.headers };
+  const made = deps.sender.sendRedirect(req, res, response);
+  if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
+    prepareRedirect(request, status, made);
+  }
+}
+
+/** For later requests, which the read path answers. */
+function prepareRedirect(
+  { req, deps, handle, resolution }: ResolvedRequest,
+  status: number,
+  made: Representation,
+): void {
+  const beside = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
+  if (deps.prefixRecords !== undefined && beside === undefined) return;
+  deps.responses.prepare({ target: req.url ?? '', handle, entry: resolution.entry, status, made, beside });
 }
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
