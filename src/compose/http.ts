@@ -1,4 +1,4 @@
-// Creates the handler of the public listener: the read path first, then the Express pipeline.
+// Creates the handler of the public listener: reads first, then redirects, then the Express pipeline.
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
@@ -7,7 +7,7 @@ import type { HandleLock } from '../coordination/key-lock.js';
 import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
 import { type Client, createFindClient, createProxyTrust } from '../server/client-address.js';
-import { type ReportUnexpected, createReportUnexpected } from '../http/error-reply.js';
+import { type ReportUnexpected, createReportUnexpected, toErrorHandler } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
 import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
@@ -26,7 +26,7 @@ import type { Hits } from '../observe/hits.js';
 import type { NativeAnswer } from '../native/answer.js';
 import { takesMessages } from '../native/routes.js';
 import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
-import { createRedirect } from '../redirect/redirect.js';
+import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
 import type { RecordClient } from '../upstream/record-client.js';
@@ -164,7 +164,10 @@ function makeListener(
   };
   const read = createRead(config, context, { ...kept, ...steps });
   // Guarded by itself, because Express passes errors to its third argument.
-  const pipeline = guard(makePipeline(shared, kept, { ...steps, routes, table }), onUnexpected);
+  const pages = config.redirect.enabled
+    ? createRedirect(config, context, { ...kept, ...steps, table, bodies: shared.bodies })
+    : undefined;
+  const pipeline = guard(makePipeline(shared, kept, { ...steps, routes, table, pages }), onUnexpected);
   // A rule for handles has to see each message.
   const mayHit = config.native.tunnel && policy.refusalOfHandle === undefined;
   const tunnelHit = mayHit
@@ -184,6 +187,8 @@ function makeListener(
         if (!isSent) pipeline(req, res);
       });
     }
+    const redirecting = pages?.listener(req, res) ?? false;
+    if (redirecting !== false) return redirecting;
     pipeline(req, res);
     return undefined;
   };
@@ -194,30 +199,31 @@ function makeListener(
 function makePipeline(
   shared: SharedDeps,
   kept: KeptOnReload,
-  steps: RequestSteps & Omit<ListenerParts, 'policy'>,
+  {
+    pages,
+    ...steps
+  }: RequestSteps & Omit<ListenerParts, 'policy'> & { pages: RedirectInterface | undefined },
 ): FailingListener {
   const { config } = shared;
   const fence = makeFence(kept);
   const epic = config.v2.enabled
     ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
     : undefined;
-  const pages = config.redirect.enabled
-    ? createRedirect(config, shared.context, { ...kept, ...steps, bodies: shared.bodies })
-    : undefined;
+  const handlers = {
+    ...makeRecordHandlers(shared, kept, { ...steps, fence }),
+    openApi: makePublicOpenApi(config, steps.routes, brandingOf(config)),
+    reverseLookup: kept.reverse?.passThrough,
+    v2: epic?.route,
+    tunnel: createTunnelRoute({ ...kept.native, ...kept, ...steps }),
+  };
+  steps.table.assertHandled({ ...handlers, ...pages?.handlers });
   return createPipeline({
     ...steps,
-    handlers: {
-      ...makeRecordHandlers(shared, kept, { ...steps, fence }),
-      openApi: makePublicOpenApi(config, steps.routes, brandingOf(config)),
-      reverseLookup: kept.reverse?.passThrough,
-      v2: epic?.route,
-      tunnel: createTunnelRoute({ ...kept.native, ...kept, ...steps }),
-      ...pages?.handlers,
-    },
+    handlers,
     fallbacks: { ...(epic && { v2: epic.route }) },
     errorReplies: {
       ...(epic && { v2: epic.errorReply }),
-      ...(pages && { redirect: pages.errorReply }),
+      ...(pages && { redirect: toErrorHandler(pages.sendError) }),
     },
     jsonpWithCredentials: config.http.jsonpWithCredentials,
     trustedProxies: config.http.trustedProxies,

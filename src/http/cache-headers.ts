@@ -10,6 +10,9 @@ const CACHE_NAME = 'handle-resolver-proxy';
 /** A downstream cache must not mix up callers, encodings or CORS headers. */
 export const VARY = 'Accept-Encoding, Authorization, Origin';
 
+/** With further headers on which the response depends. */
+export const varyOf = (names: readonly string[] = []): string => [...names, VARY].join(', ');
+
 /** How long others may reuse a response with this remaining TTL, as headers: Cache-Control and, if it has one, Expires. */
 export type Freshness = (ttlSeconds: number, now: number) => Record<string, string>;
 

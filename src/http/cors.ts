@@ -1,5 +1,5 @@
 // Cross-origin requests, answered as the Handle server answers them, plus `Vary: Origin`.
-import type { NextFunction, Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type HeaderLines, linesOf } from './raw-response.js';
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin';
@@ -17,14 +17,12 @@ const NOT_EXPOSED =
   /^(cache-control|content-language|content-type|expires|last-modified|pragma|vary|access-control-.*)$/i;
 
 /** Allows any Origin, and never credentials: a page gets only what any client could read. */
-export function cors(req: Request, res: Response, next: NextFunction): void {
-  const { origin } = req.headers;
+export function allowOrigin({ headers: { origin } }: IncomingMessage, res: ServerResponse): void {
   if (origin !== undefined) res.setHeader(ALLOW_ORIGIN, origin);
-  next();
 }
 
 /** Lets scripts read the headers of the response. Call it when all of them are set. */
-export function exposeHeaders(res: Response): void {
+export function exposeHeaders(res: ServerResponse): void {
   if (!res.hasHeader(ALLOW_ORIGIN)) return;
   res.setHeader(EXPOSE_HEADERS, exposedOf(res.getHeaderNames()));
 }
@@ -63,7 +61,7 @@ function exposedOf(names: readonly string[]): string {
 }
 
 /** OPTIONS: a preflight, or the methods of the path. */
-export function answerOptions(req: Request, res: Response, methods: readonly string[]): void {
+export function answerOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
   if (isPreflight(req)) {
     const requested = req.headers['access-control-request-headers']?.toLowerCase() ?? '';
     answerPreflight(
@@ -77,11 +75,15 @@ export function answerOptions(req: Request, res: Response, methods: readonly str
   endEmpty(res);
 }
 
-export const isPreflight = ({ headers }: Request): boolean =>
+export const isPreflight = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 
 /** A preflight for something that is not allowed gets 200 without CORS headers. `more`: further allowed headers. */
-export function answerPreflight(req: Request, res: Response, more: readonly string[] = []): void {
+export function answerPreflight(
+  req: IncomingMessage,
+  res: ServerResponse,
+  more: readonly string[] = [],
+): void {
   const method = req.headers['access-control-request-method'] ?? '';
   const allowed = [...HEADERS, ...more];
   const requested = (req.headers['access-control-request-headers'] ?? '')
@@ -98,8 +100,9 @@ export function answerPreflight(req: Request, res: Response, more: readonly stri
   endEmpty(res);
 }
 
-function endEmpty(res: Response): void {
+function endEmpty(res: ServerResponse): void {
   res.setHeader('Vary', 'Origin');
   res.setHeader('Content-Length', '0');
-  res.status(200).end();
+  res.statusCode = 200;
+  res.end();
 }

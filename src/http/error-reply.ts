@@ -1,4 +1,5 @@
 // An error as a reply: its headers and its problem JSON in any interface, its JSON in the record interface.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
@@ -98,23 +99,14 @@ export function resultOfError(status: number): 'error' | 'refused' | 'invalid' {
   return status === 401 || status === 403 ? 'refused' : 'invalid';
 }
 
-export function createErrorReply({ onUnexpected }: { onUnexpected: ReportUnexpected }): ErrorRequestHandler {
-  return async function errorReply(
-    error: unknown,
-    req: Request,
-    res: Response,
-    next: NextFunction,
-  ): Promise<void> {
-    // Without a context the interface is unknown: the guard answers.
-    if (!hasContext(res)) {
-      next(error);
-      return;
-    }
+/** Answers with an error. Throws it where a response has begun: then only the guard can end it. */
+export type SendError = (req: IncomingMessage, res: ServerResponse, error: unknown) => Promise<void>;
+
+/** In the form of the record interface; the request needs a context. */
+export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpected }): SendError {
+  return async function sendError(req, res, error) {
     const failure = asServiceError(error, onUnexpected, requestIdOf(res));
-    if (res.headersSent) {
-      next(failure);
-      return;
-    }
+    if (res.headersSent) throw failure;
     const context = contextOf(res);
     const reply = renderError(failure, { handle: context.handle, requestId: requestIdOf(res) });
     context.result = resultOfError(reply.status);
@@ -122,3 +114,10 @@ export function createErrorReply({ onUnexpected }: { onUnexpected: ReportUnexpec
     await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });
   };
 }
+
+/** As the error handler of Express. Without a context the interface is unknown: the guard answers. */
+export const toErrorHandler = (sendError: SendError): ErrorRequestHandler =>
+  async function errorReply(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
+    if (hasContext(res)) await sendError(req, res, error);
+    else next(error);
+  };

@@ -1,18 +1,23 @@
 // A reply to one caller: its representation, 304 by ETag, and the order of its headers.
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bytes } from '../handle/bytes.js';
 import { render } from './body.js';
 import { contextOf } from './context.js';
-import { exposeHeaders } from './cors.js';
+import { exposeHeaders, withCors } from './cors.js';
+import type { FastHeaders } from './fast-headers.js';
 import type { Format } from './query.js';
+import { createSendRaw, linesOf } from './raw-response.js';
 import type { RunSteps } from './request-work.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
 import { type Representation, matchesEtag, represent } from './representation.js';
 
-export interface Reply {
+interface ReplyHead {
   status: number;
-  json: string;
   headers: Record<string, string>;
+}
+
+export interface Reply extends ReplyHead {
+  json: string;
 }
 
 interface ReplyForm {
@@ -41,7 +46,7 @@ interface OutgoingReply {
 }
 
 /** A 304 when the caller has this representation (RFC 9110 §15.4.5). */
-export function outgoing(reply: Reply, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
+function outgoing(reply: ReplyHead, made: Representation, ifNoneMatch: string | undefined): OutgoingReply {
   const headers: string[] = [];
   for (const name of Object.keys(reply.headers)) headers.push(name, reply.headers[name] ?? '');
   headers.push(...made.common);
@@ -51,10 +56,38 @@ export function outgoing(reply: Reply, made: Representation, ifNoneMatch: string
   return { status: reply.status, headers, body: made.body };
 }
 
-/** Sends JSON from an Express route in the requested form, and returns the representation. */
+/** The parts of a request that decide the form of its response. */
+export interface Recipient {
+  method: string;
+  headers: Pick<FastHeaders, 'ifNoneMatch' | 'origin'>;
+}
+
+export const recipientOf = ({ method = '', headers }: IncomingMessage): Recipient => ({
+  method,
+  headers: { ifNoneMatch: headers['if-none-match'], origin: headers.origin },
+});
+
+export type SendMade = (
+  res: ServerResponse,
+  head: ReplyHead,
+  made: Representation,
+  recipient: Recipient,
+) => void;
+
+/** Sends a representation with one write; `now` of the clock. */
+export function createSendMade(now: () => number): SendMade {
+  const sendRaw = createSendRaw();
+  return function sendMade(res, head, made, { method, headers: { ifNoneMatch, origin } }) {
+    const { status, headers, body } = outgoing(head, made, ifNoneMatch);
+    const sent = method === 'HEAD' || body === undefined ? '' : body;
+    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: sent }, now());
+  };
+}
+
+/** Sends JSON in the form that the context of the request names, and returns the representation. */
 export async function sendReply(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { gzipMinBytes, runSteps = runToEnd, ...reply }: Reply & { gzipMinBytes: number; runSteps?: RunSteps },
 ): Promise<Representation> {
   const { format } = contextOf(res);
@@ -64,6 +97,7 @@ export async function sendReply(
   const { status, headers, body } = outgoing(reply, made, req.headers['if-none-match']);
   for (let at = 0; at < headers.length; at += 2) res.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
   exposeHeaders(res);
-  res.status(status).end(body, 'latin1');
+  res.statusCode = status;
+  res.end(body, 'latin1');
   return made;
 }

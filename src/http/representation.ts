@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Bytes, fromBuffer, toBuffer, toBytes } from '../handle/bytes.js';
-import { VARY } from './cache-headers.js';
+import { varyOf } from './cache-headers.js';
 
 export type Encoding = 'identity' | 'gzip';
 
@@ -25,6 +25,8 @@ interface Content {
   contentType: string;
   /** Whether the response can be revalidated. */
   hasEtag: boolean;
+  /** Headers on which the content depends, beside those of every response. */
+  varies?: readonly string[] | undefined;
 }
 
 /** The representation for this Accept-Encoding; a promise only when it is compressed. */
@@ -42,7 +44,7 @@ export function represent(
 }
 
 function describe(
-  { text, contentType, hasEtag }: Content,
+  { text, contentType, hasEtag, varies }: Content,
   { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
 ): Representation {
   const etag = hasEtag ? etagOf(text, encoding) : undefined;
@@ -51,7 +53,7 @@ function describe(
     isWorthGzip,
     body,
     etag,
-    common: ['Vary', VARY, ...(etag === undefined ? [] : ['ETag', etag])],
+    common: ['Vary', varyOf(varies), ...(etag === undefined ? [] : ['ETag', etag])],
     ofBody: [
       ...(encoding === 'gzip' ? ['Content-Encoding', 'gzip'] : []),
       'Content-Type',

@@ -13,7 +13,7 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
-import { type Reply, representReply } from '../http/reply.js';
+import { type Reply, createSendMade, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
 import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
@@ -26,7 +26,7 @@ import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf 
 import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
 import type { RequestCheck } from './request-checks.js';
 import type { PreparedResponse, ResponseCache } from './response-cache.js';
-import { type Recipient, createSendMade, createSendPrepared } from './send.js';
+import { type PreparedRecipient, createSendPrepared } from './send.js';
 
 export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
@@ -44,7 +44,7 @@ interface ReadDeps extends ReadParts, FreshnessRules, Omit<RecordReplyDeps, 'res
   onUnexpected: ReportUnexpected;
 }
 
-/** False when Express must handle the request, which is untouched then. */
+/** False when another part must answer the request, which is untouched then. */
 export type Read = (req: IncomingMessage, res: ServerResponse) => boolean | Promise<void>;
 
 interface ReadRequest extends TimedRecipient {
@@ -67,8 +67,8 @@ interface Rendered {
  * headers → refused? → prepared response current? → target → fresh in memory? → traffic rules → Redis, upstream or stale
  * → reply.
  *
- * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists)
- * and all other interfaces. Their redirects are answered here once they are prepared.
+ * Express keeps what passes through to the Handle server (requests with credentials, for private values, for lists).
+ * Redirects are answered here once they are prepared.
  */
 export function createRead(config: Pick<Config, 'http'>, context: Context, parts: ReadParts): Read {
   const { scanHeaders, check, responses, resolver, hits } = parts;
@@ -124,7 +124,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
   return read;
 }
 
-interface TimedRecipient extends Recipient {
+interface TimedRecipient extends PreparedRecipient {
   startedAt: number | undefined;
 }
 

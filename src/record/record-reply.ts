@@ -1,5 +1,5 @@
-// Resolutions as replies of the record interface, and the way to send one from an Express route.
-import type { Request, Response } from 'express';
+// Resolutions as replies of the record interface.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
 import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
 import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
@@ -92,10 +92,10 @@ export interface RecordRouteDeps extends RecordReplyDeps {
   resolve: Resolver<unknown>['resolve'];
 }
 
-/** Answers with the JSON of a record in an Express route, for interfaces that show it too. */
+/** Answers with the JSON of a record, for interfaces that show it too; the request needs a context. */
 export async function answerRecord(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { deps, handle, query }: HandleQuery & { deps: RecordRouteDeps },
 ): Promise<void> {
   const resolution = await deps.resolve(handle, query);
@@ -104,5 +104,5 @@ export async function answerRecord(
   const runSteps = deps.runStepsOf(res);
   const reply = await runSteps(renderResolution(resolution, { handle, query }, deps), charsOf(resolution));
   const made = await sendReply(req, res, { ...reply, gzipMinBytes: deps.gzipMinBytes, runSteps });
-  reportReply({ resolution, result, target: req.url, handle, status: reply.status, made }, deps);
+  reportReply({ resolution, result, target: req.url ?? '', handle, status: reply.status, made }, deps);
 }

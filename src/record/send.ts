@@ -1,15 +1,14 @@
-// Sends the responses of reads without Express: prepared ones, and replies that were just made.
+// Sends prepared responses.
 import type { ServerResponse } from 'node:http';
 import { type FreshnessRules, createHitLines } from '../http/cache-headers.js';
-import { linesWithCors, withCors } from '../http/cors.js';
+import { linesWithCors } from '../http/cors.js';
 import type { FastHeaders } from '../http/fast-headers.js';
-import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
-import { type Reply, outgoing } from '../http/reply.js';
-import { type Representation, acceptsGzip, matchesEtag } from '../http/representation.js';
+import { type HeaderLines, createSendRaw } from '../http/raw-response.js';
+import { acceptsGzip, matchesEtag } from '../http/representation.js';
 import type { PreparedResponse, PreparedVariant } from './response-cache.js';
 
 /** The parts of a request that decide the form of its response. */
-export interface Recipient {
+export interface PreparedRecipient {
   method: string;
   headers: FastHeaders;
 }
@@ -18,7 +17,7 @@ export interface Recipient {
 type SendPrepared = (
   res: ServerResponse,
   prepared: PreparedResponse,
-  recipient: Recipient,
+  recipient: PreparedRecipient,
   now: number,
 ) => number | undefined;
 
@@ -49,14 +48,3 @@ const variantFor = (
   { isWorthGzip, gzip, identity }: PreparedResponse,
   acceptEncoding: string | undefined,
 ): PreparedVariant | undefined => (isWorthGzip && acceptsGzip(acceptEncoding) ? gzip : identity);
-
-type SendMade = (res: ServerResponse, reply: Reply, made: Representation, recipient: Recipient) => void;
-
-export function createSendMade(now: () => number): SendMade {
-  const sendRaw = createSendRaw();
-  return function sendMade(res, reply, made, { method, headers: { ifNoneMatch, origin } }) {
-    const { status, headers, body } = outgoing(reply, made, ifNoneMatch);
-    const sent = method === 'HEAD' || body === undefined ? '' : body;
-    sendRaw(res, { status, lines: linesOf(withCors(headers, origin)), body: sent }, now());
-  };
-}

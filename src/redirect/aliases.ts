@@ -4,7 +4,6 @@ import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { Entry } from '../cache/entry.js';
-import type { ParsedValues } from '../resolver/parsed-records.js';
 import { isOfType, textOf } from './values.js';
 
 /** HDLProxy's limit. */
@@ -29,7 +28,7 @@ export interface AliasDeps {
   keyOf: (handle: string) => string;
   /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
   isSelected: (value: HandleValue) => boolean;
-  valuesOf: (entry: Entry) => ParsedValues | Promise<ParsedValues>;
+  valuesOf: (entry: Entry) => readonly HandleValue[] | Promise<readonly HandleValue[]>;
 }
 
 /** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */

@@ -1,14 +1,16 @@
 // Errors of the redirects: a page for browsers, problem JSON (RFC 9457) for programs, with the same text.
-import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CATALOGUE, ServiceError } from '../errors.js';
 import { handleToPath } from '../handle/handle.js';
 import type { Refused } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { PageSender } from '../html/send.js';
-import { contextOf, hasContext, requestIdOf } from '../http/context.js';
+import { contextOf, requestIdOf } from '../http/context.js';
 import {
   type ReportUnexpected,
+  type SendError,
   asServiceError,
+  createSendError,
   errorHeaders,
   problemOf,
   resultOfError,
@@ -30,8 +32,8 @@ interface ProblemResponse {
 }
 
 export async function sendProblem(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { failure, handle, contact, headers, sender }: ProblemResponse,
 ): Promise<void> {
   contextOf(res).failure = failure;
@@ -113,31 +115,18 @@ export function refusedError(handle: string, { status, members, retryAfter }: Re
   });
 }
 
-/** The error handler of all paths outside the APIs. */
-export function createRedirectErrorReply({
-  sender,
-  onUnexpected,
-}: {
-  sender: PageSender;
-  onUnexpected: ReportUnexpected;
-}): ErrorRequestHandler {
-  return async function redirectErrorReply(
-    error: unknown,
-    req: Request,
-    res: Response,
-    next: NextFunction,
-  ): Promise<void> {
-    if (!hasContext(res)) {
-      next(error);
-      return;
-    }
-    const failure = asServiceError(error, onUnexpected, requestIdOf(res));
+/** For all paths outside the APIs: a page, or JSON in the form of the record interface where that was requested. */
+export function createSendProblem(deps: { sender: PageSender; onUnexpected: ReportUnexpected }): SendError {
+  const sendRecordError = createSendError(deps);
+  return async function sendProblemOf(req, res, error) {
     const context = contextOf(res);
-    if (res.headersSent || readShow(readParameters(context.target.query)) === 'api') {
-      next(failure);
+    if (readShow(readParameters(context.target.query)) === 'api') {
+      await sendRecordError(req, res, error);
       return;
     }
+    const failure = asServiceError(error, deps.onUnexpected, requestIdOf(res));
+    if (res.headersSent) throw failure;
     context.result = resultOfError(failure.status);
-    await sendProblem(req, res, { failure, handle: context.handle, sender });
+    await sendProblem(req, res, { failure, handle: context.handle, sender: deps.sender });
   };
 }

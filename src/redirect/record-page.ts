@@ -1,6 +1,6 @@
-// The record page: redirect target, values, and state of the cache entry.
+// The record page: redirect target, values, and state of the cache entry, in words.
 import { handleToPath } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
+import { DEFAULT_PERMISSIONS, type HandleValue } from '../handle/value.js';
 import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
 import type { FromEntry, StaleReason } from '../resolver/resolution.js';
@@ -8,8 +8,8 @@ import type { RedirectUrl } from './redirect-url.js';
 import type { Candidate } from './locations/candidates.js';
 import type { Choice } from './locations/select.js';
 import type { ChosenTarget, RedirectTarget } from './target.js';
-import { coarseDuration, formatInstant } from './time-text.js';
-import { valuesTable } from './values-table.js';
+import { type ShownValue, describeAccess, renderData, shownPart } from './value-html.js';
+import type { Steps } from '../time-slicer.js';
 
 interface RecordView {
   handle: string;
@@ -23,7 +23,8 @@ interface RecordView {
   now: number;
 }
 
-export function recordPage(view: RecordView): SitePage {
+export function* recordPage(view: RecordView): Steps<SitePage> {
+  const values = yield* valuesTable(view.values, jsonUrlOf(view.handle));
   return {
     title: view.handle,
     main: html`<h1><span class="kind">Handle</span><bdi id="handle">${view.handle}</bdi></h1>
@@ -34,7 +35,7 @@ export function recordPage(view: RecordView): SitePage {
       </section>
       <section aria-labelledby="values">
         <h2 id="values">Values</h2>
-        ${valuesTable(view.values, jsonUrlOf(view.handle))}
+        ${values}
       </section>
       <section aria-labelledby="cache">
         <h2 id="cache">Cache</h2>
@@ -152,3 +153,122 @@ function expiryOf(staleAt: number, now: number): string {
   if (staleAt > now) return `in ${coarseDuration(staleAt - now)}, at ${formatInstant(staleAt)}`;
   return staleAt > 0 ? `expired at ${formatInstant(staleAt)}` : 'expired: the record may have changed';
 }
+
+/** Permissions that all values share are one sentence below the table. `jsonUrl`: where all values are. */
+export function* valuesTable(values: readonly HandleValue[], jsonUrl: string): Steps<Html> {
+  if (values.length === 0) return html`<p>The record has no public value that matches the request.</p>`;
+  const shown = shownPart(values);
+  yield;
+  const [access = '', ...others] = new Set(shown.map(({ permissions }) => describeAccess(permissions)));
+  const isShared = others.length === 0;
+  const names = ['Index', 'Type', 'Data', 'TTL', 'Changed', ...(isShared ? [] : ['Permissions'])];
+  const rows: Html[] = [];
+  for (const value of shown) {
+    rows.push(renderRow(names, value));
+    yield;
+  }
+  return html`${restNote(values, shown, jsonUrl)} ${renderTable(names, rows)}
+  ${isShared ? html`<p class="quiet">Permissions of each value: ${access}.</p>` : undefined}`;
+}
+
+function restNote(
+  values: readonly HandleValue[],
+  shown: readonly ShownValue[],
+  jsonUrl: string,
+): Html | undefined {
+  const isWhole = shown.length === values.length;
+  if (isWhole && !shown.some(({ isCut }) => isCut)) return undefined;
+  const count = (number: number): string => number.toLocaleString('en-GB');
+  const part = isWhole
+    ? 'This page shows only the beginning of long values.'
+    : `This page shows the first ${count(shown.length)} of ${count(values.length)} values.`;
+  return html`<p class="note">${part} <a href="${jsonUrl}">The JSON has everything.</a></p>`;
+}
+
+// The roles are explicit because `display: block` on narrow screens removes those of a table.
+const renderTable = (names: readonly string[], rows: readonly Html[]): Html =>
+  html`<table role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        ${names.map((name) => html`<th role="columnheader" scope="col">${name}</th>`)}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${rows}
+    </tbody>
+  </table>`;
+
+const renderRow = (names: readonly string[], value: ShownValue): Html =>
+  html`<tr role="row">
+    ${names.map((name) => renderCell(name, value))}
+  </tr>`;
+
+const CLASSES: Readonly<Record<string, string>> = {
+  Type: 'wide',
+  Data: 'wide data',
+  TTL: 'wide',
+  Permissions: 'wide',
+};
+
+const CONTENT: Readonly<Record<string, (value: ShownValue) => Html | string | number>> = {
+  Index: ({ index }) => index,
+  Type: ({ type }) => html`<bdi>${type}</bdi>`,
+  Data: (value) =>
+    html`<div>
+      ${renderData(value)}${value.isCut ? html` <span class="quiet">Cut here.</span>` : undefined}
+    </div>`,
+  TTL: ({ ttl }) => renderTtl(ttl),
+  Changed: ({ timestamp }) =>
+    typeof timestamp === 'string' ? timestamp.replace('T', ' ').replace(/Z$/, '') : '',
+  Permissions: ({ permissions = DEFAULT_PERMISSIONS }) =>
+    html`<div>${describeAccess(permissions)} <code>${permissions}</code></div>`,
+};
+
+const renderCell = (name: string, value: ShownValue): Html =>
+  html`<td role="cell" data-label="${name}" class="${CLASSES[name]}">${CONTENT[name]?.(value)}</td>`;
+
+/** Seconds, or an absolute time. */
+function renderTtl(ttl: HandleValue['ttl']): Html | string {
+  if (ttl === undefined) return '';
+  if (typeof ttl === 'string') {
+    const instant = Date.parse(ttl);
+    return `until ${Number.isNaN(instant) ? ttl : formatInstant(instant)}`;
+  }
+  if (!Number.isSafeInteger(ttl)) return `${ttl} s`;
+  return ttl <= 0 ? 'not cached' : html`<time datetime="PT${ttl}S">${exactDuration(ttl)}</time>`;
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
+
+const list = new Intl.ListFormat('en-GB');
+
+const countOf = (count: number, unit: string): string => (count === 1 ? `one ${unit}` : `${count} ${unit}s`);
+
+/** Whole seconds, exactly: `90_000` is `one day and one hour`. */
+function exactDuration(seconds: number): string {
+  let left = seconds;
+  const parts: string[] = [];
+  for (const [unit, unitSeconds] of UNITS) {
+    const count = Math.floor(left / unitSeconds);
+    left -= count * unitSeconds;
+    if (count > 0) parts.push(countOf(count, unit));
+  }
+  return list.format(parts);
+}
+
+/** Coarse, so that a page stays the same for a minute and revalidates. `7_300_000` is `2 hours`. */
+function coarseDuration(ms: number): string {
+  for (const [unit, unitSeconds] of UNITS.slice(0, -1)) {
+    const count = Math.floor(ms / 1000 / unitSeconds);
+    if (count >= 2 || (count === 1 && unit !== 'day')) return countOf(count, unit);
+  }
+  return 'less than a minute';
+}
+
+const formatInstant = (ms: number): string =>
+  `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;

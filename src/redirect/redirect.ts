@@ -1,5 +1,5 @@
 // Answers browsers: front page, handles, and the files of a site.
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
@@ -11,15 +11,23 @@ import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
 import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { createReportUnexpected } from '../http/error-reply.js';
+import { answerOptions } from '../http/cors.js';
+import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
+import {
+  type Located,
+  type StartDeps,
+  createStartRequest,
+  locate,
+  methodRefused,
+} from '../record/request-checks.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './countries.js';
 import { frontPage } from './front-page.js';
-import { createRedirectErrorReply } from './problems.js';
+import { createSendProblem } from './problems.js';
 import { readRedirectParameters } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
@@ -28,7 +36,10 @@ import { createPrefixRecords } from './locations/prefix-records.js';
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 
-interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'> {
+interface RedirectParts
+  extends
+    Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'>,
+    Omit<StartDeps, 'jsonpWithCredentials'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   /** Of request bodies. */
@@ -36,9 +47,15 @@ interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | '
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
+/** Answers a request that has a context. */
+type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+
 export interface RedirectInterface {
-  handlers: { redirect: RequestHandler; robots: RequestHandler; icon: RequestHandler };
-  errorReply: ErrorRequestHandler;
+  /** False when another part must answer the request, which is untouched then. */
+  listener: (req: IncomingMessage, res: ServerResponse) => false | Promise<void>;
+  handlers: Readonly<Record<string, Handler>>;
+  /** Errors of all paths outside the APIs. */
+  sendError: SendError;
 }
 
 const MAX_FORM_BYTES = 16 * 1024;
@@ -51,30 +68,65 @@ export function createRedirect(
   const branding = brandingOf(config);
   const deps = createRespondDeps(config, context, {
     ...parts,
-    sender: createPageSender(branding, config.http.gzipMinBytes),
+    sender: createPageSender(branding, config.http.gzipMinBytes, context.clock.now),
   });
   const { sender } = deps;
   const sendFile =
-    (contentType: string, text: string): RequestHandler =>
+    (contentType: string, text: string): Handler =>
     (req, res) => {
       const freshness = deps.redirectFreshness(Infinity, context.clock.now());
-      return sender.sendText(req, res, {
-        contentType,
-        text,
-        headers: { ...sender.securityHeaders, ...freshness },
-      });
+      const headers = { ...sender.securityHeaders, ...freshness };
+      return sender.sendText(req, res, { contentType, text, headers });
     };
   const withBody = createWithBody({ maxBodyBytes: MAX_FORM_BYTES, budget: parts.bodies });
-  return {
-    handlers: {
-      redirect: createRoute(
-        { ...deps, withBody, refusalOfHandle: parts.refusalOfHandle },
-        sendFile(HTML_TYPE, sender.renderPage(frontPage(branding))),
-      ),
-      robots: sendFile('text/plain', ROBOTS),
-      icon: sendFile('image/svg+xml', ICON),
-    },
-    errorReply: createRedirectErrorReply({ sender, onUnexpected: createReportUnexpected(context) }),
+  const handlers: Record<string, Handler> = {
+    redirect: createRoute(
+      { ...deps, withBody, refusalOfHandle: parts.refusalOfHandle },
+      sendFile(HTML_TYPE, sender.renderPage(frontPage(branding))),
+    ),
+    robots: sendFile('text/plain', ROBOTS),
+    icon: sendFile('image/svg+xml', ICON),
+  };
+  const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
+  const { jsonpWithCredentials } = config.http;
+  const listener = createListener({ ...parts, jsonpWithCredentials, handlers, sendError });
+  return { listener, handlers, sendError };
+}
+
+/** Node's request and response alone: to enter Express costs more than a redirect. */
+function createListener({
+  handlers,
+  sendError,
+  ...start
+}: StartDeps & Pick<RedirectInterface, 'handlers' | 'sendError'>): RedirectInterface['listener'] {
+  const startRequest = createStartRequest(start);
+  const isOurs = ({ match, route }: Located): boolean =>
+    route === undefined
+      ? match?.routes.some(({ handler }) => handlers[handler] !== undefined) === true
+      : handlers[route.handler] !== undefined;
+
+  async function answer(
+    req: IncomingMessage,
+    res: ServerResponse,
+    rawTarget: string,
+    located: Located,
+  ): Promise<void> {
+    const { match, route } = located;
+    const { method = '' } = req;
+    try {
+      await startRequest(req, res, { rawTarget, located });
+      if (route !== undefined) await handlers[route.handler]?.(req, res);
+      else if (method === 'OPTIONS') answerOptions(req, res, match?.allow ?? []);
+      else throw methodRefused(method, match?.allow ?? []);
+    } catch (error) {
+      await sendError(req, res, error);
+    }
+  }
+
+  return function listener(req, res) {
+    const { url: rawTarget = '' } = req;
+    const located = locate(start.table, req, rawTarget);
+    return isOurs(located) ? answer(req, res, rawTarget, located) : false;
   };
 }
 
@@ -104,15 +156,15 @@ function createRespondDeps(
 
 function createRoute(
   deps: RespondDeps & Pick<RedirectParts, 'refusalOfHandle'> & { withBody: WithBody },
-  sendFront: RequestHandler,
-): RequestHandler {
+  sendFront: Handler,
+): Handler {
   const { withBody, refusalOfHandle } = deps;
-  return async function redirectRoute(req: Request, res: Response, next: NextFunction): Promise<void> {
+  return async function redirectRoute(req, res) {
     const { target } = contextOf(res);
     const path = withoutFragment(target.path);
     const parameters = parametersOf(withoutFragment(target.query), await readForm(req, withBody));
     const formHandle = path === '/' ? handleInUrl(parameters.get('hdl') ?? '') : '';
-    if (path === '/' && formHandle === '') await sendFront(req, res, next);
+    if (path === '/' && formHandle === '') await sendFront(req, res);
     else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
       const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
@@ -124,7 +176,7 @@ function createRoute(
 
 /** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
 async function judgeForm(
-  req: Request,
+  req: IncomingMessage,
   handle: string,
   refusalOfHandle: RefusalOfHandle | undefined,
 ): Promise<void> {
@@ -153,7 +205,7 @@ const FORM = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
  * The body of a GET is ignored: its response may be stored for other clients. A `charset` is ignored too: this media type
  * is always UTF-8 (URL Standard, section 5).
  */
-function readForm(req: Request, withBody: WithBody): string | Promise<string> {
+function readForm(req: IncomingMessage, withBody: WithBody): string | Promise<string> {
   if (req.method !== 'POST' || !FORM.test(req.headers['content-type'] ?? '')) return '';
   const options = {
     encoding: req.headers['content-encoding'],
@@ -164,15 +216,14 @@ function readForm(req: Request, withBody: WithBody): string | Promise<string> {
 }
 
 /** Our form uses GET, so that the result has a URL to share; HDLProxy's form posts `hdl=`. */
-function redirectToHandle(res: Response, handle: string, parameters: URLSearchParams): void {
+function redirectToHandle(res: ServerResponse, handle: string, parameters: URLSearchParams): void {
   parameters.delete('hdl');
   const pairs = [...parameters].map((pair) => pair.map(encodeURIComponent).join('='));
   const query = pairs.length === 0 ? '' : `?${pairs.join('&')}`;
   res.setHeader('Cache-Control', 'no-store');
-  res
-    .status(302)
-    .setHeader('Location', `/${handleToPath(handle)}${query}`)
-    .end();
+  res.setHeader('Location', `/${handleToPath(handle)}${query}`);
+  res.statusCode = 302;
+  res.end();
 }
 
 /** @throws ServiceError when a percent-encoded path is not a handle */

@@ -1,12 +1,12 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
-import type { IncomingMessage } from 'node:http';
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handleToPath } from '../handle/handle.js';
 import { type HandleValue, createValueFilter } from '../handle/value.js';
-import { type PageSender, sendRedirect } from '../html/send.js';
+import type { PageSender } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
 import { contextOf, unjudgedCaller } from '../http/context.js';
+import type { Representation } from '../http/representation.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { prefersJson } from './accept.js';
@@ -22,8 +22,8 @@ import { hasPrefix, missingError, refusedError, sendProblem } from './problems.j
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
 import { type RedirectQuery, readRedirectQuery } from './request.js';
-import { type RedirectTarget, type TargetRules, findTarget, selectedValues } from './target.js';
-import { readValues } from '../resolver/parsed-records.js';
+import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
+import { redirectValues, selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
@@ -38,13 +38,14 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
 
 /** A request and the record for the response, after all aliases. */
 interface ResolvedRequest {
-  req: Request;
-  res: Response;
+  req: IncomingMessage;
+  res: ServerResponse;
   deps: RespondDeps;
   query: RedirectQuery;
   handle: string;
   aliases: readonly string[];
   resolution: FromEntry;
+  /** The selected values on which redirects depend. */
   values: readonly HandleValue[];
   /** When several records were read, the response expires with the first of them. */
   earliest: FromEntry;
@@ -66,8 +67,8 @@ interface HandleRequest {
 }
 
 export async function respondToHandle(
-  req: Request,
-  res: Response,
+  req: IncomingMessage,
+  res: ServerResponse,
   { handle, parameters, deps: shared }: HandleRequest,
 ): Promise<void> {
   const context = contextOf(res);
@@ -96,7 +97,8 @@ export async function respondToHandle(
     ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
     : undefined;
   if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest, prefix })) return;
-  const values = await run(readValues(resolution.entry), resolution.entry.values.length);
+  const read = await run(redirectValues(resolution.entry), resolution.entry.values.length);
+  const values = read.filter(createValueFilter(query));
   const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest, run };
   if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') {
     reportStale(found);
@@ -151,9 +153,8 @@ type FoundRecord = Omit<ResolvedRequest, Exclude<keyof Gathered, 'earliest'>>;
 /** Reads what other handles add to the record. */
 async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Gathered> {
   const { res, handle, values, query, resolution, earliest, deps, run } = found;
-  const selected = selectedValues({ values, query });
   const chars = resolution.entry.values.length;
-  if (!mayRedirect(selected)) {
+  if (!mayRedirect(values)) {
     return { gathered: undefined, earliest, chars, isOfRecordAlone: true, isComplete: true };
   }
   const { authoritative } = query;
@@ -166,7 +167,7 @@ async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Gathe
     unjudged: unjudgedCaller(res),
     run,
   });
-  const own = await run(listsIn(selected, deps.parseList), chars);
+  const own = await run(listsIn(values, deps.parseList), chars);
   const gathered = await gatherLists(own, { handle, reader });
   return {
     gathered,
@@ -185,7 +186,7 @@ async function resolveAliases(
   if (!query.followAliases) return { end: first, aliases: [], earliest: undefined };
   const resolve = (handle: string): Promise<Resolution> => deps.resolve(handle, query);
   const isSelected = createValueFilter(query);
-  const valuesOf: AliasDeps['valuesOf'] = (entry) => deps.run(readValues(entry), entry.values.length);
+  const valuesOf: AliasDeps['valuesOf'] = (entry) => deps.run(redirectValues(entry), entry.values.length);
   return followAliases(first, { resolve, keyOf: deps.keyOf, isSelected, valuesOf });
 }
 
@@ -219,17 +220,17 @@ async function respond(request: ResolvedRequest): Promise<void> {
 
 /** A permanent redirect to the URL of the last handle on this proxy. */
 function redirectToAlias(request: FoundRecord): void {
-  const { res, handle, deps } = request;
+  const { req, res, handle, deps } = request;
   const { query } = contextOf(res).target;
   const path = `/${handleToPath(handle)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
-  sendRedirect(res, { status: request.query.isDry ? 200 : 301, url, headers });
+  deps.sender.sendRedirect(req, res, { status: request.query.isDry ? 200 : 301, url, headers });
 }
 
 function redirect(request: ResolvedRequest, target: RedirectTarget, url: string): void {
-  const { req, res, deps, handle, resolution } = request;
+  const { req, res, deps } = request;
   const { isRandom, variation } = target;
   const headers = redirectHeaders(request);
   // The client may store a random choice; a shared cache would give it to every client.
@@ -237,12 +238,22 @@ function redirect(request: ResolvedRequest, target: RedirectTarget, url: string)
     headers['Cache-Control'] = privateOnly(headers['Cache-Control'] ?? '');
   }
   const status = statusFor(request, target);
-  const made = sendRedirect(res, { status, url, headers, varies: variation.headers, lines: target.headers });
-  if (!isPlainHit(request) || !dependsOnEntryOnly(request, target) || !isPreparable(status)) return;
-  const plainPrefix = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
-  if (deps.prefixRecords !== undefined && plainPrefix === undefined) return;
-  const hit = { target: req.url, handle, entry: resolution.entry, status, made, beside: plainPrefix };
-  deps.responses.prepare(hit);
+  const response = { status, url, headers, varies: variation.headers, lines: target.headers };
+  const made = deps.sender.sendRedirect(req, res, response);
+  if (isPlainHit(request) && dependsOnEntryOnly(request, target) && isPreparable(status)) {
+    prepareRedirect(request, status, made);
+  }
+}
+
+/** For later requests, which the read path answers. */
+function prepareRedirect(
+  { req, deps, handle, resolution }: ResolvedRequest,
+  status: number,
+  made: Representation,
+): void {
+  const beside = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
+  if (deps.prefixRecords !== undefined && beside === undefined) return;
+  deps.responses.prepare({ target: req.url ?? '', handle, entry: resolution.entry, status, made, beside });
 }
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
@@ -270,11 +281,13 @@ const dependsOnEntryOnly = (
   isOfRecordAlone && !isRandom && !variation.isByAddress && variation.headers.length === 0 && status <= 302;
 
 async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget): Promise<void> {
-  const { req, res, deps, query, handle, aliases, resolution } = request;
+  const { req, res, deps, query, handle, aliases, resolution, run } = request;
   const { authoritative } = query;
-  const values = selectedValues(request);
+  const { entry } = resolution;
+  const values = await run(selectedValues(entry, query), entry.values.length);
   const now = deps.context.clock.now();
-  const page = recordPage({ handle, aliases, values, target, resolution, authoritative, now });
+  const making = recordPage({ handle, aliases, values, target, resolution, authoritative, now });
+  const page = await run(making, entry.values.length);
   // Browsers revalidate a page; the response is usually a 304.
   const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
   await deps.sender.sendPage(req, res, { page, headers, variesByAccept: true });
@@ -290,9 +303,8 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
 }
 
 async function sendLocations(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, query, handle, values, gathered, run } = request;
-  const selected = selectedValues({ values, query });
-  const shown = gathered === undefined ? [] : candidatesOf(gathered, selected).locations;
+  const { req, res, deps, handle, values, gathered, run } = request;
+  const shown = gathered === undefined ? [] : candidatesOf(gathered, values).locations;
   // Templates make much of a small record.
   const text = await run(writeLocations(shown, handle), Infinity);
   await deps.sender.sendText(req, res, {

@@ -1,13 +1,12 @@
 // Finds the redirect target of a record: one of its locations, else its URL value, else none. Pure.
 import { ServiceError } from '../errors.js';
-import { type HandleValue, createValueFilter } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
 import type { Steps } from '../time-slicer.js';
 import { type Candidate, type Candidates, candidatesOf } from './locations/candidates.js';
 import type { GatheredLists } from './locations/gather.js';
 import { mayRedirect } from './locations/handle-lists.js';
-import type { HeaderLine } from './locations/header-lines.js';
 import { type NegotiationFacts, negotiatedAttributes } from './locations/negotiate.js';
-import { responseHeaders } from './locations/response-headers.js';
+import { type HeaderLine, responseHeaders } from './locations/response-headers.js';
 import { type Choice, selectLocation } from './locations/select.js';
 import { hrefOf, templateForms } from './locations/template.js';
 import { NO_VARIATION, type Variation, variationOf } from './locations/variation.js';
@@ -23,6 +22,7 @@ export interface TargetRules {
 
 interface TargetRequest {
   handle: string;
+  /** Those of the record that the request selects. */
   values: readonly HandleValue[];
   query: RedirectQuery;
   headers: Omit<NegotiationFacts, 'wantsMetadata'>;
@@ -56,18 +56,13 @@ export interface RedirectTarget {
   headers: readonly HeaderLine[];
 }
 
-/** The values that a request selects. */
-export const selectedValues = ({ values, query }: Pick<TargetRequest, 'values' | 'query'>): HandleValue[] =>
-  values.filter(createValueFilter(query));
-
 /** @throws ServiceError BAD_PARAMETER when `urlappend` changes the host */
 export function* findTarget(
   request: TargetRequest,
   gathered: GatheredLists | undefined,
   rules: TargetRules,
 ): Steps<RedirectTarget> {
-  const { handle, query } = request;
-  const values = selectedValues(request);
+  const { handle, values, query } = request;
   const allowed = rules.allowedHeaders;
   const headers = gathered ? yield* responseHeaders(gathered, { handle, allowed }) : [];
   if (!takesPart(gathered)) {

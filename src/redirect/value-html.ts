@@ -1,10 +1,96 @@
-// Renders the data of a value: text, safe links, references, or encoded bytes.
+// The values of a record page as HTML: the part that is shown, their data and their permissions in words.
 import { handleToPath } from '../handle/handle.js';
+import { RIGHT } from '../handle/predefined-data.js';
+import { type HandleValue, lastFourPermissions } from '../handle/value.js';
 import { type Html, html } from '../html/html.js';
-import { describeRights } from './permission-text.js';
 import { toRedirectUrl } from './redirect-url.js';
-import type { ShownValue } from './shown-part.js';
 import { isOfType, textOf } from './values.js';
+
+/** Records of the wild have at most some dozens of values. */
+const MAX_SHOWN_VALUES = 200;
+/** Of all data of a page. */
+const MAX_SHOWN_CHARS = 64 * 1024;
+/** Of one value, so that a long one does not hide those behind it. */
+const MAX_VALUE_CHARS = 16 * 1024;
+/** Of a type, a lifetime, a time, permissions. */
+const MAX_FIELD_CHARS = 1000;
+
+export interface ShownValue extends HandleValue {
+  /** Whether only the beginning of the data is here. */
+  isCut: boolean;
+}
+
+export function shownPart(values: readonly HandleValue[]): ShownValue[] {
+  const shown: ShownValue[] = [];
+  let left = MAX_SHOWN_CHARS;
+  for (const value of values) {
+    if (shown.length === MAX_SHOWN_VALUES || left <= 0) break;
+    const data = createCutter(Math.min(left, MAX_VALUE_CHARS));
+    const fields = createCutter(MAX_FIELD_CHARS);
+    const { type, ttl, timestamp, permissions } = value;
+    shown.push({
+      ...(fields.cut({ type, ttl, timestamp, permissions }) as Omit<HandleValue, 'index' | 'data'>),
+      index: value.index,
+      data: data.cut(value.data),
+      isCut: data.isCut() || fields.isCut(),
+    });
+    left -= data.usedChars() + fields.usedChars();
+  }
+  return shown;
+}
+
+interface Cutter {
+  /** The beginning of JSON, as a copy that is valid itself. */
+  cut: (json: unknown) => unknown;
+  usedChars: () => number;
+  isCut: () => boolean;
+}
+
+/** So that lists of empty elements have a length too. */
+const ELEMENT_CHARS = 4;
+/** Of structures as indented JSON: what is nested deeply is long by its indentation. */
+const INDENT_CHARS = 2;
+
+/** One for each value: what one call has used is missing to the next. */
+function createCutter(maxChars: number): Cutter {
+  let used = 0;
+  let isCut = false;
+  const hasRoom = (): boolean => {
+    isCut ||= used >= maxChars;
+    return used < maxChars;
+  };
+  function cut(json: unknown, depth = 0): unknown {
+    if (typeof json === 'string') return cutText(json);
+    used += ELEMENT_CHARS + depth * INDENT_CHARS;
+    if (Array.isArray(json)) return cutList(json, depth + 1);
+    return typeof json === 'object' && json !== null ? cutObject(json, depth + 1) : json;
+  }
+  function cutText(text: string): string {
+    const shown = text.slice(0, Math.max(0, maxChars - used));
+    isCut ||= shown.length < text.length;
+    used += shown.length;
+    return shown;
+  }
+  function cutList(list: readonly unknown[], depth: number): unknown[] {
+    const shown: unknown[] = [];
+    for (const element of list) {
+      if (!hasRoom()) break;
+      shown.push(cut(element, depth));
+    }
+    // A reference without its index would be none.
+    if (isCut && shown.length > 1) shown.pop();
+    return shown;
+  }
+  function cutObject(object: object, depth: number): object {
+    const shown: [string, unknown][] = [];
+    for (const name in object) {
+      if (!hasRoom()) break;
+      shown.push([cutText(name), cut((object as Record<string, unknown>)[name], depth)]);
+    }
+    return Object.fromEntries(shown);
+  }
+  return { cut, usedChars: () => used, isCut: () => isCut };
+}
 
 /** Longer data are collapsed. */
 const MAX_EXPANDED_CHARS = 1200;
@@ -83,4 +169,46 @@ function collapsed(text: string, shown: Html): Html {
     <summary><bdi>${beginning}…</bdi> <span class="quiet">${text.length} characters</span></summary>
     ${shown}
   </details>`;
+}
+
+const list = new Intl.ListFormat('en-GB');
+
+const verbsOf = (read: string | undefined, write: string | undefined): string =>
+  [read === '1' ? 'read' : '', write === '1' ? 'write' : ''].filter((verb) => verb !== '').join(' and ') ||
+  'neither read nor write';
+
+/** The four digits of a value: read and write for administrators, read and write for the public. */
+export function describeAccess(permissions: string | undefined): string {
+  const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
+  return `everyone may ${verbsOf(publicRead, publicWrite)}, administrators may ${verbsOf(adminRead, adminWrite)}`;
+}
+
+const RIGHTS: readonly [bit: number, name: string][] = [
+  [RIGHT.addHandle, 'create handles'],
+  [RIGHT.deleteHandle, 'delete handles'],
+  [RIGHT.addDerivedPrefix, 'create derived prefixes'],
+  [RIGHT.deleteDerivedPrefix, 'delete derived prefixes'],
+  [RIGHT.modifyValue, 'change values'],
+  [RIGHT.removeValue, 'remove values'],
+  [RIGHT.addValue, 'add values'],
+  [RIGHT.readValue, 'read values'],
+  [RIGHT.modifyAdmin, 'change administrators'],
+  [RIGHT.removeAdmin, 'remove administrators'],
+  [RIGHT.addAdmin, 'add administrators'],
+  [RIGHT.listHandles, 'list handles'],
+];
+
+/** The twelve digits of an HS_ADMIN, the highest bit first; undefined for any other text. */
+function describeRights(permissions: string): string | undefined {
+  if (!/^[01]{12}$/.test(permissions)) return undefined;
+  const bits = parseInt(permissions, 2);
+  const names = (areGranted: boolean): string[] =>
+    RIGHTS.filter(([bit]) => ((bits & bit) !== 0) === areGranted).map(([, name]) => name);
+  const granted = names(true);
+  const missing = names(false);
+  if (missing.length === 0) return 'may do everything';
+  if (granted.length === 0) return 'may do nothing';
+  return granted.length > missing.length
+    ? `may do everything, except ${list.format(missing)}`
+    : `may ${list.format(granted)}`;
 }

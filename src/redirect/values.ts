@@ -1,6 +1,47 @@
-// Types and texts of the values that redirects read.
+// The values that redirects read: which of a record they are, their types and texts.
 import { upperAscii } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
+import { type HandleValue, type Selection, createValueFilter, selectsAll } from '../handle/value.js';
+import type { Entry } from '../cache/entry.js';
+import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
+import type { Steps } from '../time-slicer.js';
+
+/** Between two interruptions. */
+const VALUES_PER_STEP = 200;
+
+/** Of large records, which are parsed once. */
+const found = new WeakMap<ParsedValues, readonly HandleValue[]>();
+
+/** The values on which redirects depend. A record may hold ten thousand others, which are looked at once. */
+export function* redirectValues(entry: Pick<Entry, 'kind' | 'values'>): Steps<readonly HandleValue[]> {
+  const all = yield* readValues(entry);
+  if (all.length <= VALUES_PER_STEP) return all.filter(mayMatter);
+  const known = found.get(all);
+  if (known !== undefined) return known;
+  const kept = yield* filterInSteps(all, mayMatter);
+  found.set(all, kept);
+  return kept;
+}
+
+/** All values that a request selects, in the order of the record. */
+export function* selectedValues(
+  entry: Pick<Entry, 'kind' | 'values'>,
+  selection: Selection,
+): Steps<ParsedValues> {
+  const all = yield* readValues(entry);
+  return selectsAll(selection) ? all : yield* filterInSteps(all, createValueFilter(selection));
+}
+
+function* filterInSteps(
+  values: ParsedValues,
+  isKept: (value: HandleValue) => boolean,
+): Steps<readonly HandleValue[]> {
+  const kept: HandleValue[] = [];
+  for (const [at, value] of values.entries()) {
+    if (isKept(value)) kept.push(value);
+    if (at % VALUES_PER_STEP === 0) yield;
+  }
+  return kept;
+}
 
 /** The data of a value when they are text. */
 export function textOf({ data }: HandleValue): string | undefined {
@@ -18,6 +59,11 @@ export const isUrlSubtype = ({ type }: HandleValue): boolean => beginsWith(type,
 /** The type itself and its subtypes; `family` in upper case. */
 export const isFamily = ({ type }: HandleValue, family: string): boolean =>
   (type.length === family.length || type[family.length] === '.') && beginsWith(type, family);
+
+const FAMILIES: readonly string[] = ['URL', '10320/LOC', '10320/LINKS', '10320/HEADERS'];
+
+const mayMatter = (value: HandleValue): boolean =>
+  isOfType(value, 'HS_ALIAS', '0.TYPE/URL') || FAMILIES.some((family) => isFamily(value, family));
 
 /** Each redirect asks it of all values of a record, and nearly all of them differ in length or first letter. */
 const beginsWith = (type: string, wanted: string): boolean =>

@@ -9,7 +9,7 @@ import { namespaceIn } from '../../src/redirect/locations/namespace.js';
 import { writeLocations } from '../../src/redirect/locations/write-list.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
 import { findTarget } from '../../src/redirect/target.js';
-import { valuesTable } from '../../src/redirect/values-table.js';
+import { valuesTable } from '../../src/redirect/record-page.js';
 import { toV2 } from '../../src/v2/translation/translate.js';
 import { countSteps } from '../support/steps.js';
 import { type Random, below, pick, randomFrom } from './mutate.js';
@@ -172,8 +172,8 @@ function stepsOn(values: readonly HandleValue[]): number {
     ),
   );
   namespaceIn(values);
-  valuesTable(values, '/');
-  return own.steps + target.steps + shown.steps + countSteps(toV2(values)).steps;
+  const page = countSteps(valuesTable(values, '/'));
+  return own.steps + target.steps + shown.steps + page.steps + countSteps(toV2(values)).steps;
 }
 
 test(`the steps of the work on ${COUNT} records of hostile authors are bounded by their length`, () => {

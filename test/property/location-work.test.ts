@@ -259,6 +259,22 @@ describe('beyond its bounds', () => {
   });
 });
 
+example(
+  'of 20,000 header lines the first 200 that are allowed are read, and lines that are refused in steps',
+  () => {
+    const headersOf = (text: string) => {
+      const own = { lists: [], links: [], headers: [text] };
+      return countSteps(responseHeaders(alone(own), { handle: 'h', allowed: ['link'] }));
+    };
+    const short = headersOf(times(20_000, () => 'Link: <>\n').join(''));
+    expect(short.value).toHaveLength(200);
+    expect(short.steps).toBeLessThan(10);
+    const refused = headersOf(times(20_000, () => 'X: y\r\n').join(''));
+    expect(refused.value).toEqual([]);
+    expect(refused.steps).toBeGreaterThan(100);
+  },
+);
+
 test.prop([
   fc.nat(10),
   fc.array(fc.constantFrom('&amp;', '&', '&#x10ffff;', '&#38;', '😀', '\ud83d', 'x', '"', '&am', 'p;'), {

@@ -1,8 +1,10 @@
 // The page of a long record: it shows the first part, says so, and costs what that part costs.
 import { expect, test } from 'vitest';
-import { shownPart } from '../../src/redirect/shown-part.js';
+import { valuesTable } from '../../src/redirect/record-page.js';
+import { shownPart } from '../../src/redirect/value-html.js';
 import { startLeads, value } from '../support/leads.js';
 import { useNock } from '../support/nock.js';
+import { countSteps } from '../support/steps.js';
 
 useNock();
 
@@ -108,6 +110,11 @@ test('the values behind the shown part are not even read', () => {
   );
   expect(shownPart(values)).toHaveLength(200);
   expect(reads).toBeLessThanOrEqual(201);
+});
+
+test('the page is written row by row, so that other requests are answered between them', () => {
+  const values = Array.from({ length: 200 }, (_, at) => ({ index: at, type: 'DESC', data: 'text' }));
+  expect(countSteps(valuesTable(values, '/')).steps).toBeGreaterThan(200);
 });
 
 test('a list of references is cut between two of them', () => {

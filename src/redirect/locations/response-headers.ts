@@ -1,31 +1,35 @@
-// The Link headers and header lines of a redirect, whichever location was chosen. Pure.
+// The Link headers (RFC 8288) and header lines of a redirect, as HDLProxy writes them, whichever location was chosen. Pure.
 import type { Steps } from '../../time-slicer.js';
+import { toRedirectUrl } from '../redirect-url.js';
 import { type GatheredLists, createSettings } from './gather.js';
 import type { HandleLists } from './handle-lists.js';
-import { type HeaderLine, headerLinesIn } from './header-lines.js';
-import { linkOf } from './link-header.js';
 import { type Attributes, type LocationList, isYes } from './location-list.js';
-import { templateForms } from './template.js';
+import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } from './template.js';
+
+export type HeaderLine = readonly [name: string, value: string];
 
 /** Servers in front refuse longer headers. */
 const MAX_CHARS = 8000;
-/** More do not fit into so many characters. Each costs the parsing of an address or two. */
-const MAX_LINKS = 200;
-/** Longer attributes do not fit either. */
+/** Of header lines, and of links: more do not fit into so many characters. Each link costs the parsing of an address or two. */
+const MAX_LINES = 200;
+/** Longer lines and attributes do not fit either. */
 const isShort = (text: string): boolean => text.length <= MAX_CHARS;
+
+interface HeaderRules {
+  handle: string;
+  /** Headers that 10320/headers may set, in lower case. */
+  allowed: readonly string[];
+}
 
 /** Header lines, then the links of 10320/links, then those of locations (recordings "links: …", "headers: …"). */
 export function* responseHeaders(
   gathered: GatheredLists,
-  { handle, allowed }: { handle: string; allowed: readonly string[] },
+  { handle, allowed }: HeaderRules,
 ): Steps<HeaderLine[]> {
   const sources = sourcesOf(gathered);
   const forms = templateForms(handle);
-  const lines: HeaderLine[] = [];
-  for (const text of sources.flatMap(({ headers }) => headers)) {
-    lines.push(...headerLinesIn(text, { forms, allowed }));
-    yield;
-  }
+  const texts = sources.flatMap(({ headers }) => headers);
+  const lines = yield* headerLinesIn(texts, { forms, allowed });
   const lists = [...sources.flatMap(({ links }) => links), ...sources.flatMap((source) => source.lists)];
   for (const [attributes, { anchors }] of linksIn(lists)) {
     const link = linkOf(attributes, { forms, anchors });
@@ -33,19 +37,6 @@ export function* responseHeaders(
     yield;
   }
   return withinBound(lines);
-}
-
-/** The first locations with `rel`, and their lists. */
-function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
-  const found: [Attributes, LocationList][] = [];
-  for (const list of lists) {
-    if (!list.texts.has('rel')) continue;
-    for (const { attributes } of list.locations) {
-      if (found.length === MAX_LINKS) return found;
-      if (attributes.has('rel') && [...attributes.values()].every(isShort)) found.push([attributes, list]);
-    }
-  }
-  return found;
 }
 
 /** Own ones, included ones from the deepest, then those of the prefix, unless the record refuses them. */
@@ -66,4 +57,121 @@ function withinBound(lines: readonly HeaderLine[]): HeaderLine[] {
     chars += length;
     return true;
   });
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~\dA-Za-z-]+$/;
+
+/** Of one value: at most two hundred lines of it are sent. */
+const MAX_TEXT_CHARS = 64 * 1024;
+/** Between two interruptions. */
+const LINES_PER_STEP = 50;
+
+/**
+ * One header a line, `Name: value`, with the handle filled in. HDLProxy sends any header, a second Location and
+ * Set-Cookie too; here only those of `allowed`. Lines for the head of the HTML are left out: a record could run scripts.
+ */
+function* headerLinesIn(
+  texts: readonly string[],
+  rules: Pick<HeaderRules, 'allowed'> & { forms: TemplateForms },
+): Steps<HeaderLine[]> {
+  const lines: HeaderLine[] = [];
+  for (const text of texts) {
+    let count = 0;
+    for (const { 0: line, index } of text.matchAll(/[^\r\n]+/g)) {
+      if (index > MAX_TEXT_CHARS || lines.length === MAX_LINES) break;
+      const header = isShort(line) ? readHeaderLine(line, rules) : undefined;
+      if (header !== undefined) lines.push(header);
+      if (++count % LINES_PER_STEP === 0) yield;
+    }
+    yield;
+  }
+  return lines;
+}
+
+function readHeaderLine(
+  line: string,
+  { forms, allowed }: Pick<HeaderRules, 'allowed'> & { forms: TemplateForms },
+): HeaderLine | undefined {
+  const colon = line.indexOf(':');
+  const name = line.slice(0, Math.max(0, colon)).trim();
+  if (!TOKEN.test(name) || !allowed.includes(name.toLowerCase())) return undefined;
+  const value = fillTemplate(line.slice(colon + 1).trim(), forms);
+  return value !== undefined && /^[\x20-\x7e]*$/.test(value) ? [name, value] : undefined;
+}
+
+/** The first locations with `rel`, and their lists. */
+function linksIn(lists: readonly LocationList[]): [Attributes, LocationList][] {
+  const found: [Attributes, LocationList][] = [];
+  for (const list of lists) {
+    if (!list.texts.has('rel')) continue;
+    for (const { attributes } of list.locations) {
+      if (found.length === MAX_LINES) return found;
+      if (attributes.has('rel') && [...attributes.values()].every(isShort)) found.push([attributes, list]);
+    }
+  }
+  return found;
+}
+
+interface LinkContext {
+  forms: TemplateForms;
+  /** Of the same list. */
+  anchors: LocationList['anchors'];
+}
+
+/** Parameters with the attributes that hold them, in the order of HDLProxy (recording "link: every attribute"). */
+const PARAMETERS: readonly (readonly [name: string, attribute: string])[] = [
+  ['rel', 'rel'],
+  ['type', 'media-type'],
+  ['target-type', 'target-type'],
+  ['media', 'media'],
+  ['hreflang', 'hreflang'],
+];
+
+/** Undefined without `rel`, and for an address that is not redirected to either. */
+function linkOf(attributes: Attributes, context: LinkContext): string | undefined {
+  if (!attributes.has('rel')) return undefined;
+  const target = targetOf(attributes, context.forms);
+  if (target === undefined) return undefined;
+  const parameters = PARAMETERS.map(([name, attribute]) => parameter(name, attributes.get(attribute)));
+  return [
+    `<${target}>`,
+    anchorOf(attributes, context),
+    ...parameters,
+    titleOf(attributes.get('title'), attributes.get('titlelang')),
+  ]
+    .filter((part) => part !== undefined)
+    .join('; ');
+}
+
+function targetOf(attributes: Attributes, forms: TemplateForms): string | undefined {
+  const url = toRedirectUrl(hrefOf(attributes, forms) ?? '', { allowedHosts: undefined });
+  return url.ok ? url.url : undefined;
+}
+
+/** `anchor-id` names another location that has a `rel` itself. */
+function anchorOf(attributes: Attributes, { forms, anchors }: LinkContext): string | undefined {
+  const given = attributes.get('anchor');
+  const id = attributes.get('anchor-id');
+  const named = id === undefined ? undefined : anchors.get(id);
+  const anchor = given === undefined ? named : new Map([['href', given]]);
+  return anchor && parameter('anchor', targetOf(anchor, forms));
+}
+
+/** A quoted string (RFC 9110 section 5.6.4): HDLProxy writes `rel` as it is, so a quote in it ends the header. */
+function parameter(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  return `${name}="${toAscii(value).replace(/["\\]/g, '\\$&')}"`;
+}
+
+const toAscii = (text: string): string => text.replace(/[^\x20-\x7e]/g, '');
+
+/** The extended form (RFC 8187) for a language and for other characters than ASCII. */
+function titleOf(title: string | undefined, language: string | undefined): string | undefined {
+  if (title === undefined) return undefined;
+  if (language === undefined && /^[\x20-\x7e]*$/.test(title)) return parameter('title', title);
+  const encoded = encodeURIComponent(wellFormed(title)).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `title*=UTF-8'${(language ?? '').replace(/[^A-Za-z0-9-]/g, '')}'${encoded}`;
 }

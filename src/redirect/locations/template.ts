@@ -30,6 +30,7 @@ export function fillTemplate(
   { component, path }: TemplateForms,
 ): string | undefined {
   if (template === undefined || template.length > MAX_FILLED_CHARS) return undefined;
+  if (!template.includes('{hdl')) return template;
   const longest = template.split('{hdl').length * Math.max(component.length, path.length);
   if (template.length + longest > 2 * MAX_FILLED_CHARS) return undefined;
   const filled = template.replace(/\{hdl(:path)?\}/g, (_whole, isPath) => (isPath ? path : component));
