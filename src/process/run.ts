@@ -25,8 +25,8 @@ const HEAP_GROWTH = '--heap-growing-percent=100';
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** `file` is the configuration file, by default the one that CONFIG names. */
-export async function run({ file }: { file?: string } = {}): Promise<void> {
+/** `config` is the configuration file, by default the one that CONFIG names. */
+export async function run({ config: file }: { config?: string } = {}): Promise<void> {
   setFlagsFromString(HEAP_GROWTH);
   setFlagsFromString(NO_PRETENURING);
   await exitOnFailure(() => serveUntilSignal(processSources(file)));
