@@ -1,7 +1,5 @@
 // The commands on a configuration: `check-config` prints and tries it, `site-record` prints the site it describes.
-import { ConfigError } from '../config/config-error.js';
-import { type StartConfig, loadStartConfig } from '../config/load.js';
-import { processSources } from '../config/process-sources.js';
+import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { encodeSite } from '../handle/site-data.js';
 import type { Probe } from '../process/probes.js';

@@ -1,8 +1,7 @@
 // Serves until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
-import { type ConfigSources, loadStartConfig } from '../config/load.js';
-import { processSources } from '../config/process-sources.js';
+import { type ConfigSources, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { createLogger } from '../observe/logger.js';
 import { stopWithNpmShell } from './npm-shell.js';

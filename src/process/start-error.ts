@@ -1,5 +1,5 @@
 // Why a process cannot start, and its exit code.
-import { ConfigError } from '../config/config-error.js';
+import { ConfigError } from '../config/load.js';
 
 /** Exit code for an unusable configuration: 2 is the convention for wrong usage. */
 export const EXIT_CONFIG = 2;

@@ -1,6 +1,6 @@
 // `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system can.
 import { expect, test } from 'vitest';
-import { canReusePort } from '../../src/config/reuse-port.js';
+import { canReusePort } from '../../src/config/start-problems.js';
 import { ENVELOPE_BYTES, decodeEnvelope } from '../../src/native/codec/envelope.js';
 import { toPackets } from '../../src/native/codec/packets.js';
 import { ask } from '../support/ask.js';
