@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { type App, createApp } from '../app.js';
 import { createProbes } from './probes.js';
-import type { StartChecks } from '../observe/start-checks.js';
+import type { StartChecks } from '../observe/health.js';
 import { startProbes } from './start-probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
