@@ -4,7 +4,7 @@ import type { Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { RedisLink } from '../../../src/cache/link/link.js';
 import { createLinkRedis } from '../../support/link-redis.js';
-import { gate } from '../../support/lock-contract.js';
+import { gate } from '../../support/gate.js';
 import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
@@ -260,13 +260,13 @@ test('a fence counts only while a lease runs, also when its reply arrives', asyn
 
 test('a message connection that is ready too late is closed, not kept beside the next one', async () => {
   const { world, clock, link } = open();
-  const { passed, pass } = gate();
-  world.ready = passed;
+  const { opened, open } = gate();
+  world.ready = opened;
   void link.renewNow();
   await clock.pass(2100);
   world.ready = Promise.resolve();
   await link.renewNow();
-  pass();
+  open();
   await settled();
   expect([world.subscriptions, link.leaseLeftMs() > 0]).toEqual([1, true]);
 });
@@ -274,11 +274,11 @@ test('a message connection that is ready too late is closed, not kept beside the
 describe('a member that is closed', () => {
   test('while it subscribes keeps no connection, and does not join', async () => {
     const { world, link } = open();
-    const { passed, pass } = gate();
-    world.ready = passed;
+    const { opened, open } = gate();
+    world.ready = opened;
     const renewed = link.renewNow();
     await link.close();
-    pass();
+    open();
     await renewed;
     await settled();
     expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
@@ -286,12 +286,12 @@ describe('a member that is closed', () => {
 
   test('between its first two renewals does not join after it has left', async () => {
     const { world, link } = open();
-    const { passed, pass } = gate();
-    world.renewed = passed;
+    const { opened, open } = gate();
+    world.renewed = opened;
     const renewed = link.renewNow();
     await settled();
     await link.close();
-    pass();
+    open();
     await renewed;
     expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
   });
@@ -299,13 +299,13 @@ describe('a member that is closed', () => {
   test('while it renews has no lease, and reports no failure', async () => {
     const { world, link } = open();
     await link.renewNow();
-    const { passed, pass } = gate();
-    world.renewed = passed;
+    const { opened, open } = gate();
+    world.renewed = opened;
     world.asked.length = 0;
     const renewed = link.renewNow();
     await settled();
     await link.close();
-    pass();
+    open();
     await renewed;
     await link.renewNow();
     expect([link.leaseLeftMs(), world.asked]).toEqual([0, ['ping', 'renew', 'leave']]);
