@@ -41,7 +41,7 @@ const modules = {
   compose: COMPOSE,
   app: ['compose', ...COMPOSE],
   process: ['app', 'compose', ...COMPOSE],
-  cli: ['process', 'compose', 'native', 'config', ...KERNEL],
+  cli: ['process', 'admin', 'native', 'config', ...KERNEL],
   main: ['cli'],
 };
 

@@ -26,7 +26,7 @@ import { type CacheEvents, makeCache } from './compose/cache.js';
 import { createPreparing } from './cache/prepared-cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
 import { makeHandler } from './compose/http.js';
-import { type StartChecks, addStartChecks } from './observe/start-checks.js';
+import { type StartChecks, addStartChecks } from './observe/health.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { createResolver, staleMsOf } from './resolver/create-resolver.js';
@@ -215,7 +215,7 @@ function registerUsage(
 function makeEventLoop({ config, metrics }: SharedDeps, readiness: Readiness): EventLoop {
   const mostMs = config.admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
-  metrics.registerEventLoopDelay(eventLoop.delayMs);
+  metrics.registerEventLoopDelay(() => [eventLoop.delayMs()]);
   readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);
   return eventLoop;
 }

@@ -47,7 +47,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l adm
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l prefix -x -d 'prefix without a slash, such as 21.T1'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from export' -l output -r -F -d 'file instead of standard output; compressed when its name ends in .gz'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l admin -x -d 'address of the admin listener'
-complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'records at the beginning of the file to leave out, for resuming'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -l skip -x -d 'records at the beginning of the file to leave out, to resume'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from import' -F
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l proxy -x -d 'address of the public listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from warm' -l prefix -x -d 'warm all handles that the Handle server lists under this prefix'

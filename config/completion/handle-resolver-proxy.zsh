@@ -72,7 +72,7 @@ _handle-resolver-proxy() {
         import)
           _arguments $help \
             '--admin[address of the admin listener]:value: ' \
-            '--skip[records at the beginning of the file to leave out, for resuming]:value: ' \
+            '--skip[records at the beginning of the file to leave out, to resume]:value: ' \
             '*:argument:_files'
           ;;
         warm)

@@ -4,8 +4,7 @@ import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
-import type { Operations, PurgeRequest } from './operations.js';
-import { logLevelBody, purgeBody } from './bodies.js';
+import { type Operations, type PurgeRequest, logLevelBody, purgeBody } from './operations.js';
 import { callOf, decodeParameter } from './call.js';
 
 /** Enough for that many handles of usual length. */

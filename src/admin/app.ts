@@ -3,16 +3,16 @@ import express, { type NextFunction, type Request, type RequestHandler, type Res
 import { ServiceError } from '../errors.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
+import { errorHeaders, problemOf } from '../http/error-reply.js';
 import { expressListener } from '../http/express-listener.js';
 import type { FailingListener } from '../http/guard.js';
 import type { RouteTable } from '../http/route-table.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
 import type { Operations } from './operations.js';
-import { sendProblem } from './problem.js';
 import { type AdminId, isRoutine } from './routes.js';
+import { createHistory } from './statistics.js';
 import { createEventStream } from './status/events.js';
-import { createHistory } from './status/history.js';
 import { createStatusFiles, statusPage } from './status/page.js';
 
 interface AdminCall {
@@ -66,6 +66,16 @@ export function createAdminApp(deps: AdminDeps): FailingListener {
     sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
   });
   return expressListener(app);
+}
+
+/** RFC 9457. */
+function sendProblem(res: Response, failure: ServiceError): void {
+  const problem = problemOf(failure);
+  res
+    .status(problem.status)
+    .set(errorHeaders(failure))
+    .type('application/problem+json')
+    .send(JSON.stringify(problem));
 }
 
 function createHandlers({

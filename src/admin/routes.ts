@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
 import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import { logLevelBody, purgeBody } from './bodies.js';
+import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './operations.js';
 
 export const ADMIN_GROUP = {
   tag: { name: 'Admin', description: 'For the operator.' },
@@ -28,40 +28,6 @@ const text = z.string();
 const ofType = (description: string, type: string) => ({ description, content: { [type]: text } });
 
 const readiness = z.object({ status: z.enum(['ready', 'not ready']), notReady: z.array(text) });
-
-const copies = z
-  .object({
-    handle: text,
-    cached: z.boolean(),
-    copies: z.array(
-      z.object({
-        tier: z.enum(['memory', 'redis']),
-        kind: z.enum(['found', 'empty', 'not-found']),
-        use: z.enum(['fresh', 'stale', 'none']),
-        ageSeconds: z.number(),
-        lifeLeftSeconds: z.number(),
-        standInLeftSeconds: z.number().optional(),
-        bytes: z.int().optional(),
-        hits: z.int().optional(),
-      }),
-    ),
-  })
-  .meta({ id: 'CacheCopies' });
-
-const clients = z.array(z.object({ name: text, misses: z.int() }));
-
-const traffic = z.object({
-  rules: z.array(z.object({ name: text, matched: z.int(), limited: z.int(), shadowed: z.int() })),
-  networks: clients,
-  agents: clients,
-  blocked: z.array(
-    z.object({
-      network: text,
-      until: text.meta({ format: 'date-time' }),
-      reason: z.enum(['unknown-names', 'most-misses']),
-    }),
-  ),
-});
 
 const prefix = z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' });
 
@@ -140,7 +106,10 @@ const operatorRoutes = defineRoutes(
       id: 'traffic',
       summary: 'Traffic rules, the clients with the most misses, and limited networks',
       responses: {
-        200: json('The counts of rules since the start, of clients in the last five to ten minutes', traffic),
+        200: json(
+          'The counts of rules since the start, of clients in the last five to ten minutes',
+          trafficReport,
+        ),
       },
     },
     'DELETE /traffic/blocked/{network}': {
@@ -153,7 +122,7 @@ const operatorRoutes = defineRoutes(
       id: 'lookIntoCache',
       summary: 'The cache entries of a handle',
       query: z.object({ handle: text.meta({ description: 'The handle.', example: '21.T1/a' }) }),
-      responses: { 200: json('Every entry', copies) },
+      responses: { 200: json('Every entry', cacheCopies) },
       errors: ['BAD_PARAMETER'],
     },
     'POST /purge': {

@@ -1,9 +1,8 @@
-// Statistics of the instance since its start, read from its metrics.
+// Statistics of the instance, read from its metrics: since its start, and of the last minute by the readings between.
 import { CATALOGUE } from '../errors.js';
 import { METRICS, type MetricEntry } from '../observe/metric-list.js';
 import type { Metrics, StoreUsage } from '../observe/metrics.js';
-import { VALUES } from '../observe/label-values.js';
-import { type Histogram, percentilesOf } from './latency.js';
+import { VALUES } from '../observe/metric-list.js';
 
 interface Reading {
   labels: Partial<Record<string, string | number>>;
@@ -50,29 +49,18 @@ export async function readStatistics(
   };
 }
 
-export interface RuleCounts {
-  name: string;
-  matched: number;
-  limited: number;
-  shadowed: number;
-}
-
 /** What each traffic rule did since the start. */
 export async function readRules(
   { registry }: Pick<Metrics, 'registry'>,
   rules: readonly { name: string }[],
-): Promise<RuleCounts[]> {
+): Promise<{ name: string; matched: number; limited: number; shadowed: number }[]> {
   const readings = await readMetric(registry, METRICS.trafficRules);
   return rules.map(({ name }) => {
-    const {
-      matched = 0,
-      limited = 0,
-      shadowed = 0,
-    } = sumBy(
+    const counts = sumBy(
       readings.filter(({ labels }) => labels['rule'] === name),
       'result',
     );
-    return { name, matched, limited, shadowed };
+    return { name, matched: 0, limited: 0, shadowed: 0, ...counts };
   });
 }
 
@@ -167,3 +155,110 @@ function sumBy(readings: readonly Reading[], label: string): Partial<Record<stri
   }
   return sums;
 }
+
+/** Cumulative. */
+interface Bucket {
+  /** Upper bound in seconds. */
+  le: number;
+  /** Cumulative. */
+  count: number;
+}
+
+interface Histogram {
+  count: number;
+  /** Without the one of all. */
+  buckets: readonly Bucket[];
+}
+
+/** In seconds; null without measurements. */
+interface Percentiles {
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+}
+
+export const percentilesOf = (histogram: Histogram): Percentiles => ({
+  p50: quantile(histogram, 0.5),
+  p95: quantile(histogram, 0.95),
+  p99: quantile(histogram, 0.99),
+});
+
+/** The greatest bound, where it is beyond. */
+function quantile({ count, buckets }: Histogram, rank: number): number | null {
+  if (count === 0) return null;
+  const wanted = rank * count;
+  let lower: Bucket = { le: 0, count: 0 };
+  for (const bucket of buckets) {
+    if (bucket.count >= wanted) {
+      const part = (wanted - lower.count) / (bucket.count - lower.count);
+      return Number((lower.le + (bucket.le - lower.le) * part).toPrecision(3));
+    }
+    lower = bucket;
+  }
+  return lower.le;
+}
+
+/** What was measured between two readings. */
+export const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
+  count: newer.count - older.count,
+  buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
+});
+
+type Flow = Pick<Statistics, 'requests' | 'upstream'>;
+
+interface Snapshot {
+  at: number;
+  stats: Flow;
+}
+
+interface Interval {
+  hitRatio: number | null;
+  requestsPerSecond: number;
+  latency: Percentiles;
+  upstream: { requests: number; failures: number; requestsPerSecond: number; latency: Percentiles };
+}
+
+export interface History {
+  lastMinute: Interval;
+  /** One interval for each second of the last minute with a reading, oldest first. */
+  history: Interval[];
+}
+
+const MAX_AGE_MS = 60_000;
+
+export function createHistory(monotonic: () => number): (stats: Flow) => History {
+  let readings: Snapshot[] = [];
+  return function addToHistory(stats) {
+    const newest = { at: monotonic(), stats };
+    readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
+    return {
+      lastMinute: between(readings[0] ?? newest, newest),
+      history: readings.slice(1).map((newer, at) => between(readings[at] ?? newer, newer)),
+    };
+  };
+}
+
+function between({ at: from, stats: older }: Snapshot, { at: to, stats: newer }: Snapshot): Interval {
+  const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
+  const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>
+    newer.requests[name] - older.requests[name];
+  const requests = newer.upstream.requests - older.upstream.requests;
+  return {
+    hitRatio: hitRatio({ hits: since('hits'), misses: since('misses'), stale: since('stale') }),
+    requestsPerSecond: perSecond(since('total')),
+    latency: percentilesBetween(older.requests, newer.requests),
+    upstream: {
+      requests,
+      failures: newer.upstream.failures - older.upstream.failures,
+      requestsPerSecond: perSecond(requests),
+      latency: percentilesBetween(older.upstream, newer.upstream),
+    },
+  };
+}
+
+const percentilesBetween = (
+  older: Flow['requests' | 'upstream'],
+  newer: Flow['requests' | 'upstream'],
+): Percentiles => percentilesOf(histogramBetween(older.latency, newer.latency));
+
+const round = (value: number): number => Math.round(value * 10) / 10;

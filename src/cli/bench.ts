@@ -2,13 +2,11 @@
 import { Pool } from 'undici';
 import { isLoopback } from '../config/addresses.js';
 import { handleToPath } from '../handle/handle.js';
-import { EXIT, Failure } from './failure.js';
-import { readHandles } from './handle-list.js';
-import { readHandleName } from './handle-name.js';
+import { readHandleName, readLines } from './handles.js';
 import { sendPaced } from './paced-requests.js';
-import { countOf, nameTable } from './terminal.js';
+import { EXIT, Failure, countOf, print, tableLines } from './terminal.js';
 
-export interface BenchOptions {
+interface BenchOptions {
   proxy: string;
   file?: string;
   /** Seconds. */
@@ -36,22 +34,20 @@ const GRACE_MS = 5000;
 export async function bench(given: string[], options: BenchOptions): Promise<void> {
   const { file, json = false } = options;
   assertMayBench(options);
-  const handles = [...given.map(readHandleName), ...(file === undefined ? [] : await readHandles(file))];
+  const handles = given.map(readHandleName);
+  if (file !== undefined) for await (const handle of readLines(file)) handles.push(handle);
   if (handles.length === 0) throw new Failure('Give handles or a --file of handles.', EXIT.usage);
-  const measured = await measure(handles, options);
-  const report = createReport(measured);
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${reportTable(report)}\n`);
-  const failures = countFailures(measured);
+  const report = createReport(await measure(handles, options));
+  print(json ? JSON.stringify(report) : reportTable(report));
+  const failures = countFailures(report);
   if (failures > 0) throw new Failure(`${countOf(failures, 'request')} failed`);
 }
 
 /** Protects a public service from a PROXY_URL that was left set. */
 function assertMayBench({ proxy, remote = false }: BenchOptions): void {
   if (remote || isLoopback(new URL(proxy).hostname)) return;
-  throw new Failure(
-    `${proxy} is on another machine. Give --remote if you may put it under load.`,
-    EXIT.usage,
-  );
+  const text = `${proxy} is on another machine. Give --remote if you may put it under load.`;
+  throw new Failure(text, EXIT.usage);
 }
 
 async function measure(handles: readonly string[], options: BenchOptions): Promise<Measurements> {
@@ -90,24 +86,10 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
   }
 }
 
-/** 404 is a correct response. */
-function countFailures({ statuses, failed }: Measurements): number {
-  const bad = [...statuses].filter(([status]) => status !== 404 && (status < 200 || status > 299));
-  return bad.reduce((sum, [, count]) => sum + count, failed);
-}
+type BenchReport = ReturnType<typeof createReport>;
 
-interface BenchReport {
-  seconds: number;
-  answers: number;
-  perSecond: number;
-  /** From 0 to 1; null without responses. */
-  hitShare: number | null;
-  latencyMs: { p50: number; p90: number; p99: number; max: number } | null;
-  statuses: Record<string, number>;
-  unanswered: number;
-}
-
-function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements): BenchReport {
+/** `hitShare` from 0 to 1; it and the latencies are null without responses. */
+function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
   const answers = sorted.length;
   /** Nearest rank, so each figure is a measured latency. */
@@ -124,16 +106,22 @@ function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurem
   };
 }
 
+const rounded = (value: number): number => Math.round(value * 100) / 100;
+
+/** 404 is a correct response. */
+function countFailures({ statuses, unanswered }: BenchReport): number {
+  const bad = Object.entries(statuses).filter(([status]) => status !== '404' && !status.startsWith('2'));
+  return bad.reduce((sum, [, count]) => sum + count, unanswered);
+}
+
 function reportTable(report: BenchReport): string {
   const { seconds, answers, perSecond, hitShare, latencyMs, statuses, unanswered } = report;
   const latency = Object.entries(latencyMs ?? {}).map(([name, ms]) => `${name} ${ms} ms`);
-  return nameTable([
+  return tableLines([
     ['responses', `${answers} in ${seconds} s (${perSecond}/s)`],
     ['hits', hitShare === null ? '–' : `${(hitShare * 100).toFixed(1)} %`],
     ['latency', latency.length === 0 ? '–' : latency.join(' · ')],
-    ...Object.entries(statuses).map(([status, count]) => [`status ${status}`, String(count)] as const),
+    ...Object.entries(statuses).map(([status, count]) => [`status ${status}`, String(count)]),
     ['no response', String(unanswered)],
-  ]);
+  ]).join('\n');
 }
-
-const rounded = (value: number): number => Math.round(value * 100) / 100;

@@ -1,5 +1,5 @@
 // HTTP requests of the commands to a running proxy and its admin listener.
-import { EXIT, Failure } from './failure.js';
+import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
   /** Address of the admin listener. */

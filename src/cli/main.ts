@@ -1,7 +1,7 @@
 // The command `handle-resolver-proxy`: runs a subcommand and sets the exit code.
 import { CommanderError } from 'commander';
-import { EXIT, Failure } from './failure.js';
 import { createProgram } from './program.js';
+import { EXIT, Failure, printNote } from './terminal.js';
 
 // In `… stats --watch | head -1` the reader closes the pipe: that is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -20,7 +20,7 @@ try {
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
   else {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    printNote(error instanceof Error ? error.message : String(error));
     process.exitCode = error instanceof Failure ? error.exitCode : EXIT.failed;
   }
 }

@@ -1,99 +1,84 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION, readPackageFile } from '../config/package-files.js';
-import type { BenchOptions } from './bench.js';
-import type { CheckConfigOptions } from './check-config.js';
-import type { ExportOptions } from './export.js';
-import type { ImportOptions } from './import.js';
-import type { PurgeOptions } from './purge.js';
-import type { ResolveOptions } from './resolve.js';
-import type { SiteRecordOptions } from './site-record.js';
-import type { StatsOptions } from './stats.js';
-import type { TrafficOptions } from './traffic.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
-import type { WarmOptions } from './warm.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 
-const CONFIG_OPTION = [
-  '--config <file>',
-  'configuration file (YAML), instead of the one named by CONFIG',
-] as const;
+const CONFIG = ['--config <file>', 'configuration file (YAML), instead of the one named by CONFIG'] as const;
+const JSON_OPTION = ['--json', 'print JSON'] as const;
 
-/** Each command is imported when it is called: it starts without the code of the others. */
+type Run<Given extends unknown[]> = (...given: Given) => Promise<void>;
+
+/** Imports a command when it is called: it starts without the code of the others. */
+const lazy =
+  <Given extends unknown[]>(load: () => Promise<Run<Given>>): Run<Given> =>
+  async (...given) =>
+    (await load())(...given);
+
 export function createProgram(): Command {
   const program = new Command('handle-resolver-proxy')
     .description('A caching resolver proxy for persistent identifiers of the Handle System.')
     .version(VERSION, '-V, --version', 'print the version')
     .addHelpText('afterAll', EXIT_CODES)
     .exitOverride();
-  addServe(program);
+  addConfigured(program);
   addOperate(program);
   addTransfer(program);
-  addWarm(program);
-  addBench(program);
-  addSiteRecord(program);
+  addLoad(program);
   addCompletion(program);
   return program;
 }
 
-function addServe(program: Command): void {
+function addConfigured(program: Command): void {
   program
     .command('serve')
     .description('start the proxy; the default command')
-    .option(...CONFIG_OPTION)
-    .action(async ({ config: file }: { config?: string }) => {
-      const { run } = await import('../process/run.js');
-      await run(file === undefined ? {} : { file });
-    });
+    .option(...CONFIG)
+    .action(lazy(async () => (await import('../process/run.js')).run));
   program
     .command('check-config')
     .description('check the configuration as serve does; print each value and its source, secrets masked')
-    .option(...CONFIG_OPTION)
+    .option(...CONFIG)
     .option('--probe', 'also try the Handle server, its mirrors, Redis and the reverse look-up once')
-    .option('--json', 'print JSON')
-    .action(async (options: CheckConfigOptions) => (await import('./check-config.js')).checkConfig(options));
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./config-commands.js')).checkConfig));
+  program
+    .command('site-record')
+    .description('print the site record of this proxy (HS_SITE) for clients of the native protocol')
+    .option(...CONFIG)
+    .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
+    .option('--binary', 'print the bytes of a resolver_site file')
+    .action(lazy(async () => (await import('./config-commands.js')).printSiteRecord));
 }
 
 function addOperate(program: Command): void {
-  atAdmin(
-    atProxy(
-      program
-        .command('resolve')
-        .argument(
-          '<handle>',
-          'handle, as hdl:… or as a URL too; - for those of standard input, one per line',
-        ),
-    ),
-  )
+  const handle = 'handle, as hdl:… or as a URL too; - for those of standard input, one per line';
+  atAdmin(atProxy(program.command('resolve').argument('<handle>', handle)))
     .description('resolve a handle through the proxy and show its cache entries')
     .addOption(
       new Option('--direct <url>', 'resolve at this Handle server instead of the proxy').argParser(baseUrl),
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
     .option('--plain', 'print a line per value, tabs between index, type, ttl and data')
-    .action(async (handle: string, options: ResolveOptions) =>
-      (await import('./resolve.js')).resolve(handle, options),
-    );
+    .action(lazy(async () => (await import('./resolve.js')).resolve));
   atAdmin(program.command('purge').argument('[handles...]'))
     .description('invalidate handles in every instance')
     .option('--prefix <text>', 'all handles that start with this text')
     .option('--all', 'all handles')
     .option('--soft', 'mark entries as stale instead of removing them')
-    .option('--json', 'print JSON')
-    .action(async (handles: string[], options: PurgeOptions) =>
-      (await import('./purge.js')).purge(handles, options),
-    );
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./operate.js')).purge));
   atAdmin(program.command('stats'))
     .description('show current statistics')
     .option('--watch', 'refresh every second until Ctrl-C')
-    .option('--json', 'print JSON')
-    .action(async (options: StatsOptions) => (await import('./stats.js')).stats(options));
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./operate.js')).stats));
   atAdmin(program.command('traffic'))
     .description('show limited networks and what each traffic rule did, or end a limit')
     .option('--unblock <network>', 'end the limit of this network')
-    .option('--json', 'print JSON')
-    .action(async (options: TrafficOptions) => (await import('./traffic.js')).traffic(options));
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./operate.js')).traffic));
 }
 
 function addTransfer(program: Command): void {
@@ -101,21 +86,14 @@ function addTransfer(program: Command): void {
     .description('write the records of a prefix that are in memory, one JSON object per line')
     .requiredOption('--prefix <prefix>', 'prefix without a slash, such as 21.T1')
     .option('--output <file>', 'file instead of standard output; compressed when its name ends in .gz')
-    .action(async (options: ExportOptions) => (await import('./export.js')).exportRecords(options));
+    .action(lazy(async () => (await import('./transfer.js')).exportRecords));
   atAdmin(program.command('import').argument('<file>', 'file of export, compressed with gzip or not'))
     .description('put the records of an export into memory')
-    .option(
-      '--skip <number>',
-      'records at the beginning of the file to leave out, for resuming',
-      wholeNumber,
-      0,
-    )
-    .action(async (file: string, options: ImportOptions) =>
-      (await import('./import.js')).importRecords(file, options),
-    );
+    .option('--skip <number>', 'records at the beginning of the file to leave out, to resume', wholeNumber, 0)
+    .action(lazy(async () => (await import('./transfer.js')).importRecords));
 }
 
-function addWarm(program: Command): void {
+function addLoad(program: Command): void {
   atProxy(program.command('warm').argument('[file]', 'file with one handle per line; - for standard input'))
     .description('load the handles of a list or a prefix into the cache')
     .option('--prefix <prefix>', 'warm all handles that the Handle server lists under this prefix')
@@ -125,12 +103,7 @@ function addWarm(program: Command): void {
     .option('--concurrency <number>', 'maximum concurrent requests', from1To(1000), 32)
     .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
     .option('--state <file>', 'file that records when each handle is due again, to resume and to refresh')
-    .action(async (file: string | undefined, options: WarmOptions) =>
-      (await import('./warm.js')).warm(file, options),
-    );
-}
-
-function addBench(program: Command): void {
+    .action(lazy(async () => (await import('./warm.js')).warm));
   atProxy(program.command('bench').argument('[handles...]'))
     .description('send requests to a running proxy and report throughput, latency and hit ratio')
     .option('--file <file>', 'file with one handle per line; - for standard input')
@@ -139,22 +112,8 @@ function addBench(program: Command): void {
     .option('--connections <number>', 'concurrent connections, up to 256', from1To(256), 16)
     .option('--rate <number>', 'maximum requests per second; 0 is unlimited', wholeNumber, 0)
     .option('--remote', 'allow a proxy on another machine')
-    .option('--json', 'print JSON')
-    .action(async (handles: string[], options: BenchOptions) =>
-      (await import('./bench.js')).bench(handles, options),
-    );
-}
-
-function addSiteRecord(program: Command): void {
-  program
-    .command('site-record')
-    .description('print the site record of this proxy (HS_SITE) for clients of the native protocol')
-    .option(...CONFIG_OPTION)
-    .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
-    .option('--binary', 'print the bytes of a resolver_site file')
-    .action(async (options: SiteRecordOptions) =>
-      (await import('./site-record.js')).printSiteRecord(options),
-    );
+    .option(...JSON_OPTION)
+    .action(lazy(async () => (await import('./bench.js')).bench));
 }
 
 function addCompletion(program: Command): void {
@@ -167,21 +126,18 @@ function addCompletion(program: Command): void {
     });
 }
 
-const atProxy = (command: Command): Command =>
-  command.addOption(
-    address('--proxy <url>', 'address of the public listener', 'PROXY_URL', 'http://127.0.0.1:8080'),
-  );
+const atProxy = (command: Command): Command => command.addOption(address('proxy', 'public', 8080));
 
 const atAdmin = (command: Command): Command =>
   command
-    .addOption(
-      address('--admin <url>', 'address of the admin listener', 'ADMIN_URL', 'http://127.0.0.1:9090'),
-    )
+    .addOption(address('admin', 'admin', 9090))
     .addHelpText('after', '\nEnvironment: ADMIN_TOKEN is the token of the admin listener (admin.token).');
 
-function address(flags: string, description: string, variable: string, byDefault: string): Option {
-  return new Option(flags, description)
-    .env(variable)
+/** Its variable is PROXY_URL or ADMIN_URL; an empty one is none. */
+function address(name: 'proxy' | 'admin', listener: string, port: number): Option {
+  const byDefault = `http://127.0.0.1:${port}`;
+  return new Option(`--${name} <url>`, `address of the ${listener} listener`)
+    .env(`${name.toUpperCase()}_URL`)
     .default(byDefault)
     .argParser((text) => (text.trim() === '' ? byDefault : baseUrl(text)));
 }

@@ -1,19 +1,26 @@
-// `resolve`: prints the record of a handle and its cache entries.
+// `resolve`: prints the record of a handle and its cache entries, or resolves the handles of standard input in batches.
+import type { CacheCopy } from '../admin/operations.js';
 import { handleToPath } from '../handle/handle.js';
+import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
-import { Failure } from './failure.js';
-import { readHandleName } from './handle-name.js';
-import { type ListOptions, resolveList } from './resolve-list.js';
+import { readHandleName, readLines } from './handles.js';
 import {
-  type CacheEntryReport,
-  cacheEntryLine,
-  readRecord,
-  recordLines,
-  recordTable,
-} from './record-table.js';
-import { printableLines } from './terminal.js';
+  EXIT,
+  Failure,
+  countOf,
+  print,
+  printNote,
+  printable,
+  printableLines,
+  tableLines,
+} from './terminal.js';
 
-export interface ResolveOptions extends AdminOptions, ListOptions {}
+interface ResolveOptions extends AdminOptions {
+  proxy: string;
+  direct?: string;
+  json?: boolean;
+  plain?: boolean;
+}
 
 /** `-` stands for the handles of standard input. */
 export async function resolve(given: string, options: ResolveOptions): Promise<void> {
@@ -24,18 +31,18 @@ export async function resolve(given: string, options: ResolveOptions): Promise<v
   const handle = readHandleName(given);
   const base = options.direct ?? options.proxy;
   const response = await fetchOrFail(`${base}/api/handles/${handleToPath(handle)}`);
-  process.stdout.write(`${formatBody(await response.text(), options)}\n`);
-  process.stderr.write(`${response.status} · ${response.headers.get('cache-status') ?? 'no Cache-Status'}\n`);
+  print(formatBody(await response.text(), options));
+  printNote(`${response.status} · ${response.headers.get('cache-status') ?? 'no Cache-Status'}`);
   if (options.direct === undefined) await printCacheEntries(handle, options);
   if (!response.ok) throw new Failure(`status ${response.status}`);
 }
 
 /** A table on a terminal; in a pipe the body unchanged, for a program that parses it. */
 function formatBody(text: string, { json = false, plain = false }: ResolveOptions): string {
-  const { isTTY, columns } = process.stdout;
+  const { isTTY } = process.stdout;
   const record = json ? undefined : readRecord(text);
-  if (record !== undefined && plain) return recordLines(record);
-  if (record !== undefined && isTTY) return recordTable(record, columns);
+  if (record !== undefined && plain) return record.values.map(valueLine).join('\n');
+  if (record !== undefined && isTTY) return recordTable(record);
   return isTTY ? printableLines(text.trimEnd()) : text.trimEnd();
 }
 
@@ -43,11 +50,136 @@ function formatBody(text: string, { json = false, plain = false }: ResolveOption
 async function printCacheEntries(handle: string, options: AdminOptions): Promise<void> {
   try {
     const report = await askAdmin(options, `/cache?handle=${encodeURIComponent(handle)}`);
-    const { copies } = report as { copies: CacheEntryReport[] };
-    const lines = copies.length === 0 ? ['not cached'] : copies.map(cacheEntryLine);
-    process.stderr.write(`${lines.join('\n')}\n`);
+    const { copies } = report as { copies: CacheCopy[] };
+    printNote(copies.length === 0 ? 'not cached' : copies.map(cacheEntryLine).join('\n'));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    process.stderr.write(`cache entries unknown: ${error.message}\n`);
+    printNote(`cache entries unknown: ${error.message}`);
   }
+}
+
+const cacheEntryLine = ({ tier, kind, use, hits, bytes, ...times }: CacheCopy): string =>
+  [
+    `${tier.padEnd(6)} ${kind}, ${use}`,
+    `age ${times.ageSeconds} s`,
+    `TTL left ${times.lifeLeftSeconds} s (stale-if-error ${times.standInLeftSeconds} s)`,
+    ...(hits === undefined ? [] : [`${hits} hits`]),
+    `${bytes} bytes`,
+  ].join(', ');
+
+/** `POST /api/resolve` takes no more. */
+const BATCH_SIZE = 1000;
+
+interface Element {
+  handle: string;
+  status: number;
+  body: { message?: unknown };
+}
+
+async function resolveList(options: ResolveOptions): Promise<void> {
+  if (options.direct !== undefined)
+    throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
+  const counts = { resolved: 0, failed: 0 };
+  const resolveAll = async (handles: string[]): Promise<void> => {
+    for (const element of await resolveBatch(handles, options)) {
+      printElement(element, options);
+      counts[element.status === 200 ? 'resolved' : 'failed']++;
+    }
+  };
+  let batch: string[] = [];
+  for await (const handle of readLines('-')) {
+    if (batch.push(handle) < BATCH_SIZE) continue;
+    await resolveAll(batch);
+    batch = [];
+  }
+  if (batch.length > 0) await resolveAll(batch);
+  printNote(`${counts.resolved} resolved, ${counts.failed} failed`);
+  if (counts.failed > 0) throw new Failure(`${countOf(counts.failed, 'handle')} failed`);
+}
+
+async function resolveBatch(handles: string[], { proxy }: ResolveOptions): Promise<Element[]> {
+  const response = await fetchOrFail(`${proxy}/api/resolve`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ handles }),
+  });
+  const text = await response.text().catch(() => '');
+  if (!response.ok) throw new Failure(`status ${response.status}: ${printable(text.trim())}`);
+  const elements = parseJson(text);
+  if (Array.isArray(elements) && elements.length === handles.length) return elements as Element[];
+  throw new Failure('the response of the proxy is incomplete');
+}
+
+/** A line of JSON per handle in a pipe, a table per record on a terminal; with `plain` a line per value. */
+function printElement(element: Element, { json, plain }: ResolveOptions): void {
+  const { isTTY } = process.stdout;
+  if (json === true || !(isTTY || plain)) {
+    const text = JSON.stringify(element);
+    print(isTTY ? printable(text) : text);
+    return;
+  }
+  const record = readRecord(JSON.stringify(element.body));
+  if (record === undefined) printNote(failureLine(element));
+  else if (plain !== true) print(`${recordTable(record)}\n`);
+  else for (const value of record.values) print(`${printable(element.handle)}\t${valueLine(value)}`);
+}
+
+const failureLine = ({ handle, status, body: { message } }: Element): string =>
+  printable(`${handle}: ${status}${typeof message === 'string' ? ` ${message}` : ''}`);
+
+interface RecordResponse {
+  handle: string;
+  values: HandleValue[];
+}
+
+/** Reads a response of the record interface. Undefined for errors and everything else. */
+function readRecord(text: string): RecordResponse | undefined {
+  const { handle, values } = (parseJson(text) ?? {}) as { handle?: unknown; values?: unknown };
+  if (typeof handle !== 'string' || !Array.isArray(values) || !values.every(isValue)) return undefined;
+  return { handle, values };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isValue = (value: Partial<HandleValue> | null): value is HandleValue =>
+  typeof value?.index === 'number' && typeof value.type === 'string';
+
+/** Strings as they are, other data as JSON. */
+function textOfData({ data }: HandleValue): { text: string; isText: boolean } {
+  if (typeof data === 'string') return { text: data, isText: true };
+  const { format, value } = (data ?? {}) as { format?: unknown; value?: unknown };
+  if (format === 'string' && typeof value === 'string') return { text: value, isText: true };
+  return { text: JSON.stringify(value ?? data ?? null), isText: false };
+}
+
+/** The record interface omits `ttl` when it is a day. */
+const DEFAULT_TTL_SECONDS = 86_400;
+
+/** Index, type, ttl and data. */
+const cellsOf = (value: HandleValue): string[] =>
+  [String(value.index), value.type, String(value.ttl ?? DEFAULT_TTL_SECONDS), textOfData(value).text].map(
+    printable,
+  );
+
+const valueLine = (value: HandleValue): string => cellsOf(value).join('\t');
+
+/** Text is shown whole so that it can be copied; structured data is cut at the width of the terminal. */
+function recordTable({ handle, values }: RecordResponse): string {
+  const { columns } = process.stdout;
+  const [head = '', ...lines] = tableLines(
+    [['index', 'type', 'ttl', 'data'], ...values.map(cellsOf)],
+    [0, 2],
+  );
+  const cut = values.map((value, at) => {
+    const line = lines[at] ?? '';
+    const isWhole = textOfData(value).isText || line.length <= columns;
+    return isWhole ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;
+  });
+  return [printable(handle), head, ...cut].join('\n');
 }

@@ -1,4 +1,19 @@
-// Output for a terminal: escaped text, two-column tables and progress.
+// What a command prints (escaped text, tables, progress), and the failure that ends it with an exit code.
+
+export const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+/** Ends the command with this message on stderr. */
+export class Failure extends Error {
+  constructor(
+    message: string,
+    readonly exitCode: number = EXIT.failed,
+  ) {
+    super(message);
+  }
+}
+
+export const print = (text: string): boolean => process.stdout.write(`${text}\n`);
+export const printNote = (text: string): boolean => process.stderr.write(`${text}\n`);
 
 /**
  * Handles and values come from anybody. Control characters could move the cursor or run terminal commands, and
@@ -16,19 +31,26 @@ const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u206
 export const countOf = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-export type Rows = readonly (readonly [name: string, value: string])[];
+/** A line per row, its cells in columns; those of `rightAligned` columns, by index, are aligned to the right. */
+export function tableLines(
+  rows: readonly (readonly string[])[],
+  rightAligned: readonly number[] = [],
+): string[] {
+  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? [];
+  const pad = (cell: string, at: number): string =>
+    rightAligned.includes(at) ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0);
+  return rows.map((row) => [...row.slice(0, -1).map(pad), ...row.slice(-1)].join('  '));
+}
+
+/** A name with its value; one without a value is left out. */
+export type Rows = readonly (readonly [name: string, value: string | undefined])[];
 
 /** A heading with a table below. */
 export function section(heading: string, rows: Rows): string {
-  const table = rows.length === 0 ? 'none' : nameTable(rows);
-  return [heading, ...table.split('\n').map((line) => `  ${line}`)].join('\n');
+  const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
+  const lines = shown.length === 0 ? ['none'] : tableLines(shown);
+  return [heading, ...lines.map((line) => `  ${line}`)].join('\n');
 }
-
-/** Names and values in two columns. */
-export const nameTable = (rows: Rows): string => {
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
-};
 
 interface Counter {
   add: (more: number) => void;
@@ -43,7 +65,7 @@ export function startCounter(noun: string, total?: number): Counter {
     const rate = (count * 1000) / Math.max(1, Date.now() - startedAt);
     const counted = total === undefined ? countOf(count, noun) : `${count} of ${countOf(total, noun)}`;
     const left = total === undefined || count === 0 ? '' : `, ${Math.ceil((total - count) / rate)} s left`;
-    process.stderr.write(`${counted}, ${Math.round(rate)}/s${left}\n`);
+    printNote(`${counted}, ${Math.round(rate)}/s${left}`);
   }, 2000).unref();
   return {
     add(more) {

@@ -7,7 +7,7 @@ import type { Coordination } from '../coordination/coordination.js';
 import { type Entry, encodeEntry } from '../cache/entry.js';
 import { judge } from '../cache/policy.js';
 import type { LimitedNetwork } from '../coordination/limited-networks.js';
-import type { Ranked } from '../observe/top-list.js';
+import type { Ranked } from '../observe/recent.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { networkNamed } from '../server/client-address.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';

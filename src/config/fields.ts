@@ -1,5 +1,6 @@
 // The kinds of values a configuration key can have, each with an error text that names what is allowed.
 import { z } from 'zod';
+import { upperAscii } from '../handle/handle.js';
 
 type Shape = Readonly<Record<string, z.ZodType>>;
 
@@ -94,13 +95,20 @@ function measured({ kind, example, parse }: Measure, { min, max }: AllowedRange<
       ? `the unit is missing, such as ${String(given)}${example}; ${text}`
       : text;
   };
-  return z.string({ error: ({ input }) => errorFor(input) }).transform((text, context) => {
-    const value = parse(text);
-    if (value !== undefined && value >= lowest && value <= highest) return value;
+  return parsed(errorFor, (given) => {
+    const value = parse(given);
+    return value !== undefined && value >= lowest && value <= highest ? value : undefined;
+  });
+}
+
+/** A string that is parsed; `read` returns undefined for an invalid one. */
+const parsed = <T>(errorFor: (given: unknown) => string, read: (text: string) => T | undefined) =>
+  z.string({ error: ({ input }) => errorFor(input) }).transform((text, context) => {
+    const value = read(text);
+    if (value !== undefined) return value;
     context.addIssue({ code: 'custom', message: errorFor(text) });
     return z.NEVER;
   });
-}
 
 /** A whole number, also as a string of digits: environment variables are strings. */
 export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
@@ -144,47 +152,33 @@ export function text({ allowed, pattern }: { allowed: string; pattern: RegExp })
   return z.string({ error }).regex(pattern, { error });
 }
 
-/** A string that is normalised; `read` returns undefined for an invalid one. */
-export function normalised({
-  allowed,
-  read,
-}: {
+interface ReadText<T> {
   allowed: string;
-  read: (text: string) => string | undefined;
-}) {
-  const error = `give ${allowed}`;
-  return z.string({ error }).transform((given, context) => {
-    const value = read(given);
-    if (value !== undefined) return value;
-    context.addIssue({ code: 'custom', message: error });
-    return z.NEVER;
-  });
+  /** Returns undefined for an invalid text. */
+  read: (text: string) => T | undefined;
 }
 
-/** Comma-separated items, or a YAML list of them; `read` returns undefined for an invalid one. */
-export function list<T>({ allowed, read }: { allowed: string; read: (item: string) => T | undefined }) {
-  const error = `give ${allowed}, separated by commas`;
+/** A string that is normalised. */
+export const normalised = ({ allowed, read }: ReadText<string>) => parsed(() => `give ${allowed}`, read);
+
+/** Comma-separated items, or a YAML list of them. */
+export function list<T>({ allowed, read }: ReadText<T>) {
   const joined = (given: unknown): unknown => (Array.isArray(given) ? given.join(',') : given);
-  const items = z.string({ error }).transform((given, context) => {
+  const readAll = (given: string): T[] | undefined => {
     const values = given.split(',').map((item) => read(item.trim()));
-    if (values.every((item) => item !== undefined)) return values;
-    context.addIssue({ code: 'custom', message: error });
-    return z.NEVER;
-  });
-  return z.preprocess(joined, items);
+    return values.every((item) => item !== undefined) ? values : undefined;
+  };
+  return z.preprocess(
+    joined,
+    parsed(() => `give ${allowed}, separated by commas`, readAll),
+  );
 }
 
 /** One text or a YAML list of them; unlike in `list`, a comma is a part of its text. */
-export function items<T>({ allowed, read }: { allowed: string; read: (item: string) => T | undefined }) {
+export function items<T>({ allowed, read }: ReadText<T>) {
   const error = `give ${allowed}`;
-  const item = z.string({ error }).transform((given, context) => {
-    const value = read(given);
-    if (value !== undefined) return value;
-    context.addIssue({ code: 'custom', message: error });
-    return z.NEVER;
-  });
   const listed = (given: unknown): unknown => (Array.isArray(given) ? given : [given]);
-  return z.preprocess(listed, z.array(item).min(1, { error }));
+  return z.preprocess(listed, z.array(parsed(() => error, read)).min(1, { error }));
 }
 
 interface WholeList<T> {
@@ -217,4 +211,57 @@ function parseQuantity(text: string, units: Record<string, number>): number | un
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(text) ?? [];
   const factor = Object.hasOwn(units, unit) ? units[unit] : undefined;
   return amount === undefined || factor === undefined ? undefined : Math.round(Number(amount) * factor);
+}
+
+/** The period of the handles that match one of the prefixes (`21.T1`, `21.T1.*` or `*`, in capitals). */
+export interface PrefixPeriod {
+  prefixes: readonly [string];
+  ms: number;
+}
+
+/** `forever`: finite, so that it can be sent to Redis as an expiry. */
+const FOREVER_MS = 36_500 * 86_400_000;
+const MAX_MS = 365 * 86_400_000;
+
+const DEFAULT = 'default';
+
+const PERIOD = 'a duration from 0s to 365d with its unit (ms, s, m, h, d), or forever';
+const ERROR = `give ${PERIOD}; or a mapping such as {default: 24h, 21.T1: forever} of prefixes (21.T1, 21.T1.* for those derived from it) with a default`;
+
+/** `21.T1`, `21.T1.*` or `*`, in capitals: the ASCII case of a prefix has no meaning. */
+export function readPrefixPattern(given: string): string | undefined {
+  const isPattern = given === '*' || /^[^\s/*.]+(?:\.[^\s/*.]+)*(?:\.\*)?$/.test(given);
+  return isPattern ? upperAscii(given) : undefined;
+}
+
+/** One duration, `forever`, or a mapping of prefixes to these. A variable has the mapping as JSON or YAML. */
+export const prefixPeriods = (byDefault: string) =>
+  z
+    .union([z.string(), z.record(z.string(), z.string())], { error: ERROR })
+    .transform((given, context) => {
+      const periods = readPeriods(typeof given === 'string' ? { [DEFAULT]: given } : given);
+      if (periods !== undefined) return periods;
+      context.addIssue({ code: 'custom', message: ERROR });
+      return z.NEVER;
+    })
+    .prefault(byDefault)
+    .meta({ structured: true });
+
+/** Undefined without a default, for a prefix that is given twice, and for an invalid prefix or period. */
+function readPeriods(given: Readonly<Record<string, string>>): PrefixPeriod[] | undefined {
+  const periods: PrefixPeriod[] = [];
+  for (const [name, text] of Object.entries(given)) {
+    const pattern = name === DEFAULT ? '*' : readPrefixPattern(name);
+    const ms = readPeriod(text);
+    if (pattern === undefined || ms === undefined) return undefined;
+    if (periods.some(({ prefixes }) => prefixes[0] === pattern)) return undefined;
+    periods.push({ prefixes: [pattern], ms });
+  }
+  return periods.some(({ prefixes }) => prefixes[0] === '*') ? periods : undefined;
+}
+
+function readPeriod(text: string): number | undefined {
+  if (text === 'forever') return FOREVER_MS;
+  const ms = parseDuration(text);
+  return ms === undefined || ms > MAX_MS ? undefined : ms;
 }

@@ -1,9 +1,9 @@
-// Loads the configuration: environment variables over the YAML file named by CONFIG over the defaults.
+// Loads the configuration: environment variables over the YAML file named by CONFIG over the defaults. Reports every problem.
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { z } from 'zod';
 import { parseUrl } from './addresses.js';
-import { ConfigError, type ConfigProblem, suggestKey } from './config-error.js';
 import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } from './keys.js';
 import { configSchema, type Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
@@ -12,12 +12,39 @@ import { startProblems } from './start-problems.js';
 /** Loaded when it is used: the package takes 50 ms of a start. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
+interface ConfigProblem {
+  /** Undefined when the file itself is the problem. */
+  key?: string;
+  /** Source of the value: `variable PORT`, `file /etc/proxy.yaml` or `default`. */
+  source: string;
+  text: string;
+}
+
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(['Invalid configuration:', ...problems.map(line)].join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+const line = ({ key, source, text }: ConfigProblem): string =>
+  key === undefined ? `  ${source}: ${text}` : `  ${key} (${source}): ${text}`;
+
 export interface ConfigSources {
   /** Usually `process.env`. Unknown variables are ignored, and empty ones of keys that the file does not set. */
   env: Readonly<Record<string, string | undefined>>;
   /** Returns the text of a file. */
   readFile: (path: string) => string;
 }
+
+/** Those of this process. `file` takes precedence over the variable `CONFIG`. */
+export const processSources = (file?: string): ConfigSources => ({
+  env: { ...process.env, ...(file !== undefined && { CONFIG: file }) },
+  readFile: (path) => readFileSync(path, 'utf8'),
+});
 
 /** These refuse the start. Other unknown variables are ignored; here an operator would not notice the lost setting. */
 const REMOVED_KEYS: Readonly<Record<string, { variable: string; text: string }>> = {
@@ -166,22 +193,27 @@ function parseYaml(text: string): unknown {
 function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   const key = issue.path.join('.');
   if (issue.code !== 'unrecognized_keys') return [problemAt(key, issue.message, given)];
-  const known = configKeys().flatMap((entry) => [entry.key, ...sectionsOf(entry.key)]);
   return issue.keys.map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
-    const source = `file ${given.file ?? ''}`;
-    const removed = REMOVED_KEYS[unknown];
-    if (removed !== undefined) return { key: unknown, source, text: removed.text };
-    const meant = suggestKey(unknown, known);
-    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-    return { key: unknown, source, text: `unknown key${hint}` };
+    const text = REMOVED_KEYS[unknown]?.text ?? `unknown key${hintFor(unknown)}`;
+    return { key: unknown, source: `file ${given.file ?? ''}`, text };
   });
 }
 
-/** `cache` and `cache.found` of `cache.found.maxTtl`. */
-function sectionsOf(key: string): string[] {
-  const names = key.split('.');
-  return names.slice(1).map((_, at) => names.slice(0, at + 1).join('.'));
+/** The key of that name, in another section or in other capitals; otherwise the keys of the same section. */
+function hintFor(unknown: string): string {
+  const known = [
+    ...new Set(configKeys().flatMap(({ path }) => path.map((_, at) => path.slice(0, at + 1).join('.')))),
+  ];
+  const sectionOf = (key: string): string => key.slice(0, key.lastIndexOf('.') + 1);
+  const nameOf = (key: string): string => key.slice(key.lastIndexOf('.') + 1);
+  const isSame = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
+  const namesakes = known.filter((key) => isSame(nameOf(key), nameOf(unknown)));
+  const meant =
+    namesakes.find((key) => isSame(key, unknown)) ?? (namesakes.length === 1 ? namesakes[0] : undefined);
+  if (meant !== undefined) return `; did you mean ${meant}?`;
+  const siblings = known.filter((key) => sectionOf(key) === sectionOf(unknown)).map(nameOf);
+  return siblings.length === 0 ? '' : `; known: ${siblings.join(', ')}`;
 }
 
 function problemAt(key: string, message: string, given: Given): ConfigProblem {

@@ -1,7 +1,17 @@
 // Keys of the cache: TTLs, memory, and the Redis that instances share.
 import { readRedisNode, readRedisUrl } from './addresses.js';
-import { duration, list, normalised, oneOf, reloadable, section, size, text, wholeNumber } from './fields.js';
-import { prefixPeriods } from './prefix-periods.js';
+import {
+  duration,
+  list,
+  normalised,
+  oneOf,
+  prefixPeriods,
+  reloadable,
+  section,
+  size,
+  text,
+  wholeNumber,
+} from './fields.js';
 
 const found = section({
   minTtl: reloadable(

@@ -1,6 +1,5 @@
 // Keys of the Handle servers: addresses, prefixes, timeouts, limits and circuit breaker.
 import { readFingerprints, readOrigin } from './addresses.js';
-import { readPrefixPattern } from './prefix-periods.js';
 import {
   duration,
   flag,
@@ -8,6 +7,7 @@ import {
   mapping,
   mappings,
   normalised,
+  readPrefixPattern,
   section,
   size,
   text,

@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { isLoopback } from './addresses.js';
 import { cache, redis, seed } from './schema-cache.js';
-import { batch, deletion, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
-import { native } from './schema-native.js';
+import { batch, deletion, native, page, redirect, reverseLookup, v2 } from './schema-interfaces.js';
 import { admin, http, log, server, tracing } from './schema-server.js';
 import { traffic } from './schema-traffic.js';
 import { upstream, upstreams } from './schema-upstream.js';
@@ -14,29 +13,7 @@ import {
   upstreamServers,
 } from './upstream-servers.js';
 
-/** Durations are milliseconds, sizes are bytes; their names say so. Written out, so that its declaration can be. */
-export interface Config {
-  server: z.output<typeof server>;
-  http: z.output<typeof http>;
-  upstream: z.output<typeof upstream>;
-  upstreams: z.output<typeof upstreams>;
-  traffic: z.output<typeof traffic>;
-  redis: z.output<typeof redis>;
-  cache: z.output<typeof cache>;
-  seed: z.output<typeof seed>;
-  deletion: z.output<typeof deletion>;
-  batch: z.output<typeof batch>;
-  reverseLookup: z.output<typeof reverseLookup>;
-  v2: z.output<typeof v2>;
-  redirect: z.output<typeof redirect>;
-  native: z.output<typeof native>;
-  page: z.output<typeof page>;
-  admin: z.output<typeof admin>;
-  log: z.output<typeof log>;
-  tracing: z.output<typeof tracing>;
-}
-
-const sections: z.ZodType<Config> = z.strictObject({
+const SECTIONS = {
   server,
   http,
   upstream,
@@ -55,7 +32,12 @@ const sections: z.ZodType<Config> = z.strictObject({
   admin,
   log,
   tracing,
-});
+};
+
+/** Durations are milliseconds, sizes are bytes; their names say so. */
+export type Config = { [Name in keyof typeof SECTIONS]: z.output<(typeof SECTIONS)[Name]> };
+
+const sections: z.ZodType<Config> = z.strictObject(SECTIONS);
 
 export const configSchema = sections.check(({ value, issues }) => {
   for (const [isBroken, key, message] of crossRules(value))

@@ -1,6 +1,5 @@
 // What a valid configuration still lacks for a start: the upstream, readable certificates and databases.
 import { X509Certificate } from 'node:crypto';
-import { canReusePort } from './reuse-port.js';
 import type { Config } from './schema.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
@@ -14,49 +13,57 @@ const NO_UPSTREAM =
 
 const NO_REUSE_PORT = `needs Node.js 22.12 or later on Linux, FreeBSD, Solaris or AIX, and this is ${process.version} on ${process.platform}; give each instance another port and put HAProxy or nginx in front`;
 
+/** Systems that spread connections and datagrams over the sockets of a port. */
+const SPREADING: readonly string[] = ['linux', 'freebsd', 'sunos', 'aix'];
+
+/** Whether several processes can share a port (SO_REUSEPORT) with this Node.js on this system. */
+export function canReusePort(
+  version: string = process.versions.node,
+  platform: string = process.platform,
+): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  // `reusePort` of `net` and `dgram` came with 23.1 and 22.12.
+  const isNew = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
+  return isNew && SPREADING.includes(platform);
+}
+
+type Judge = (text: string, path: string) => string | undefined;
+
 export function startProblems(config: Config, readFile: (path: string) => string): StartProblem[] {
-  const pemFile = (key: string, path: string | undefined): StartProblem[] => {
-    const text = path === undefined ? undefined : pemProblem(path, readFile);
-    return text === undefined ? [] : [{ key, text }];
+  const { certificateFile } = config.native.site;
+  const inFile = (path: string | undefined, judge: Judge): string | undefined => {
+    if (path === undefined) return undefined;
+    try {
+      return judge(readFile(path), path);
+    } catch (error) {
+      return `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    }
   };
-  return [
-    ...(isUpstreamGiven(config) ? [] : [{ key: 'upstream.url', text: NO_UPSTREAM }]),
-    ...(config.server.reusePort && !canReusePort() ? [{ key: 'server.reusePort', text: NO_REUSE_PORT }] : []),
-    ...pemFile('upstream.caFile', config.upstream.caFile),
-    ...config.upstreams.flatMap(({ caFile }, at) => pemFile(`upstreams.${at}.caFile`, caFile)),
-    ...pemFile('redis.caFile', config.redis.caFile),
-    ...pemFile('native.site.certificateFile', config.native.site.certificateFile),
-    ...siteKeyProblem(config.native.site.certificateFile, readFile),
-    ...databaseProblems(config.redirect.countryDatabase, readFile),
+  const problems: [key: string, text: string | undefined][] = [
+    ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
+    ['server.reusePort', config.server.reusePort && !canReusePort() ? NO_REUSE_PORT : undefined],
+    ['upstream.caFile', inFile(config.upstream.caFile, pemProblem)],
+    ...config.upstreams.map(({ caFile }, at): [string, string | undefined] => [
+      `upstreams.${at}.caFile`,
+      inFile(caFile, pemProblem),
+    ]),
+    ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
+    ['native.site.certificateFile', inFile(certificateFile, siteKeyProblem)],
+    ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
   ];
+  return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
 }
 
 /** The marker before the metadata of the format. */
 const DATABASE_MARK = 'MaxMind.com';
 
-function databaseProblems(path: string | undefined, readFile: (path: string) => string): StartProblem[] {
-  if (path === undefined) return [];
-  const key = 'redirect.countryDatabase';
-  try {
-    if (readFile(path).includes(DATABASE_MARK)) return [];
-    return [{ key, text: `${path} is not a database in the MaxMind format` }];
-  } catch (error) {
-    return [
-      { key, text: `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` },
-    ];
-  }
-}
+const databaseProblem: Judge = (text, path) =>
+  text.includes(DATABASE_MARK) ? undefined : `${path} is not a database in the MaxMind format`;
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^]*?-----END [A-Z0-9 ]+-----/g;
 
 /** OpenSSL ignores what it cannot read in such a file, and then trusts nobody. */
-function pemProblem(path: string, readFile: (path: string) => string): string | undefined {
-  let text: string;
-  try {
-    text = readFile(path);
-  } catch (error) {
-    return `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-  }
+function pemProblem(text: string, path: string): string | undefined {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0)
     return `${path} has no certificate in PEM form (-----BEGIN CERTIFICATE-----)`;
@@ -65,10 +72,12 @@ function pemProblem(path: string, readFile: (path: string) => string): string | 
 }
 
 /** Clients of the native protocol know RSA and DSA keys alone, and certificates have DSA no more. */
-function siteKeyProblem(path: string | undefined, readFile: (path: string) => string): StartProblem[] {
-  if (path === undefined || pemProblem(path, readFile) !== undefined) return [];
-  const isRsa = new X509Certificate(readFile(path)).publicKey.asymmetricKeyType === 'rsa';
-  return isRsa ? [] : [{ key: 'native.site.certificateFile', text: `${path} has no RSA key` }];
+function siteKeyProblem(text: string, path: string): string | undefined {
+  const problem = pemProblem(text, path);
+  if (problem !== undefined) return problem;
+  return new X509Certificate(text).publicKey.asymmetricKeyType === 'rsa'
+    ? undefined
+    : `${path} has no RSA key`;
 }
 
 function isCertificate(pem: string): boolean {

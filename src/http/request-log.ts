@@ -50,5 +50,11 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
   };
 }
 
+/** Of a longer path the start is logged: a request line that is too long is answered, too. */
+const MAX_PATH_LENGTH = 2000;
+
 /** A session is addressed as `this`; its id in the path would be a credential. */
-const shownPath = (path: string): string => path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');
+function shownPath(path: string): string {
+  const shown = path.replace(/^(\/api\/sessions\/)(?!this$).+$/is, '$1***');
+  return shown.length > MAX_PATH_LENGTH ? `${shown.slice(0, MAX_PATH_LENGTH)}…` : shown;
+}

@@ -1,5 +1,7 @@
-// Readiness checks by name, the delay of the event loop, and whether it has been held.
+// Readiness: checks by name, those of the start, and an event loop that is not held.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Config } from '../config/schema.js';
+import type { StoreUsage } from './metrics.js';
 
 interface ReadinessReport {
   ready: boolean;
@@ -21,6 +23,56 @@ export function createReadiness(): Readiness {
     report() {
       const notReady = [...checks].filter(([, isReady]) => !isReady()).map(([name]) => name);
       return { ready: notReady.length === 0, notReady };
+    },
+  };
+}
+
+/** Redis is optional: an instance waits no longer than this for the first contact with it (ms). */
+const REDIS_WAIT_MS = 1000;
+
+interface StartChecksParts {
+  readiness: Readiness;
+  restoring: { isReady: () => boolean };
+  cache: {
+    memory: { usage: () => readonly StoreUsage[] };
+    redisState: () => 'up' | 'away' | 'unused';
+    isRedisReadable: () => boolean;
+    holdsRedisEntry: () => Promise<boolean>;
+  };
+}
+
+export interface StartChecks {
+  /** The upstream or a mirror has answered. */
+  upstreamAnswered: () => void;
+}
+
+/** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
+export function addStartChecks(
+  { admin }: Pick<Config, 'admin'>,
+  { readiness, cache, restoring }: StartChecksParts,
+): StartChecks {
+  const startedAt = performance.now();
+  let isConnected = cache.redisState() === 'unused';
+  let canAnswer = admin.readyWithoutUpstream;
+  const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
+
+  readiness.register('redis', () => {
+    if (!isConnected && cache.isRedisReadable()) {
+      isConnected = true;
+      void cache.holdsRedisEntry().then((isHeld) => {
+        canAnswer ||= isHeld;
+      });
+    }
+    return isConnected || isWaitOver();
+  });
+  readiness.register('seed', restoring.isReady);
+  readiness.register('upstream', () => {
+    canAnswer ||= cache.memory.usage().some(({ entries }) => entries > 0);
+    return canAnswer;
+  });
+  return {
+    upstreamAnswered() {
+      canAnswer = true;
     },
   };
 }

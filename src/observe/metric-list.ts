@@ -1,6 +1,60 @@
-// All metrics of the proxy: name, type, labels and help text.
+// All metrics of the proxy: name, type, labels with their values, and help text.
 import { CATALOGUE } from '../errors.js';
-import { type Labels, USUAL_REQUESTS, VALUES } from './label-values.js';
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** The values of the labels that have the same ones in every deployment. */
+export const VALUES = {
+  family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
+  store: ['found', 'notFound'],
+  reason: ['error', 'late', 'resting'],
+  source: ['snapshot', 'seed', 'import'],
+  kind: ['read', 'passed'],
+  dropReason: ['total', 'network', 'unread'],
+  udpReason: ['rate', 'size', 'busy'],
+  limitReason: ['unknown-names', 'most-misses'],
+  ruleResult: ['matched', 'limited', 'shadowed'],
+  command: ['connect', 'heartbeat', 'get', 'set', 'open', 'lock', 'count', 'limit', 'leave', 'claim'],
+} as const;
+
+export type LabelValue<Name extends keyof typeof VALUES> = (typeof VALUES)[Name][number];
+
+type Statuses = Readonly<Record<string, readonly number[]>>;
+
+const HTTP_FAILURES: Statuses = {
+  refused: [401, 403],
+  invalid: [400, 404, 405, 429],
+  error: [500, 502, 503, 504],
+};
+
+/** Response codes: these interfaces have no HTTP status. */
+const NATIVE: Statuses = {
+  ...{ hit: [1, 100, 200], miss: [1, 100, 200], stale: [1], authoritative: [1, 100] },
+  ...{ bypass: [1, 402], local: [1, 100], refused: [2, 301, 302, 303], invalid: [2, 4, 5], error: [2] },
+};
+
+/** The usual statuses of each result. Further ones appear with their first response. */
+const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
+  record: {
+    ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
+    ...{ bypass: [200], write: [200, 201] },
+    ...HTTP_FAILURES,
+  },
+  v2: { hit: [200], miss: [200], stale: [200], bypass: [200], write: [201, 204], ...HTTP_FAILURES },
+  redirect: {
+    ...{ hit: [301, 302, 404], miss: [301, 302, 404], stale: [302], authoritative: [302, 404] },
+    ...HTTP_FAILURES,
+  },
+  'native-tunnel': { hit: [200], miss: [200], stale: [200], authoritative: [200], ...HTTP_FAILURES },
+  'native-tcp': NATIVE,
+  'native-udp': NATIVE,
+};
+
+const USUAL_REQUESTS: Labels[] = VALUES.family.flatMap((family) =>
+  Object.entries(USUAL[family]).flatMap(([result, statuses]) =>
+    statuses.map((status) => ({ family, result, status: String(status) })),
+  ),
+);
 
 export interface MetricEntry {
   readonly name: string;
@@ -13,8 +67,6 @@ export interface MetricEntry {
    */
   readonly fromStart?: readonly Labels[];
 }
-
-const each = (label: keyof typeof VALUES): Labels[] => VALUES[label].map((value) => ({ [label]: value }));
 
 /** Kinds of responses, and the codes of failures. */
 const OUTCOMES = [
@@ -82,7 +134,7 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['store'],
     help: 'Entries evicted from memory for lack of space, by store (found, notFound).',
-    fromStart: each('store'),
+    fromStart: VALUES.store.map((store) => ({ store })),
   },
   snapshotWritten: {
     name: 'handle_proxy_snapshot_written_timestamp_seconds',
@@ -95,14 +147,14 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['source'],
     help: 'Records put into memory without a load, by source (snapshot, seed, import).',
-    fromStart: each('source'),
+    fromStart: VALUES.source.map((source) => ({ source })),
   },
   staleAnswers: {
     name: 'handle_proxy_stale_answers_total',
     type: 'counter',
     labelNames: ['reason'],
     help: 'Stale responses, by reason (error, late, resting).',
-    fromStart: each('reason'),
+    fromStart: VALUES.reason.map((reason) => ({ reason })),
   },
   breakerOpen: {
     name: 'handle_proxy_breaker_open',
@@ -133,14 +185,14 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['server', 'kind'],
     help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, passed).',
-    fromStart: each('kind'),
+    fromStart: VALUES.kind.map((kind) => ({ kind })),
   },
   trafficRules: {
     name: 'handle_proxy_traffic_rule_requests_total',
     type: 'counter',
     labelNames: ['rule', 'result'],
     help: 'Requests that matched a rule of `traffic.rules`, by rule and result (matched: passed; limited: refused; shadowed: only counted, would have been refused).',
-    fromStart: each('ruleResult').map(({ ruleResult = '' }) => ({ result: ruleResult })),
+    fromStart: VALUES.ruleResult.map((result) => ({ result })),
   },
   limitedNetworks: {
     name: 'handle_proxy_limited_networks',
@@ -186,7 +238,7 @@ export const METRICS = {
     type: 'counter',
     labelNames: ['command'],
     help: 'Failed or timed out Redis commands, by command.',
-    fromStart: each('command'),
+    fromStart: VALUES.command.map((command) => ({ command })),
   },
   redisUp: {
     name: 'handle_proxy_redis_up',

@@ -1,11 +1,8 @@
-// The metrics of one process. compose connects the callbacks of other modules to these functions.
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+// The metrics of one process. Parts count with these functions; gauges read their values at each scrape.
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
-import type { LabelValue } from './label-values.js';
-import { METRICS, type MetricEntry } from './metric-list.js';
+import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';
 import { Recent } from './recent.js';
-import { RequestSeconds } from './request-seconds.js';
-import { addCounter, addGauge, addHistogram, zeroCounter, zeroHistogram } from './series.js';
 
 interface RequestSample {
   /** The interface. */
@@ -45,45 +42,6 @@ export interface LimitUsage {
   limit: number;
 }
 
-export interface Metrics {
-  countRequest(request: RequestSample): void;
-  countHits(hits: { family: LabelValue<'family'>; status: number; count: number }): void;
-  observeHits(hits: MeasuredHits): void;
-  /** A handle that was answered in a batch. */
-  countBatchHandle: (result: string) => void;
-  countInternalError(): void;
-  /** `flush` is called before each scrape, for callers that count by themselves. */
-  registerFlush(flush: () => void): void;
-  /** A Handle server or mirror that will be counted: its series are 0 from now on. */
-  addServer(server: string): void;
-  countUpstreamRequest(answer: { server: string; outcome: string; ms: number }): void;
-  setBreakerState(state: string, server: string): void;
-  countEviction(store: LabelValue<'store'>): void;
-  setSnapshotWritten: (now: number) => void;
-  countRestored: (source: LabelValue<'source'>, records: number) => void;
-  countStale: (reason: LabelValue<'reason'>) => void;
-  countRedisError(command: LabelValue<'command'>): void;
-  setRedisState(state: 'up' | 'lost'): void;
-  countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void;
-  countDroppedConnection: (reason: LabelValue<'dropReason'>) => void;
-  countIdleClosed: () => void;
-  countUdpLimited: (reason: LabelValue<'udpReason'>) => void;
-  /** A traffic rule that will be counted: its series are 0 from now on. */
-  addTrafficRule(rule: string): void;
-  countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void;
-  countLimitedMiss: (reason: LabelValue<'limitReason'>) => void;
-  /** These read their values at each scrape. */
-  registerStoreUsage(read: () => readonly StoreUsage[]): void;
-  registerLimitUsage(read: () => readonly LimitUsage[]): void;
-  registerEventLoopDelay(readMs: () => number): void;
-  registerLimitedNetworks(read: () => number): void;
-  /** The text that Prometheus scrapes. */
-  exposition(): Promise<string>;
-  readonly contentType: string;
-  readonly registry: Registry;
-  readonly recent: Recent;
-}
-
 /** Default gauges of prom-client with a counter suffix, which promtool rejects; others report the same by type. */
 const MISNAMED = [
   'nodejs_active_handles_total',
@@ -91,8 +49,10 @@ const MISNAMED = [
   'nodejs_active_resources_total',
 ];
 
+export type Metrics = ReturnType<typeof createMetrics>;
+
 /** Each call has its own registry, so that two proxies in one process (tests) do not mix. */
-export function createMetrics(now: () => number = Date.now): Metrics {
+export function createMetrics(now: () => number = Date.now) {
   const registry = new Registry();
   const recent = new Recent(now);
   collectDefaultMetrics({ register: registry });
@@ -100,13 +60,14 @@ export function createMetrics(now: () => number = Date.now): Metrics {
   return {
     ...createRequestMetrics(registry, recent),
     ...createUpstreamMetrics(registry, recent),
-    ...createCacheMetrics(registry, recent),
-    ...createServerMetrics(registry),
     ...createTrafficMetrics(registry),
+    ...createCounters(registry),
+    ...createGauges(registry, recent),
+    /** The text that Prometheus scrapes. */
     exposition: () => registry.metrics(),
+    contentType: registry.contentType,
     registry,
     recent,
-    contentType: registry.contentType,
   };
 }
 
@@ -117,20 +78,12 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
   });
   const seconds = new RequestSeconds();
   seconds.register(registry);
-  const staleAnswers = addCounter(registry, METRICS.staleAnswers);
-  const internalErrors = addCounter(registry, METRICS.internalErrors);
-  const batchHandles = addCounter(registry, METRICS.batchHandles);
   return {
-    countBatchHandle: (result: string): void => {
-      batchHandles.inc({ result });
-    },
-    countInternalError: (): void => {
-      internalErrors.inc();
-    },
-    registerFlush: (flush: () => void): void => {
+    /** `flush` is called before each scrape, for callers that count by themselves. */
+    registerFlush(flush: () => void): void {
       flushes.push(flush);
     },
-    countRequest: ({ family, handle, result, status, ms, path, code }: RequestSample): void => {
+    countRequest({ family, handle, result, status, ms, path, code }: RequestSample): void {
       requests.inc({ family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
@@ -138,143 +91,234 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       const isFailure = result === 'error' || (path !== undefined && status >= 500);
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
-    countHits: ({ family, status, count }: Parameters<Metrics['countHits']>[0]): void => {
+    countHits({
+      family,
+      status,
+      count,
+    }: {
+      family: LabelValue<'family'>;
+      status: number;
+      count: number;
+    }): void {
       requests.inc({ family, result: 'hit', status }, count);
     },
-    observeHits: ({ family, handle, ms, weight }: MeasuredHits): void => {
+    observeHits({ family, handle, ms, weight }: MeasuredHits): void {
       seconds.add(family, 'hit', ms / 1000, weight);
       recent.countHandle(handle, 'hit', weight);
-    },
-    countStale: (reason: LabelValue<'reason'>): void => {
-      staleAnswers.inc({ reason });
     },
   };
 }
 
 function createUpstreamMetrics(registry: Registry, recent: Recent) {
-  const registers = [registry];
   const requests = addCounter(registry, METRICS.upstreamRequests);
-  const seconds = addHistogram(registry, METRICS.upstreamSeconds);
-  const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers });
   const rejected = addCounter(registry, METRICS.rejected);
-  const readers: (() => readonly LimitUsage[])[] = [];
-  const use = (): LimitUsage[] => readers.flatMap((read) => read());
-  const gaugeUse = (metric: MetricEntry, field: 'running' | 'waiting' | 'limit'): void => {
-    addGauge(registry, metric, () => use().map((of) => [{ server: of.server, kind: of.kind }, of[field]]));
-  };
-  gaugeUse(METRICS.upstreamRunning, 'running');
-  gaugeUse(METRICS.upstreamWaiting, 'waiting');
-  gaugeUse(METRICS.upstreamLimit, 'limit');
+  const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers: [registry] });
+  const seconds = new Histogram({
+    ...METRICS.upstreamSeconds,
+    registers: [registry],
+    buckets: UPSTREAM_BUCKETS,
+  });
   return {
-    addServer: (server: string): void => {
+    /** A Handle server or mirror that will be counted: its series are 0 from now on. */
+    addServer(server: string): void {
       zeroCounter(requests, METRICS.upstreamRequests, { server });
       zeroCounter(rejected, METRICS.rejected, { server });
-      zeroHistogram(seconds, METRICS.upstreamSeconds, { server });
+      seconds.zero({ server });
     },
-    countUpstreamRequest: ({ server, outcome, ms }: Parameters<Metrics['countUpstreamRequest']>[0]): void => {
+    countUpstreamRequest({ server, outcome, ms }: { server: string; outcome: string; ms: number }): void {
       requests.inc({ server, outcome });
       seconds.observe({ server }, ms / 1000);
       if (outcome in CATALOGUE) recent.addError(`upstream request failed: ${outcome}`);
     },
-    setBreakerState: (state: string, server: string): void => {
+    setBreakerState(state: string, server: string): void {
       if (state === 'open') recent.addError(`circuit breaker open: ${server}`);
       breakerOpen.set({ server }, state === 'open' ? 1 : 0);
     },
-    countRejected: (labels: Parameters<Metrics['countRejected']>[0]): void => {
+    countRejected(labels: { server: string; kind: LabelValue<'kind'> }): void {
       rejected.inc(labels);
     },
-    registerLimitUsage: (read: () => readonly LimitUsage[]): void => {
-      readers.push(read);
-    },
   };
 }
 
-function createCacheMetrics(registry: Registry, recent: Recent) {
-  const registers = [registry];
-  const readers: (() => readonly StoreUsage[])[] = [];
-  const usage = (): StoreUsage[] => readers.flatMap((read) => read());
-  addGauge(registry, METRICS.cacheEntries, () => usage().map(({ store, entries }) => [{ store }, entries]));
-  addGauge(registry, METRICS.cacheBytes, () => usage().map(({ store, bytes }) => [{ store }, bytes]));
-  const evictions = addCounter(registry, METRICS.cacheEvictions);
-  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
-  const restored = addCounter(registry, METRICS.restored);
-  const redisErrors = addCounter(registry, METRICS.redisErrors);
-  const redisUp = new Gauge({ ...METRICS.redisUp, registers });
-  return {
-    countEviction: (store: LabelValue<'store'>): void => {
-      evictions.inc({ store });
-    },
-    setSnapshotWritten: (now: number): void => {
-      snapshotWritten.set(Math.round(now / 1000));
-    },
-    countRestored: (source: LabelValue<'source'>, records: number): void => {
-      restored.inc({ source }, records);
-    },
-    registerStoreUsage: (read: () => readonly StoreUsage[]): void => {
-      readers.push(read);
-    },
-    countRedisError: (command: LabelValue<'command'>): void => {
-      redisErrors.inc({ command });
-    },
-    setRedisState: (state: 'up' | 'lost'): void => {
-      redisUp.set(state === 'up' ? 1 : 0);
-      if (state === 'lost') recent.addError('redis unavailable');
-    },
-  };
-}
+/** The values of the only label of a metric. */
+type OnlyLabel<M> = M extends { labelNames: readonly [infer Label]; fromStart: readonly (infer Series)[] }
+  ? Series[Label & keyof Series]
+  : never;
 
-function createServerMetrics(registry: Registry) {
-  const registers = [registry];
-  const connectionsDropped = addCounter(registry, METRICS.connectionsDropped);
-  const idleClosed = addCounter(registry, METRICS.idleConnectionsClosed);
-  const udpLimited = addCounter(registry, METRICS.udpLimited);
-  let readDelayMs = (): number => 0;
-  new Gauge({
-    ...METRICS.eventLoopDelay,
-    registers,
-    collect() {
-      this.set(readDelayMs() / 1000);
-    },
-  });
+/** Metrics that are counted by one label at most. */
+function createCounters(registry: Registry) {
+  const counts = (metric: MetricEntry): (() => void) => {
+    const counter = addCounter(registry, metric);
+    return () => {
+      counter.inc();
+    };
+  };
+  const countsBy = <M extends MetricEntry>(metric: M) => {
+    const counter = addCounter(registry, metric);
+    const [label = ''] = metric.labelNames;
+    return (value: OnlyLabel<M>, count = 1): void => {
+      counter.inc({ [label]: String(value) }, count);
+    };
+  };
   return {
-    countUdpLimited: (reason: LabelValue<'udpReason'>): void => {
-      udpLimited.inc({ reason });
-    },
-    countDroppedConnection: (reason: LabelValue<'dropReason'>): void => {
-      connectionsDropped.inc({ reason });
-    },
-    countIdleClosed: (): void => {
-      idleClosed.inc();
-    },
-    registerEventLoopDelay: (readMs: () => number): void => {
-      readDelayMs = readMs;
-    },
+    countInternalError: counts(METRICS.internalErrors),
+    /** A handle that was answered in a batch. */
+    countBatchHandle: countsBy(METRICS.batchHandles),
+    countStale: countsBy(METRICS.staleAnswers),
+    countEviction: countsBy(METRICS.cacheEvictions),
+    countRestored: countsBy(METRICS.restored),
+    countRedisError: countsBy(METRICS.redisErrors),
+    countDroppedConnection: countsBy(METRICS.connectionsDropped),
+    countIdleClosed: counts(METRICS.idleConnectionsClosed),
+    countUdpLimited: countsBy(METRICS.udpLimited),
+    countLimitedMiss: countsBy(METRICS.limitedMisses),
   };
 }
 
 function createTrafficMetrics(registry: Registry) {
-  const ruleRequests = addCounter(registry, METRICS.trafficRules);
-  const limitedMisses = addCounter(registry, METRICS.limitedMisses);
-  let readLimited = (): number => 0;
-  new Gauge({
-    ...METRICS.limitedNetworks,
-    registers: [registry],
-    collect() {
-      this.set(readLimited());
-    },
-  });
+  const requests = addCounter(registry, METRICS.trafficRules);
   return {
-    addTrafficRule: (rule: string): void => {
-      zeroCounter(ruleRequests, METRICS.trafficRules, { rule });
+    /** A traffic rule that will be counted: its series are 0 from now on. */
+    addTrafficRule(rule: string): void {
+      zeroCounter(requests, METRICS.trafficRules, { rule });
     },
-    countTrafficRule: (rule: string, result: LabelValue<'ruleResult'>): void => {
-      ruleRequests.inc({ rule, result });
-    },
-    countLimitedMiss: (reason: LabelValue<'limitReason'>): void => {
-      limitedMisses.inc({ reason });
-    },
-    registerLimitedNetworks: (read: () => number): void => {
-      readLimited = read;
+    countTrafficRule(rule: string, result: LabelValue<'ruleResult'>): void {
+      requests.inc({ rule, result });
     },
   };
+}
+
+/** Gauges that are set, and those that a part has read at each scrape once it has registered. */
+function createGauges(registry: Registry, recent: Recent) {
+  const registers = [registry];
+  const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
+  const redisUp = new Gauge({ ...METRICS.redisUp, registers });
+  const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
+    labels: { server: use.server, kind: use.kind },
+    value: use[field],
+  });
+  return {
+    setSnapshotWritten(now: number): void {
+      snapshotWritten.set(Math.round(now / 1000));
+    },
+    setRedisState(state: 'up' | 'lost'): void {
+      redisUp.set(state === 'up' ? 1 : 0);
+      if (state === 'lost') recent.addError('redis unavailable');
+    },
+    registerStoreUsage: addGauges(registry, [
+      [METRICS.cacheEntries, ({ store, entries }: StoreUsage) => ({ labels: { store }, value: entries })],
+      [METRICS.cacheBytes, ({ store, bytes }: StoreUsage) => ({ labels: { store }, value: bytes })],
+    ]),
+    registerLimitUsage: addGauges(registry, [
+      [METRICS.upstreamRunning, limitOf('running')],
+      [METRICS.upstreamWaiting, limitOf('waiting')],
+      [METRICS.upstreamLimit, limitOf('limit')],
+    ]),
+    registerEventLoopDelay: addGauges(registry, [
+      [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
+    ]),
+    registerLimitedNetworks: addGauges(registry, [
+      [METRICS.limitedNetworks, (count: number) => ({ labels: {}, value: count })],
+    ]),
+  };
+}
+
+type GaugeOf<T> = readonly [metric: MetricEntry, read: (from: T) => { labels: Labels; value: number }];
+
+/** @returns registers what the gauges are read from, a value of each for each of their label values */
+function addGauges<T>(registry: Registry, gauges: readonly GaugeOf<T>[]) {
+  let readAll = (): readonly T[] => [];
+  for (const [metric, read] of gauges) {
+    new Gauge({
+      ...metric,
+      registers: [registry],
+      collect() {
+        for (const { labels, value } of readAll().map(read)) this.set(labels, value);
+      },
+    });
+  }
+  return (reader: () => readonly T[]): void => {
+    readAll = reader;
+  };
+}
+
+/** Servers and rules are known later. */
+function addCounter(registry: Registry, metric: MetricEntry, collect: () => void = () => undefined): Counter {
+  const counter = new Counter({ ...metric, registers: [registry], collect });
+  const isByConfigured = metric.labelNames.includes('server') || metric.labelNames.includes('rule');
+  if (!isByConfigured) zeroCounter(counter, metric);
+  return counter;
+}
+
+/** `more` are labels that not every deployment has. */
+function zeroCounter(counter: Counter, { fromStart = [] }: MetricEntry, more: Labels = {}): void {
+  for (const labels of fromStart) counter.inc({ ...more, ...labels }, 0);
+}
+
+/** Seconds, from a fast upstream in the same network to the default `upstream.timeout`. */
+const UPSTREAM_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Seconds, from a hit to the default `upstream.timeout`. */
+const REQUEST_BUCKETS = [
+  ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01],
+  ...[0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+];
+
+interface Series {
+  labels: Labels;
+  /** By bucket; the last one is that of longer durations. */
+  counts: number[];
+  sum: number;
+}
+
+/** The histogram of request durations, whose observations have a weight: `observe` of prom-client takes 1.4 µs and has no weight. */
+class RequestSeconds {
+  readonly #byFamily = new Map<string, Map<string, Series>>();
+
+  add(family: string, result: string, seconds: number, weight = 1): void {
+    const series = this.#seriesOf(family, result);
+    let bucket = 0;
+    while (seconds > (REQUEST_BUCKETS[bucket] ?? Infinity)) bucket++;
+    series.counts[bucket] = (series.counts[bucket] ?? 0) + weight;
+    series.sum += seconds * weight;
+  }
+
+  register(registry: Registry): void {
+    const { name, help, type, fromStart } = METRICS.requestSeconds;
+    for (const { family, result } of fromStart) this.#seriesOf(family, result);
+    const series = (): Series[] => [...this.#byFamily.values()].flatMap((byResult) => [...byResult.values()]);
+    const get = () => Promise.resolve({ name, help, type, values: series().flatMap(valuesOf) });
+    // A registry calls nothing else.
+    registry.registerMetric({ name, get } as unknown as Histogram);
+  }
+
+  #seriesOf(family: string, result: string): Series {
+    let byResult = this.#byFamily.get(family);
+    if (byResult === undefined) this.#byFamily.set(family, (byResult = new Map<string, Series>()));
+    let series = byResult.get(result);
+    if (series === undefined) {
+      const counts = new Array<number>(REQUEST_BUCKETS.length + 1).fill(0);
+      byResult.set(result, (series = { labels: { family, result }, counts, sum: 0 }));
+    }
+    return series;
+  }
+}
+
+/** Buckets are cumulative. */
+function valuesOf({ labels, counts, sum }: Series) {
+  const { name } = METRICS.requestSeconds;
+  let count = 0;
+  const buckets = counts.map((added, at) => {
+    count += added;
+    return {
+      metricName: `${name}_bucket`,
+      labels: { le: REQUEST_BUCKETS[at] ?? '+Inf', ...labels },
+      value: count,
+    };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
 }

@@ -1,8 +1,13 @@
-// Opens a listener. A failure names the key and the remedy.
+// Opens the listeners; a failure names the key and the remedy.
+import type { NativeListeners } from '../native/native.js';
 import { Socket } from 'node:dgram';
 import type { AddressInfo, Server } from 'node:net';
 import { configKeys } from '../config/keys.js';
-import { EXIT_CONFIG, StartError } from './start-error.js';
+import type { Config } from '../config/schema.js';
+import { createExchangeDrain } from '../server/drain.js';
+
+/** An address that cannot be used. */
+export class ListenError extends Error {}
 
 export interface ListenAddress {
   host: string;
@@ -23,7 +28,7 @@ export type ListenerName = keyof typeof LISTENERS;
 
 /**
  * @returns the URL, with the port taken
- * @throws StartError when the address cannot be used
+ * @throws ListenError when the address cannot be used
  */
 export async function listen(
   server: Server | Socket,
@@ -32,7 +37,7 @@ export async function listen(
 ): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(new StartError(describeListenFailure(name, at, error), { exitCode: EXIT_CONFIG, cause: error }));
+      reject(new ListenError(describeListenFailure(name, at, error), { cause: error }));
     });
     if (server instanceof Socket) server.bind(at.port, at.host, resolve);
     else server.listen(listenOptions(at), resolve);
@@ -82,4 +87,43 @@ function remedyOf(code: string | undefined, hostKey: string, portKey: string): s
 function keyWithVariable(key: string): string {
   const variable = configKeys().find((known) => known.key === key)?.variable;
   return `${key} (${variable ?? ''})`;
+}
+
+/** Of the listeners that are on. */
+export interface NativeAddresses {
+  nativeTcp?: string;
+  nativeUdp?: string;
+}
+
+interface OpenNative {
+  addresses: NativeAddresses;
+  drain: (timeoutMs: number) => Promise<void>;
+}
+
+/** Opens the native listeners that are on. @throws ListenError when an address cannot be used */
+export async function openNative(
+  { native, server }: Config,
+  { tcp, udp }: NativeListeners,
+): Promise<OpenNative> {
+  const host = native.host ?? server.host;
+  const addresses: NativeAddresses = {};
+  const drains: OpenNative['drain'][] = [];
+  if (tcp !== undefined) {
+    drains.push(createExchangeDrain(tcp));
+    addresses.nativeTcp = await listen(tcp, 'nativeTcp', {
+      host,
+      port: native.tcp.port ?? 0,
+      reusePort: server.reusePort,
+    });
+  }
+  if (udp !== undefined) {
+    drains.push(udp.drain);
+    addresses.nativeUdp = await listen(udp.socket, 'nativeUdp', { host, port: native.udp.port ?? 0 });
+  }
+  return {
+    addresses,
+    async drain(timeoutMs) {
+      await Promise.all(drains.map((drain) => drain(timeoutMs)));
+    },
+  };
 }

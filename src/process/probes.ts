@@ -1,4 +1,5 @@
-// What is tried at the start: each upstream, its mirrors, Redis and the reverse look-up service.
+// What is tried at the start, and by `check-config --probe`: each upstream, its mirrors, Redis and the reverse look-up.
+import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
 import { type RedisAddress, probeRedis, redisAddress } from '../cache/redis/connections.js';
@@ -106,4 +107,61 @@ function remedyOf(cause: string, url: string): string {
   if (/NOAUTH|WRONGPASS|AUTH/.test(cause)) return `check the user and the password in ${url}`;
   if (cause.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
   return `check ${url}`;
+}
+
+interface StartProbesDeps {
+  probes: readonly Probe[];
+  logger: Pick<Logger, 'info' | 'warn'>;
+  /** Called once, when the upstream or a mirror has answered. */
+  onAnswered: () => void;
+}
+
+/** After a round in which neither the upstream nor a mirror answered. */
+const REPEAT_MS = 2000;
+
+const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
+
+/** Tries every server and logs each result; repeats until one can answer reads. The result cancels it. */
+export function startProbes({ probes, logger, onAnswered }: StartProbesDeps): () => void {
+  const cancelled = new AbortController();
+  const { signal } = cancelled;
+  const log = logChanges(logger);
+  let hasAnswered = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function tryOne(probe: Probe): Promise<void> {
+    const report = await probe.run(signal);
+    if (signal.aborted) return;
+    log(probe, report);
+    if (hasAnswered || !report.hasAnswered || !ANSWER_READS.includes(probe.target)) return;
+    hasAnswered = true;
+    onAnswered();
+  }
+
+  async function tryAll(round: readonly Probe[]): Promise<void> {
+    await Promise.all(round.map(tryOne));
+    if (hasAnswered || signal.aborted) return;
+    const readers = probes.filter(({ target }) => ANSWER_READS.includes(target));
+    timer = setTimeout(() => void tryAll(readers), REPEAT_MS).unref();
+  }
+
+  void tryAll(probes);
+  return () => {
+    cancelled.abort();
+    clearTimeout(timer);
+  };
+}
+
+/** A server that fails for the same reason as before is not logged again. */
+function logChanges(logger: StartProbesDeps['logger']): (probe: Probe, report: ProbeReport) => void {
+  const reasons = new Map<Probe, string>();
+  return function logChange(probe, { ms, version, certificate, failure }) {
+    const { target, server } = probe;
+    const reason = failure === undefined ? '' : `${failure.code} ${failure.cause}`;
+    if (reasons.get(probe) === reason) return;
+    reasons.set(probe, reason);
+    if (failure === undefined)
+      logger.info({ target, server, ms, version, ...certificate }, 'probe succeeded');
+    else logger.warn({ target, server, ms, ...failure, ...certificate }, 'probe failed');
+  };
 }

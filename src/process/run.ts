@@ -1,15 +1,13 @@
 // Serves until a signal; SIGHUP reloads the configuration.
 import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
-import { type ConfigSources, loadStartConfig } from '../config/load.js';
-import { processSources } from '../config/process-sources.js';
+import { ConfigError, type ConfigSources, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
 import { createLogger } from '../observe/logger.js';
-import { stopWithNpmShell } from './npm-shell.js';
+import { ListenError } from './listen.js';
 import { type Service, serve } from './serve.js';
-import { toStartError } from './start-error.js';
 import { createSystemdNotifier } from './systemd.js';
-import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal } from './shutdown.js';
+import { SHUTDOWN_SPARE_MS, type ShutdownOptions, closeOnSignal, stopWithNpmShell } from './shutdown.js';
 
 /**
  * How much the heap grows until V8 collects all of it; by default 40 % to 300 %, by the limit of the heap. Records are
@@ -25,21 +23,22 @@ const HEAP_GROWTH = '--heap-growing-percent=100';
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** `file` is the configuration file, by default the one that CONFIG names. */
-export async function run({ file }: { file?: string } = {}): Promise<void> {
+/** `config` is the configuration file, by default the one that CONFIG names. */
+export async function run({ config: file }: { config?: string } = {}): Promise<void> {
   setFlagsFromString(HEAP_GROWTH);
   setFlagsFromString(NO_PRETENURING);
   await exitOnFailure(() => serveUntilSignal(processSources(file)));
 }
 
-/** Writes the reason of a failed start to stderr and exits. */
+/** Writes the reason of a failed start to stderr and exits: with 2 as for wrong usage, where the configuration is the reason. */
 export async function exitOnFailure(start: () => Promise<void>): Promise<void> {
   try {
     await start();
   } catch (error) {
-    const { message, exitCode } = toStartError(error);
-    process.stderr.write(`${message}\n`);
-    process.exit(exitCode);
+    const reason = error instanceof Error ? error.message : String(error);
+    const isConfig = error instanceof ConfigError || error instanceof ListenError;
+    process.stderr.write(isConfig ? `${reason}\n` : `The proxy cannot start: ${reason}\n`);
+    process.exit(isConfig ? 2 : 1);
   }
 }
 

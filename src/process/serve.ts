@@ -1,9 +1,8 @@
 // Opens the listeners, and closes them without losing a request.
 import type { RequestListener } from 'node:http';
 import { type App, createApp } from '../app.js';
-import { createProbes } from './probes.js';
-import type { StartChecks } from '../observe/start-checks.js';
-import { startProbes } from './start-probes.js';
+import type { StartChecks } from '../observe/health.js';
+import { createProbes, startProbes } from './probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { VERSION } from '../config/package-files.js';
@@ -11,8 +10,7 @@ import { createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
-import { listen } from './listen.js';
-import { type NativeAddresses, openNative } from './native-listeners.js';
+import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
 /** The public listeners, such as `http://127.0.0.1:8080`, and those that are on: `tcp://127.0.0.1:2641`. */
@@ -37,7 +35,7 @@ function logUncaught(logger: Logger): (error: unknown) => void {
   };
 }
 
-/** Opens all listeners. @throws StartError when an address cannot be used */
+/** Opens all listeners. @throws ListenError when an address cannot be used */
 export async function serve(
   config: Config,
   logger = createLogger({ level: config.log.level }),
@@ -45,7 +43,8 @@ export async function serve(
   const open = await servePublic(config, logger);
   const admin = await serveAdmin(config, open.app.admin);
   announce(config, logger, { ...open.addresses, adminUrl: admin.url });
-  const cancelProbes = probeAll(config, logger, open.checks);
+  const probes = createProbes(config);
+  const cancelProbes = startProbes({ probes, logger, onAnswered: open.checks.upstreamAnswered });
   return {
     ...open.addresses,
     adminUrl: admin.url,
@@ -104,13 +103,6 @@ async function serveAdmin(
   const url = await listen(server, 'admin', config.admin);
   return { url, stop: () => drain(0) };
 }
-
-/** Tries all servers; the result cancels it. */
-const probeAll = (
-  config: Config,
-  logger: Logger,
-  { upstreamAnswered: onAnswered }: StartChecks,
-): (() => void) => startProbes({ probes: createProbes(config), logger, onAnswered });
 
 /** Logs the addresses. */
 function announce(

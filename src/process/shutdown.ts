@@ -52,3 +52,20 @@ function exitAtOnce(signal: NodeJS.Signals): void {
   process.stderr.write(`second ${signal}, exiting\n`);
   process.exit(1);
 }
+
+const POLL_MS = 250;
+
+/**
+ * Stops with the shell through which npx has started the proxy. npm sends SIGTERM to the shell only, and a shell ends without passing it on: the
+ * process gets another parent.
+ */
+export function stopWithNpmShell({ npm_lifecycle_event: event }: NodeJS.ProcessEnv = process.env): void {
+  if (event === undefined) return;
+  const { ppid } = process;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, POLL_MS);
+  timer.unref();
+}

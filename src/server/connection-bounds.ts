@@ -2,9 +2,8 @@
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
-import { type ListenerName, createDropReport } from './drop-report.js';
 
-export interface ConnectionBounds {
+interface ConnectionBounds {
   /** 0: no limit. */
   maxConnections: number;
   /** Of one IPv4 /24 or IPv6 /56; 0: no limit. */
@@ -199,4 +198,30 @@ function note(
   // Every whole request is being answered or has been.
   connection.isReceiving = !isBusy && bytesWritten === connection.bytesWritten;
   Object.assign(connection, { bytesRead, bytesWritten, since: now });
+}
+
+/** The listener, as it is named in the log. */
+export type ListenerName = 'http' | 'native-tcp';
+
+type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
+
+/** Connections may be dropped by the thousand. */
+const LOG_INTERVAL_MS = 60_000;
+
+/** Counts and logs the connections that a listener closes, in its bounds, to protect the others. */
+export function createDropReport(
+  { log, metrics, clock: { now } }: Context,
+  listener: ListenerName,
+  message: string,
+): (reason: DropReason, network: string) => void {
+  let dropped = 0;
+  let loggedAt = -Infinity;
+  return function reportDrop(reason, network) {
+    metrics.countDroppedConnection(reason);
+    dropped++;
+    if (now() - loggedAt < LOG_INTERVAL_MS) return;
+    log.warn({ listener, reason, network, dropped }, message);
+    loggedAt = now();
+    dropped = 0;
+  };
 }

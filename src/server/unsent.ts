@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { MemoryBudget } from '../http/request-body.js';
 import type { Context } from '../context.js';
 import { networkOf } from './client-address.js';
-import { type ListenerName, createDropReport } from './drop-report.js';
+import { type ListenerName, createDropReport } from './connection-bounds.js';
 
 /** Of shorter ones the kernel takes nearly all, and a connection has one at a time. */
 const MIN_BYTES = 64 * 1024;

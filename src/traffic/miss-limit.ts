@@ -24,7 +24,7 @@ export function createMissLimit(
   { networks, servers }: MissLimitParts,
 ): LimitMiss {
   const window = new MissWindow();
-  metrics.registerLimitedNetworks(() => networks.list().length);
+  metrics.registerLimitedNetworks(() => [networks.list().length]);
   // The queue is as long as the limit of concurrent reads.
   const isUnderPressure = (): boolean =>
     servers.map(({ usage }) => usage().read).some(({ waiting, limit }) => waiting >= limit);

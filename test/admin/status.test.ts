@@ -4,7 +4,7 @@ import { type RequestListener, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Statistics } from '../../src/admin/statistics.js';
-import type { History } from '../../src/admin/status/history.js';
+import type { History } from '../../src/admin/statistics.js';
 import { MAX_VIEWERS } from '../../src/admin/status/events.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { ask } from '../support/ask.js';

@@ -7,7 +7,7 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { RedisStore, RedisTicket } from '../../src/cache/redis/store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { bounds, openInstance } from '../support/instances.js';
-import { gate } from '../support/lock-contract.js';
+import { gate } from '../support/gate.js';
 import { isSettled } from '../support/manual-clock.js';
 import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
@@ -55,7 +55,7 @@ function open(options: Partial<FakeRedis> = {}) {
   } as unknown as RedisStore;
   const publish = async (change: Change): Promise<void> => {
     changes.push(change);
-    await published.passed;
+    await published.opened;
     const isSoft = change.kind === 'soften' || (change.kind === 'ban' && change.isSoft);
     far.entry = far.entry && isSoft ? asStale(far.entry) : undefined;
     apply(change);
@@ -72,7 +72,7 @@ function open(options: Partial<FakeRedis> = {}) {
   const setBy = (ms: number): void => {
     clockError += ms;
   };
-  return { memory, store, far, changes, put, pass: published.pass, setBy };
+  return { memory, store, far, changes, put, pass: published.open, setBy };
 }
 
 const stale = asStale(entryOf('old'));

@@ -2,7 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openState } from '../../src/cli/warm-state.js';
+import { openState } from '../../src/cli/warm.js';
 import { newFolder } from '../support/snapshot.js';
 
 const NOW = Date.parse('2026-11-23T10:00:00Z');

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createLogger } from '../../src/observe/logger.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { PATH, mockUpstream } from '../support/upstream.js';
@@ -48,4 +49,15 @@ describe('bad input gets a clear JSON error and does not reach the upstream', ()
     const answer = await proxy.ask(`${H}?callback=cb&pretty`);
     expect(answer.text).toBe('cb({\n  "responseCode": 102,\n  "message": "Empty handle invalid"\n});');
   });
+});
+
+test('a line of the log holds the first 2,000 characters of a path', async () => {
+  const lines: string[] = [];
+  const destination = { write: (text: string): unknown => lines.push(text) };
+  const proxy = await startProxy({}, { logger: createLogger({ level: 'info', destination }) });
+  const path = `${H}/21.T1/${'x'.repeat(9000)}`;
+  expect((await proxy.ask(path)).status).toBe(414);
+  await expect.poll(() => lines.find((line) => line.includes('"status":414'))).toBeDefined();
+  const line = lines.find((each) => each.includes('"status":414')) ?? '';
+  expect((JSON.parse(line) as { path: string }).path).toBe(`${path.slice(0, 2000)}…`);
 });

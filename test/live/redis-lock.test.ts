@@ -3,7 +3,8 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KeyLock } from '../../src/coordination/key-lock.js';
 import { LOCK } from '../../src/coordination/redis-lock.js';
-import { gate, lockOfInstance, testKeyLock } from '../support/lock-contract.js';
+import { gate } from '../support/gate.js';
+import { lockOfInstance, testKeyLock } from '../support/lock-contract.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';
 
 describeWithRedis('a lock over instances on one Redis', () => {
@@ -59,10 +60,10 @@ describeWithRedis('a lock over instances on one Redis', () => {
   test('goes to an instance that waits, however long the queue of the other is', async () => {
     const [busy, patient] = [await startInstance(), await startInstance()];
     const order: string[] = [];
-    const open = gate();
+    const held = gate();
     const work = (name: string) => (): Promise<void> => {
       order.push(name);
-      return open.passed;
+      return held.opened;
     };
     const queue = Array.from({ length: 20 }, () => busy('KEY', work('busy')));
     await expect.poll(() => order).toEqual(['busy']);
@@ -70,7 +71,7 @@ describeWithRedis('a lock over instances on one Redis', () => {
     await expect
       .poll(() => client.exists('t:{KEY}:wanted'), { message: 'it has said that it waits' })
       .toBe(1);
-    open.pass();
+    held.open();
     await turn;
     // Its entry lives for a second and is renewed: one other may come between.
     expect(order.indexOf('patient')).toBeLessThanOrEqual(2);

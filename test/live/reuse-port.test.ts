@@ -1,7 +1,7 @@
 // `server.reusePort`: two instances on one port, TCP and UDP, where Node.js and the system can.
-import { expect, test } from 'vitest';
-import { canReusePort } from '../../src/config/reuse-port.js';
 import { ENVELOPE_BYTES, decodeEnvelope, toPackets } from '../../src/native/codec.js';
+import { expect, test } from 'vitest';
+import { canReusePort } from '../../src/config/start-problems.js';
 import { ask } from '../support/ask.js';
 import { type BuiltProxy, startBuiltProxy, startMain } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';

@@ -1,8 +1,8 @@
 // Text of every page is readable with any accent colour that is accepted: WCAG 2.2 AA asks for a contrast of 4.5.
 import { fc, test } from '@fast-check/vitest';
 import { expect } from 'vitest';
-import { ConfigError } from '../../src/config/config-error.js';
-import { contrastOf } from '../../src/config/contrast.js';
+import { ConfigError } from '../../src/config/load.js';
+import { contrastOf } from '../../src/config/schema-interfaces.js';
 import { pageStyle } from '../../src/html/style.js';
 import { configFrom } from '../support/load-config.js';
 

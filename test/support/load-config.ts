@@ -1,6 +1,5 @@
 // Loads a configuration from a text and variables, the way main.ts does from a file and the environment.
-import { ConfigError } from '../../src/config/config-error.js';
-import { loadConfig } from '../../src/config/load.js';
+import { ConfigError, loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
 
 export interface GivenConfig {

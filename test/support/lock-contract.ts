@@ -1,5 +1,6 @@
 // The contract of a key lock, for one process and for several instances.
 import { expect, onTestFinished, test } from 'vitest';
+import { gate } from './gate.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { RedisCommands } from '../../src/cache/redis/commands.js';
 import { type KeyLock, createKeyLock } from '../../src/coordination/key-lock.js';
@@ -38,10 +39,10 @@ export function testKeyLock(make: MakeLocks): void {
 
   test('works on different keys do not wait for each other', async () => {
     const [one, other] = await make(PATIENT_MS);
-    const open = gate();
-    const first = one('KEY', () => open.passed);
+    const held = gate();
+    const first = one('KEY', () => held.opened);
     await other('OTHER', () => Promise.resolve());
-    open.pass();
+    held.open();
     await first;
   });
 
@@ -54,25 +55,16 @@ export function testKeyLock(make: MakeLocks): void {
 
   test('a caller that waits too long gets 503, and does not delay the next one', async () => {
     const [one, other] = await make(SHORT_MS);
-    const open = gate();
+    const held = gate();
     const begun = gate();
     const first = one('KEY', () => {
-      begun.pass();
-      return open.passed;
+      begun.open();
+      return held.opened;
     });
-    await begun.passed;
+    await begun.opened;
     await expect(other('KEY', () => Promise.resolve())).rejects.toMatchObject({ code: 'BUSY', status: 503 });
-    open.pass();
+    held.open();
     await first;
     expect(await other('KEY', () => Promise.resolve('next'))).toBe('next');
   });
-}
-
-/** A promise that is resolved by a call. */
-export function gate(): { passed: Promise<void>; pass: () => void } {
-  let pass = (): void => undefined;
-  const passed = new Promise<void>((resolve) => {
-    pass = resolve;
-  });
-  return { passed, pass };
 }

@@ -1,6 +1,7 @@
 // Holds requests and answers to the OpenAPI documents of the two listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { publicRoutes, routesOfAdmin } from '../../src/compose/routes.js';
+import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,
   type Operation,
@@ -15,13 +16,9 @@ const INFO = { version: '0.0.0', title: 'Handle resolver', summary: 'It resolves
 export const publicDocument = (has: Parameters<typeof publicRoutes>[0]): OpenApiDocument =>
   createDocument(INFO, publicRoutes(has));
 
-export const DOCUMENT = publicDocument({
-  batch: true,
-  v2: true,
-  redirect: true,
-  reverseLookup: true,
-  tunnel: true,
-});
+const ALL = { batch: true, v2: true, redirect: true, reverseLookup: true, tunnel: true };
+
+export const DOCUMENT = publicDocument(ALL);
 
 export const ADMIN_DOCUMENT = createDocument(INFO, routesOfAdmin);
 
@@ -39,33 +36,15 @@ export interface Exchange {
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
 
-const templatesOf = ({ paths }: OpenApiDocument): { path: string; pattern: RegExp }[] =>
-  Object.keys(paths)
-    .map((path) => ({
-      path,
-      pattern: new RegExp(
-        `^${path
-          .replace(/\{(?:handle|key)\}/, '.+')
-          .replace('{prefix}', '[^/]+')
-          .replace('{suffix}', '.+')}/?$`,
-      ),
-    }))
-    // The one that leaves less open is meant.
-    .sort(
-      (one, other) =>
-        one.path.split('{').length - other.path.split('{').length || other.path.length - one.path.length,
-    );
-
-const TEMPLATES = new Map([DOCUMENT, ADMIN_DOCUMENT].map((document) => [document, templatesOf(document)]));
+const TABLES = new Map([
+  [DOCUMENT, new RouteTable(publicRoutes(ALL))],
+  [ADMIN_DOCUMENT, new RouteTable(routesOfAdmin)],
+]);
 
 /** The operation of the document for a request; undefined for one it does not describe. */
 export function operationOf(method: string, target: string, document = DOCUMENT): Operation | undefined {
-  const path = target.split('?', 1)[0] ?? '';
-  const isApi = path.startsWith('/api/');
-  const template = TEMPLATES.get(document)?.find(
-    (each) => (each.path !== '/{handle}' || !isApi) && each.pattern.test(path),
-  );
-  return template && document.paths[template.path]?.[method.toLowerCase() as OperationMethod];
+  const [route] = TABLES.get(document)?.at(target.split('?', 1)[0] ?? '')?.routes ?? [];
+  return route && document.paths[documentPath(route.path)]?.[method.toLowerCase() as OperationMethod];
 }
 
 /** What is wrong with the answer, by the document. */

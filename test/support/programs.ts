@@ -1,7 +1,7 @@
 // Tests that need a program of the distribution, such as promtool or nginx.
 import { spawnSync } from 'node:child_process';
 import { it } from 'vitest';
-import { canReusePort } from '../../src/config/reuse-port.js';
+import { canReusePort } from '../../src/config/start-problems.js';
 
 export interface Ran {
   code: number | null;

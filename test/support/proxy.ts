@@ -9,7 +9,7 @@ import { type App, type AppDeps, createApp } from '../../src/app.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { Config } from '../../src/config/schema.js';
-import { openNative } from '../../src/process/native-listeners.js';
+import { openNative } from '../../src/process/listen.js';
 import { createHttpServer } from '../../src/server/http-server.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';

@@ -3,7 +3,7 @@ import '../support/real-sockets.js';
 import { once } from 'node:events';
 import { type AddressInfo, type Server, connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { waitingConnections } from '../../src/server/accept-queue.js';
+import { waitingConnections } from '../../src/server/drain.js';
 
 async function listen(host: string, at = 0): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(at, host);

@@ -1,7 +1,6 @@
 // What a start needs beyond valid values: the upstream, and certificates that can be read.
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/config/config-error.js';
-import { loadStartConfig } from '../../src/config/load.js';
+import { ConfigError, loadStartConfig } from '../../src/config/load.js';
 import { createCertificate } from '../support/certificate.js';
 import { problemsFrom } from '../support/load-config.js';
 

@@ -1,6 +1,6 @@
 // traffic.rules in the configuration: what is accepted, and what an invalid rule is told.
 import { expect, it } from 'vitest';
-import { ConfigError } from '../../src/config/config-error.js';
+import { ConfigError } from '../../src/config/load.js';
 import { configFrom } from '../support/load-config.js';
 
 const rulesFrom = (rules: string) => configFrom({ yaml: `traffic:\n  rules: ${rules}` }).traffic.rules;

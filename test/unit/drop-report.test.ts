@@ -1,7 +1,7 @@
 // The report of connections that a listener closes: each is counted, and one line a minute is logged.
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/cache/clock.js';
-import { createDropReport } from '../../src/server/drop-report.js';
+import { createDropReport } from '../../src/server/connection-bounds.js';
 import { testContext } from '../support/context.js';
 
 test('connections that are dropped within a minute are one line, the next one says how many there were', () => {

@@ -6,13 +6,13 @@ import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
-import { gate } from '../support/lock-contract.js';
+import { gate } from '../support/gate.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
 const HANDLE = '21.T1/RECHECKED';
 const now = (): number => NOW;
 
-/** The server answers with its text of when it got the read, after `pass`. */
+/** The server answers with its text of when it got the read, after `open`. */
 function start() {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
@@ -29,7 +29,7 @@ function start() {
       async resolve() {
         server.reads++;
         const values = toBytes(server.text);
-        await server.passed;
+        await server.opened;
         if (server.failures-- > 0) throw new ServiceError('UPSTREAM_TIMEOUT');
         return { kind: 'found', values, ttls: [60] };
       },
@@ -57,14 +57,14 @@ test('fifty callers at a time cost two reads, and none of them gets a read from 
   await expect.poll(() => server.reads).toBe(1);
   server.text = '["new"]';
   const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE));
-  server.pass();
+  server.open();
   await Promise.all([first, ...others]);
   expect([server.reads, kept()]).toEqual([2, '["new"]']);
 });
 
 test('a caller that comes later costs a read of its own', async () => {
   const { server, resolver } = start();
-  server.pass();
+  server.open();
   for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE);
   expect(server.reads).toBe(3);
 });
@@ -75,7 +75,7 @@ test('a caller that waits for a read that fails gets the next one', async () => 
   const first = resolver.recheck(HANDLE);
   await expect.poll(() => server.reads).toBe(1);
   const second = resolver.recheck(HANDLE);
-  server.pass();
+  server.open();
   await Promise.all([first, second]);
   expect([server.reads, kept()]).toEqual([2, '["old"]']);
 });

@@ -1,6 +1,6 @@
 // Which Node.js on which system can share a port between processes.
 import { expect, test } from 'vitest';
-import { canReusePort } from '../../src/config/reuse-port.js';
+import { canReusePort } from '../../src/config/start-problems.js';
 
 test.each([
   ['20.19.5', 'linux', false],

@@ -1,7 +1,7 @@
 // When the servers are tried at the start, and what the log says of it.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Probe, ProbeTarget } from '../../src/process/probes.js';
-import { startProbes } from '../../src/process/start-probes.js';
+import { startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
 
 beforeEach(() => {

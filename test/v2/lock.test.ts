@@ -2,7 +2,7 @@
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { recordEtag } from '../support/v2-values.js';
-import { gate } from '../support/lock-contract.js';
+import { gate } from '../support/gate.js';
 import { useNock } from '../support/nock.js';
 import { startProxy } from '../support/proxy.js';
 import { UPSTREAM_URL } from '../support/upstream.js';
@@ -55,22 +55,22 @@ describe('a wrong password', () => {
     ['a DELETE with a condition', { method: 'DELETE', headers: { 'If-Match': '*' } }],
   ];
   test.each(writes)('takes no lock: %s', async (_what, write) => {
-    const open = gate();
-    const { asked } = startServer((_method, login) => (login === WRONG ? open.passed : Promise.resolve()));
+    const held = gate();
+    const { asked } = startServer((_method, login) => (login === WRONG ? held.opened : Promise.resolve()));
     const env = { DELETION_HANDLES: 'true', V2_LOCK_WAIT: '300ms' };
     const v2 = askV2((await startProxy(env)).url);
     const refused = Array.from({ length: OTHERS }, () => v2(`/${NAME}`, { ...write, as: WRONG }));
     await expect.poll(() => asked.length).toBe(OTHERS);
     expect((await v2(`/${NAME}`, put())).status).toBe(204);
-    open.pass();
+    held.open();
     expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(Array(OTHERS).fill(401));
   });
 });
 
 describe('one caller with many writes of a handle', () => {
   test('delays another caller by one of them', async () => {
-    const open = gate();
-    const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+    const held = gate();
+    const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const writers = (): string[] => asked.filter((line) => line.startsWith('PUT'));
     const v2 = askV2((await startProxy()).url);
     const first = v2(`/${NAME}`, put({ as: USER02 }));
@@ -80,7 +80,7 @@ describe('one caller with many writes of a handle', () => {
     await expect.poll(() => asked.length).toBe(reads + OTHERS);
     const owner = v2(`/${NAME}`, put());
     await expect.poll(() => asked.length).toBe(reads + OTHERS + 1);
-    open.pass();
+    held.open();
     expect((await owner).status).toBe(204);
     for (const { status } of await Promise.all([first, ...many])) expect(status).toBe(204);
     // Not after all of them: its own read may be delayed by a write or two.
@@ -91,8 +91,8 @@ describe('one caller with many writes of a handle', () => {
     'has a bounded number of them queued, and gets 503 with Retry-After for one more',
     PATIENT,
     async () => {
-      const open = gate();
-      startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+      const held = gate();
+      startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
       const v2 = askV2((await startProxy({ UPSTREAM_CONCURRENCY: '500' })).url);
       const seen: number[] = [];
       const many = Array.from({ length: 140 }, async () => {
@@ -102,7 +102,7 @@ describe('one caller with many writes of a handle', () => {
       });
       await expect.poll(() => seen, PATIENT).toEqual(Array(12).fill(503));
       const owner = v2(`/${NAME}`, put());
-      open.pass();
+      held.open();
       expect((await owner).status).toBe(204);
       await Promise.all(many);
     },
@@ -113,15 +113,15 @@ describe('a record that was read before the lock was taken', () => {
   const second = { type: 'URL', parsed_data: 'https://example.org/two' };
 
   test('is read again after a write in between, and a precondition that fails now is 412', async () => {
-    const open = gate();
-    const { asked } = startServer((method) => (method === 'PUT' ? open.passed : Promise.resolve()));
+    const held = gate();
+    const { asked } = startServer((method) => (method === 'PUT' ? held.opened : Promise.resolve()));
     const v2 = askV2((await startProxy()).url);
     const tag = recordEtag([URL_VALUE, ADMIN_VALUE]);
     const first = v2(`/${NAME}`, put({ body: [second], headers: { 'If-Match': tag } }));
     await expect.poll(() => asked).toHaveLength(2);
     const late = v2(`/${NAME}`, put({ as: USER02, headers: { 'If-Match': tag } }));
     await expect.poll(() => asked).toHaveLength(3);
-    open.pass();
+    held.open();
     expect([(await first).status, (await late).status]).toEqual([204, 412]);
     expect(gist(await v2(`/${NAME}`))[0]).toEqual([1, 'URL', 'https://example.org/two']);
     expect(asked.filter((line) => line === `GET ${USER02}`)).toHaveLength(2);

@@ -1,7 +1,6 @@
 // The event stream of the status page: statistics once a second as server-sent events.
 import type { Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../../errors.js';
-import { sendProblem } from '../problem.js';
 
 interface EventStreamDeps {
   status: () => Promise<object>;
@@ -56,10 +55,8 @@ export function createEventStream({ status, onUnexpected }: EventStreamDeps): Re
   }
 
   return function events(req: Request, res: Response): void {
-    if (viewers.size >= MAX_VIEWERS) {
-      sendProblem(res, new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_VIEWERS}` }));
-      return;
-    }
+    if (viewers.size >= MAX_VIEWERS)
+      throw new ServiceError('ADMIN_BUSY', { detail: `at most ${MAX_VIEWERS}` });
     // Without this header nginx buffers the stream.
     res.set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' });
     if (req.method === 'HEAD') {

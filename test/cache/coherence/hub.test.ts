@@ -15,7 +15,7 @@ import {
 } from '../../../src/cache/coherence/lease.js';
 import type { Change, Message } from '../../../src/cache/coherence/message.js';
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
-import { gate } from '../../support/lock-contract.js';
+import { gate } from '../../support/gate.js';
 import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
 
 const RAISE: Change = { kind: 'raise', key: 'A', fence: '1', lifeMs: 60_000 };
@@ -72,11 +72,11 @@ const away = (): undefined => undefined;
 test('with Redis a change is done when this machine has applied it and the others have acknowledged it', async () => {
   const { hub, delivered, world } = open();
   const acknowledged = gate();
-  world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.passed.then(() => true) });
+  world.publish = () => ({ seq: 7, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
   const published = hub.publish(CHANGED);
   expect(await isSettled(published)).toBe(false);
   expect(delivered).toEqual([CHANGED_BY_ME]);
-  acknowledged.pass();
+  acknowledged.open();
   await published;
 });
 
@@ -124,16 +124,16 @@ test('a change that cannot be published is applied here, is pending, and is publ
   const back = gate();
   const acknowledged = gate();
   world.publish = away;
-  world.returned = () => back.passed.then(() => true);
+  world.returned = () => back.opened.then(() => true);
   const publishing = hub.publish(CHANGED);
   await settled();
   expect(delivered).toEqual([CHANGED_BY_ME]);
   expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
-  world.publish = () => ({ seq: 8, isStored: false, acknowledged: acknowledged.passed.then(() => true) });
-  back.pass();
+  world.publish = () => ({ seq: 8, isStored: false, acknowledged: acknowledged.opened.then(() => true) });
+  back.open();
   expect(await isSettled(publishing)).toBe(false);
   expect(published).toEqual([CHANGED_BY_ME]);
-  acknowledged.pass();
+  acknowledged.open();
   await publishing;
 });
 
@@ -197,12 +197,12 @@ test.each<WritesWithout>(['wait', 'refuse'])(
     const second = gate();
     let returns = 0;
     world.publish = away;
-    world.returned = () => (++returns === 1 ? Promise.resolve(true) : second.passed.then(() => true));
+    world.returned = () => (++returns === 1 ? Promise.resolve(true) : second.opened.then(() => true));
     const publishing = hub.publish(CHANGED);
     expect(await isSettled(publishing)).toBe(false);
     expect(pending.size).toBe(1);
     world.publish = () => ({ seq: 8, isStored: false, acknowledged: Promise.resolve(true) });
-    second.pass();
+    second.open();
     await publishing;
     expect(published).toEqual([CHANGED_BY_ME]);
   },

@@ -4,7 +4,7 @@ import { type Message, formatChange } from '../../../src/cache/coherence/message
 import { PendingInvalidations } from '../../../src/cache/coherence/pending-invalidations.js';
 import { Member } from '../../../src/cache/link/member.js';
 import { createLinkRedis } from '../../support/link-redis.js';
-import { gate } from '../../support/lock-contract.js';
+import { gate } from '../../support/gate.js';
 import { createManualClock, isSettled, settled } from '../../support/manual-clock.js';
 
 const KEY = '21.T1/KEY';
@@ -264,8 +264,8 @@ test('a fence counts only while a lease runs, also when its reply arrives', asyn
 
 test('a message connection that is ready too late is closed, not kept beside the next one', async () => {
   const { world, clock, member } = open();
-  const { passed, pass } = gate();
-  world.ready = passed;
+  const { opened, open: pass } = gate();
+  world.ready = opened;
   void member.renewNow();
   await clock.pass(2100);
   world.ready = Promise.resolve();
@@ -278,8 +278,8 @@ test('a message connection that is ready too late is closed, not kept beside the
 describe('a member that is closed', () => {
   test('while it subscribes keeps no connection, and does not join', async () => {
     const { world, member } = open();
-    const { passed, pass } = gate();
-    world.ready = passed;
+    const { opened, open: pass } = gate();
+    world.ready = opened;
     const renewed = member.renewNow();
     await member.close();
     pass();
@@ -290,8 +290,8 @@ describe('a member that is closed', () => {
 
   test('between its first two renewals does not join after it has left', async () => {
     const { world, member } = open();
-    const { passed, pass } = gate();
-    world.renewed = passed;
+    const { opened, open: pass } = gate();
+    world.renewed = opened;
     const renewed = member.renewNow();
     await settled();
     await member.close();
@@ -303,8 +303,8 @@ describe('a member that is closed', () => {
   test('while it renews has no lease, and reports no failure', async () => {
     const { world, member } = open();
     await member.renewNow();
-    const { passed, pass } = gate();
-    world.renewed = passed;
+    const { opened, open: pass } = gate();
+    world.renewed = opened;
     world.asked.length = 0;
     const renewed = member.renewNow();
     await settled();

@@ -1,11 +1,36 @@
-// The handles a command works through: from a file, from standard input, or listed under a prefix.
+// The handles that a command works on: as people give them, from a file or standard input, or listed under a prefix.
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
+import { handleInUrl } from '../handle/handle-in-url.js';
+import { parseHandle } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
-import { EXIT, Failure } from './failure.js';
-import { readHandleName } from './handle-name.js';
-import { printable } from './terminal.js';
+import { EXIT, Failure, printNote, printable } from './terminal.js';
+
+/** No handle of a public resolver begins with it: `api` is no prefix. */
+const API_PATH = /^api\/handles\//i;
+
+/**
+ * A handle as people give it: bare, as a URI (`hdl:…`), or as the URL of a public resolver. A URL is percent-encoded and
+ * may have a query. Any other form holds the handle as text.
+ */
+export function readHandleName(text: string): string {
+  const name = handleInUrl(text);
+  if (!/^\s*https?:/i.test(text)) return name;
+  const [path = ''] = name.replace(API_PATH, '').split(/[?#]/, 1);
+  const parsed = parseHandle(Buffer.from(path).toString('latin1'));
+  return parsed.ok ? parsed.handle : path;
+}
+
+/** The handles in a file, one per line, one after the other, for lists of any length; `-` is standard input. */
+export async function* readLines(file: string): AsyncGenerator<string> {
+  if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
+  const input = file === '-' ? process.stdin : createReadStream(file);
+  for await (const line of createInterface({ input })) {
+    const handle = readHandleName(line);
+    if (handle !== '') yield handle;
+  }
+}
 
 export interface ListSource {
   proxy: string;
@@ -21,26 +46,26 @@ export async function listHandles(file: string | undefined, source: ListSource):
   const { prefix } = source;
   if ((file === undefined) === (prefix === undefined))
     throw new Failure('Give either a file (- for standard input) or --prefix.', EXIT.usage);
-  const handles = file === undefined ? listPrefix(prefix ?? '', source) : readLines(file);
   const unique = new Set<string>();
-  for await (const handle of handles) unique.add(handle);
+  for await (const handle of file === undefined ? listPrefix(prefix ?? '', source) : readLines(file))
+    unique.add(handle);
   return [...unique];
 }
 
-/** The handles in a file, one per line; `-` is standard input. */
-export async function readHandles(file: string): Promise<string[]> {
-  const handles: string[] = [];
-  for await (const handle of readLines(file)) handles.push(handle);
-  return handles;
-}
-
-/** The same one after the other, for lists of any length. */
-export async function* readLines(file: string): AsyncGenerator<string> {
-  if (file !== '-' && !existsSync(file)) throw new Failure(`cannot read ${file}`, EXIT.usage);
-  const input = file === '-' ? process.stdin : createReadStream(file);
-  for await (const line of createInterface({ input })) {
-    const handle = readHandleName(line);
-    if (handle !== '') yield handle;
+/** Requests pages until one is not full; a server without paging returns all handles in the first. */
+async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
+  const authorization = authorizationFor(source);
+  const { proxy, pageSize } = source;
+  for (let page = 0, listed = 0; ; page++) {
+    const query = new URLSearchParams({ prefix, page: String(page), pageSize: String(pageSize) });
+    const { handles, totalCount } = await fetchPage(
+      `${proxy}/api/handles?${query.toString()}`,
+      authorization,
+    );
+    yield* handles;
+    listed += handles.length;
+    printNote(`${listed} of ${printable(String(totalCount))} handles listed`);
+    if (handles.length !== pageSize) return;
   }
 }
 
@@ -50,27 +75,8 @@ interface HandlePage {
   message?: unknown;
 }
 
-/** Requests pages until one is not full; a server without paging returns all handles in the first. */
-async function* listPrefix(prefix: string, source: ListSource): AsyncGenerator<string> {
-  const authorization = authorizationFor(source);
-  for (let page = 0, listed = 0; ; page++) {
-    const { handles, totalCount } = await fetchPage({ ...source, prefix, page, authorization });
-    yield* handles;
-    listed += handles.length;
-    process.stderr.write(`${listed} of ${printable(String(totalCount))} handles listed\n`);
-    if (handles.length !== source.pageSize) return;
-  }
-}
-
-interface PageRequest extends ListSource {
-  prefix: string;
-  page: number;
-  authorization: string | undefined;
-}
-
-async function fetchPage({ proxy, prefix, page, pageSize, authorization }: PageRequest) {
-  const query = new URLSearchParams({ prefix, page: String(page), pageSize: String(pageSize) });
-  const response = await fetchOrFail(`${proxy}/api/handles?${query.toString()}`, {
+async function fetchPage(url: string, authorization: string | undefined) {
+  const response = await fetchOrFail(url, {
     headers: authorization === undefined ? {} : { Authorization: authorization },
     // A redirect would send the credentials to another server.
     redirect: 'error',
@@ -91,6 +97,8 @@ const HINTS: Partial<Record<number, string>> = {
   501: 'listing is disabled on the Handle server (allow_list_hdls)',
 };
 
+const LOGIN_NEEDED = 'give --user (or HANDLE_USER) and its password in HANDLE_PASSWORD or --password-file';
+
 function listFailure(status: number, { message }: HandlePage, authorization: string | undefined): Failure {
   const isMissing = status === 401 && authorization === undefined;
   const text = typeof message === 'string' ? ` ${printable(message)}` : '';
@@ -99,30 +107,24 @@ function listFailure(status: number, { message }: HandlePage, authorization: str
   return new Failure(parts.join('; '), isMissing ? EXIT.usage : EXIT.failed);
 }
 
-const LOGIN_NEEDED = 'give --user (or HANDLE_USER) and its password in HANDLE_PASSWORD or --password-file';
-
 /** The password is never an argument: arguments are visible to every user of the machine. */
 function authorizationFor({ proxy, user, passwordFile }: ListSource): string | undefined {
   if (user === undefined || user === '') return undefined;
   const { protocol, hostname } = new URL(proxy);
-  if (protocol !== 'https:' && !isLoopback(hostname))
-    throw new Failure(
-      `Refusing to send a password to ${proxy} in the clear: use https or loopback.`,
-      EXIT.usage,
-    );
+  if (protocol !== 'https:' && !isLoopback(hostname)) {
+    const text = `Refusing to send a password to ${proxy} in the clear: use https or loopback.`;
+    throw new Failure(text, EXIT.usage);
+  }
   // The first colon ends a name in HTTP Basic (RFC 7617 §2); a name without one is already encoded.
   const name = user.includes(':') ? encodeURIComponent(user) : user;
   return `Basic ${Buffer.from(`${name}:${readPassword(passwordFile)}`).toString('base64')}`;
 }
 
 function readPassword(file: string | undefined): string {
-  if (file !== undefined) return readFirstLine(file);
   const { HANDLE_PASSWORD: password = '' } = process.env;
-  if (password !== '') return password;
-  throw new Failure('Give the password of the user in HANDLE_PASSWORD or --password-file.', EXIT.usage);
-}
-
-function readFirstLine(file: string): string {
+  if (file === undefined && password === '')
+    throw new Failure('Give the password of the user in HANDLE_PASSWORD or --password-file.', EXIT.usage);
+  if (file === undefined) return password;
   try {
     return readFileSync(file, 'utf8').split(/\r?\n/, 1)[0] ?? '';
   } catch {

@@ -1,15 +1,15 @@
-// `export`: writes the records of a prefix that the proxy holds, one a line.
+// `export` writes the records of a prefix that the proxy holds, one a line; `import` puts them into the memory of another.
 import { once } from 'node:events';
-import { type WriteStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { Readable, type Transform, type Writable } from 'node:stream';
+import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/file-lines.js';
 import { type AdminOptions, callAdmin, reasonOf } from './client.js';
-import { EXIT, Failure } from './failure.js';
-import { countOf, startCounter } from './terminal.js';
+import { listenForInterrupt } from './paced-requests.js';
+import { EXIT, Failure, countOf, print, printNote, startCounter } from './terminal.js';
 
-export interface ExportOptions extends AdminOptions {
+interface ExportOptions extends AdminOptions {
   prefix: string;
   output?: string;
 }
@@ -52,10 +52,8 @@ async function writeFile(
 ): Promise<void> {
   const earlier = partialsOf(base);
   const partial = partialAt(base, earlier.length + 1);
-  const target: WriteStream = createWriteStream(partial, { mode: 0o600 });
-  const gzip: Transform | undefined = output.endsWith('.gz')
-    ? createGzip({ level: constants.Z_BEST_SPEED })
-    : undefined;
+  const target = createWriteStream(partial, { mode: 0o600 });
+  const gzip = output.endsWith('.gz') ? createGzip({ level: constants.Z_BEST_SPEED }) : undefined;
   gzip?.pipe(target);
   const sink = gzip ?? target;
   const done = finished(target);
@@ -90,20 +88,15 @@ const MAX_AGE_MS = 60 * 60 * 1000;
 
 const isRecent = (file: string): boolean => Date.now() - statSync(file).mtimeMs < MAX_AGE_MS;
 
-/** The lines of a file that is cut off somewhere. */
+/** The lines of a file that is cut off somewhere, up to the cut. */
 async function* completeLines(file: string): AsyncGenerator<string> {
   try {
-    for await (const line of readFileLines(file)) if (isComplete(line)) yield line;
+    for await (const line of readFileLines(file)) {
+      JSON.parse(line);
+      yield line;
+    }
   } catch {
-    // What is before the cut is read.
-  }
-}
-
-function isComplete(line: string): boolean {
-  try {
-    return JSON.parse(line) !== null;
-  } catch {
-    return false;
+    return;
   }
 }
 
@@ -138,9 +131,66 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   try {
     for (const source of sources) await copy(source);
     const note = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
-    process.stderr.write(`${countOf(seen.size, 'record')} exported${note}\n`);
+    printNote(`${countOf(seen.size, 'record')} exported${note}`);
   } finally {
     counter.stop();
     flush();
   }
+}
+
+const COUNTS = ['restored', 'kept', 'refused'] as const;
+type ImportCounts = Record<(typeof COUNTS)[number], number>;
+
+const BATCH_BYTES = 1024 ** 2;
+
+/** Puts the records of an export into the memory of a running proxy. */
+export async function importRecords(file: string, options: AdminOptions & { skip: number }): Promise<void> {
+  const { skip, ...admin } = options;
+  const counts: ImportCounts = { restored: 0, kept: 0, refused: 0 };
+  const counter = startCounter('record');
+  const { signal, release } = listenForInterrupt();
+  let done = 0;
+  for await (const lines of batches(file)) {
+    const first = Math.min(Math.max(0, skip - done), lines.length);
+    if (first < lines.length) await send(admin, lines.slice(first), counts, done + first);
+    done += lines.length;
+    counter.add(lines.length);
+    if (signal.aborted) break;
+  }
+  counter.stop();
+  release();
+  const { restored, kept, refused } = counts;
+  print(`${restored} imported, ${kept} not needed, ${refused} refused`);
+  if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
+  if (refused > 0) throw new Failure(`${countOf(refused, 'line')} refused: not a record of an export`);
+  if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
+}
+
+async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {
+  try {
+    const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
+    const sent = (await response.json()) as ImportCounts;
+    for (const name of COUNTS) counts[name] += sent[name];
+  } catch (error) {
+    if (done === 0 || !(error instanceof Failure)) throw error;
+    throw new Failure(`${error.message}; continue with --skip ${done}`, error.exitCode);
+  }
+}
+
+async function* batches(file: string): AsyncGenerator<string[]> {
+  let batch: string[] = [];
+  let bytes = 0;
+  try {
+    for await (const line of readFileLines(file)) {
+      batch.push(line);
+      bytes += line.length;
+      if (bytes < BATCH_BYTES) continue;
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+  } catch (error) {
+    throw new Failure(`cannot read ${file}: ${reasonOf(error)}`, EXIT.usage);
+  }
+  if (batch.length > 0) yield batch;
 }

@@ -1,0 +1,113 @@
+// The commands on a configuration: `check-config` prints and tries it, `site-record` prints the site it describes.
+import { ConfigError, type StartConfig, loadStartConfig, processSources } from '../config/load.js';
+import type { Config } from '../config/schema.js';
+import { encodeSite } from '../handle/site-data.js';
+import type { Probe } from '../process/probes.js';
+import { EXIT, Failure, print, printable, section } from './terminal.js';
+
+interface ConfigOption {
+  /** The configuration file, instead of the one that CONFIG names. */
+  config?: string;
+}
+
+/** @throws Failure when it is invalid */
+function load({ config: file }: ConfigOption): StartConfig {
+  try {
+    return loadStartConfig(processSources(file));
+  } catch (error) {
+    if (error instanceof ConfigError) throw new Failure(error.message, EXIT.usage);
+    throw error;
+  }
+}
+
+const printJson = (value: object): boolean => print(JSON.stringify(value, undefined, 2));
+
+interface CheckConfigOptions extends ConfigOption {
+  json?: boolean;
+  /** Try every server once. */
+  probe?: boolean;
+}
+
+/** @throws Failure when the configuration is invalid, or when a server fails the probe */
+export async function checkConfig(options: CheckConfigOptions): Promise<void> {
+  const { json = false, probe = false } = options;
+  const { config, keys } = load(options);
+  if (!json) print(keys.map(keyLine).join('\n'));
+  else if (!probe) printJson(keys);
+  if (!probe) return;
+  const probes = await probeServers(config);
+  if (json) printJson({ keys, probes });
+  else print(`\n${probes.map(probeText).join('\n\n')}`);
+  const failed = probes.filter(({ failure }) => failure !== undefined).length;
+  if (failed > 0) throw new Failure(`${failed} of ${probes.length} servers failed the probe.`);
+}
+
+const keyLine = ({ key, shown, source }: StartConfig['keys'][number]): string =>
+  `${key.padEnd(32)} ${shown.padEnd(24)} ${source}`;
+
+type ProbeResult = Pick<Probe, 'target' | 'server'> & Awaited<ReturnType<Probe['run']>>;
+
+async function probeServers(config: Config): Promise<ProbeResult[]> {
+  // Imported on demand: without it the command starts in half the time.
+  const { createProbes } = await import('../process/probes.js');
+  const { signal } = new AbortController();
+  return Promise.all(
+    createProbes(config).map(async ({ target, server, run }) => ({ target, server, ...(await run(signal)) })),
+  );
+}
+
+const TARGETS: Record<ProbeResult['target'], string> = {
+  upstream: 'Handle server',
+  mirror: 'Mirror',
+  redis: 'Redis',
+  'reverse look-up': 'Reverse look-up',
+};
+
+function probeText({ target, server, ms, version, certificate, failure }: ProbeResult): string {
+  const safe = (text: string | undefined): string | undefined => text && printable(text);
+  return section(`${TARGETS[target]} (${server})`, [
+    ['Probe', failure === undefined ? `succeeded in ${ms} ms` : `failed after ${ms} ms (${failure.code})`],
+    ['Cause', safe(failure?.cause)],
+    ['Remedy', safe(failure?.remedy)],
+    ['Version', safe(version)],
+    ['Certificate', certificate && `SHA-256 ${certificate.fingerprint}`],
+    ['Expires', safe(certificate?.expires)],
+  ]);
+}
+
+interface SiteRecordOptions extends ConfigOption {
+  /** The index of the value. */
+  index: number;
+  binary?: boolean;
+}
+
+/**
+ * Prints the site record of this instance, for a prefix record or as a `resolver_site` file.
+ *
+ * @throws Failure when clients could not reach what the record names
+ */
+export async function printSiteRecord({
+  index,
+  binary = false,
+  ...option
+}: SiteRecordOptions): Promise<void> {
+  const { config } = load(option);
+  const { address, domain } = config.native.site;
+  if (address === undefined && domain === undefined) {
+    throw new Failure(
+      'Set native.site.address or native.site.domain to where clients reach this proxy.',
+      EXIT.usage,
+    );
+  }
+  // Imported on demand: the other commands start in half the time without the proxy.
+  const { siteRecord } = await import('../native/site-record.js');
+  const site = siteRecord(config);
+  if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {
+    throw new Failure(
+      'No native interface is on: set native.udp.port and native.tcp.port, or native.site.interfaces.',
+      EXIT.usage,
+    );
+  }
+  if (binary) process.stdout.write(encodeSite(site));
+  else printJson({ index, type: 'HS_SITE', data: { format: 'site', value: site } });
+}

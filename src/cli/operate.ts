@@ -1,0 +1,161 @@
+// The commands `purge`, `stats` and `traffic`: what an operator asks of the admin listener.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Traffic } from '../admin/operations.js';
+import type { Statistics } from '../admin/statistics.js';
+import { type AdminOptions, askAdmin, callAdmin } from './client.js';
+import { readHandleName } from './handles.js';
+import { listenForInterrupt } from './paced-requests.js';
+import { EXIT, Failure, type Rows, countOf, print, printable, section } from './terminal.js';
+
+interface JsonOption extends AdminOptions {
+  json?: boolean;
+}
+
+interface PurgeOptions extends JsonOption {
+  prefix?: string;
+  all?: boolean;
+  soft?: boolean;
+}
+
+/** Invalidates handles in every instance. */
+export async function purge(
+  given: string[],
+  { json, soft = false, ...options }: PurgeOptions,
+): Promise<void> {
+  const { selected, text } = selectionOf(given.map(readHandleName), options);
+  const report = await askAdmin(options, '/purge', { ...selected, soft });
+  const reach = (report as { shared: boolean }).shared
+    ? 'in every instance'
+    : 'in this instance; Redis is unavailable, so other instances follow when it is back';
+  const done = `${soft ? 'Marked as stale' : 'Purged'} ${reach}: ${printable(text)}`;
+  print(json === true ? JSON.stringify(report) : done);
+}
+
+function selectionOf(handles: string[], { prefix, all }: PurgeOptions): { selected: object; text: string } {
+  const [first = '', ...more] = handles;
+  const named = more.length === 0 ? first : countOf(handles.length, 'handle');
+  const [selection, ...others] = [
+    ...(handles.length > 0 ? [{ selected: { handles }, text: named }] : []),
+    ...(prefix === undefined ? [] : [{ selected: { prefix }, text: `all handles under ${prefix}` }]),
+    ...(all === true ? [{ selected: { all }, text: 'all handles' }] : []),
+  ];
+  if (selection !== undefined && others.length === 0) return selection;
+  throw new Failure('Give either handles, --prefix or --all.', EXIT.usage);
+}
+
+/** The limited networks, and what each traffic rule did; with `unblock` it ends a limit. */
+export async function traffic({ unblock, ...options }: JsonOption & { unblock?: string }): Promise<void> {
+  if (unblock !== undefined) {
+    await callAdmin(options, `/traffic/blocked/${encodeURIComponent(unblock)}`, { method: 'DELETE' });
+    print(`No longer limited: ${unblock}`);
+    return;
+  }
+  const report = (await askAdmin(options, '/traffic')) as Traffic;
+  print(options.json === true ? JSON.stringify(report) : trafficText(report));
+}
+
+function trafficText({ blocked, rules }: Traffic): string {
+  const networks = blocked.map(
+    ({ network, until, reason }) => [network, `until ${until}, ${reason}`] as const,
+  );
+  const used = rules.map(
+    ({ name, ...did }) =>
+      [name, `${did.matched} matched, ${did.limited} limited, ${did.shadowed} shadowed`] as const,
+  );
+  return `${section('Limited networks', networks)}\n\n${section('Rules (since the start)', used)}`;
+}
+
+const WATCH_MS = 1000;
+/** ANSI: clear the screen, move the cursor to the top left. */
+const CLEAR = '\u001b[2J\u001b[H';
+
+/** The current statistics, once or refreshed every second. */
+export async function stats(options: JsonOption & { watch?: boolean }): Promise<void> {
+  const { watch = false, json = false } = options;
+  let before: { at: number; total: number } | undefined;
+  const fetchStats = async (): Promise<string> => {
+    const report = (await askAdmin(options, '/stats')) as Statistics;
+    if (json) return JSON.stringify(report);
+    const now = { at: performance.now(), total: report.requests.total };
+    const perSecond = before && ((now.total - before.total) * 1000) / (now.at - before.at);
+    before = now;
+    return statsText(report, perSecond);
+  };
+  if (!watch) {
+    print(await fetchStats());
+    return;
+  }
+  const clear = process.stdout.isTTY && !json ? CLEAR : '';
+  const { signal, release } = listenForInterrupt();
+  while (!signal.aborted) {
+    print(`${clear}${await fetchStats()}`);
+    await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+  }
+  release();
+}
+
+const MAX_HANDLES = 10;
+
+/** `perSecond`: requests since the reading before, where there was one. */
+function statsText(report: Statistics, perSecond: number | undefined): string {
+  const { version, uptimeSeconds, redis, requests, upstream, memory, topHandles } = report;
+  const top = topHandles.slice(0, MAX_HANDLES);
+  return [
+    section('Proxy', [
+      ['Version', version],
+      ['Uptime', `${uptimeSeconds} s`],
+      ['Redis', redis.state],
+    ]),
+    section('Requests (since the start)', requestRows(requests, perSecond)),
+    section('Handle server (since the start)', upstreamRows(upstream)),
+    section('Latency (since the start)', [
+      ['Proxy', latencyText(requests.latency)],
+      ['Handle server', latencyText(upstream.latency)],
+    ]),
+    section('Memory', memory.map(memoryRow)),
+    section(
+      'Top handles (requests in the last 5 to 10 minutes)',
+      top.map(({ name, count }) => [printable(name), countOf(count, 'request')]),
+    ),
+  ].join('\n\n');
+}
+
+function requestRows(requests: Statistics['requests'], perSecond: number | undefined): Rows {
+  const { total, hits, misses, stale, errors } = requests;
+  const [served, all] = [hits + stale, hits + stale + misses];
+  const share =
+    all === 0 ? '– (no cacheable requests)' : `${Math.round((served / all) * 100)} % (${served} of ${all})`;
+  return [
+    ['Total', countOf(total, 'request')],
+    ['Rate', perSecond === undefined ? undefined : `${perSecond.toFixed(1)} requests/s`],
+    ['Hit share', share],
+    ['Hits', countOf(hits, 'request')],
+    ['Misses', countOf(misses, 'request')],
+    ['Stale hits', countOf(stale, 'request')],
+    ['Errors', countOf(errors, 'request')],
+  ];
+}
+
+const upstreamRows = ({ requests, failures, servers, ...load }: Statistics['upstream']): Rows => [
+  ['Requests', countOf(requests, 'request')],
+  ['Failures', countOf(failures, 'request')],
+  ['Now', `${load.inFlight} in flight, ${load.queued} queued`],
+  ...servers.flatMap(({ server, state, cause, remedy, breaker }): Rows => {
+    const reasons = [cause, remedy].filter((part) => part !== undefined);
+    return [
+      ['Server', [`${state} (${server})`, ...reasons].join('; ')],
+      ['Circuit breaker', `${breaker} (${server})`],
+    ];
+  }),
+];
+
+function latencyText({ p50, p99 }: Statistics['requests']['latency']): string {
+  if (p50 === null || p99 === null) return '– (no requests)';
+  const milliseconds = (seconds: number): string => `${Number((seconds * 1000).toPrecision(3))} ms`;
+  return `median ${milliseconds(p50)}, 99th percentile ${milliseconds(p99)}`;
+}
+
+function memoryRow({ store, entries, bytes, evictions }: Statistics['memory'][number]): Rows[number] {
+  const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+  return [store, `${countOf(entries, 'entry', 'entries')}, ${size}, ${countOf(evictions, 'eviction')}`];
+}
