@@ -6,15 +6,13 @@ import { ServiceError } from '../errors.js';
 import type { UpstreamClient } from './client.js';
 import { type HandleServer, type HandleServerParts, createHandleServer } from './handle-server.js';
 import { type FindServers, createPrefixRouting } from './prefix-routing.js';
-import type { RecordClient } from './record-client.js';
 import type { ReferralDeps } from './referral/referrals.js';
 import { createReferredServers } from './referral/referred-servers.js';
-import { routeReads, routeRecords } from './routing.js';
+import { routeReads } from './routing.js';
 import { ROOT_KEYS, keysAt } from './server-keys.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
-  records: RecordClient;
   /** The configured servers. */
   servers: readonly HandleServer[];
   /** Those that are responsible, the first one first. */
@@ -23,10 +21,6 @@ export interface Upstreams {
   serverOf: (handle: string) => string | undefined;
   /** Whether each server of the handle checks the logins of reads. */
   checksLogins: (handle: string) => boolean;
-  /** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-  assertWritable: (handle: string) => void;
-  /** To be called when a write of the handle was refused because its login was ignored; undefined over https. */
-  onIgnoredLogin: (handle: string) => (() => void) | undefined;
   close: () => Promise<void>;
 }
 
@@ -55,14 +49,8 @@ export function createUpstreams(
     servers,
     findServers,
     reads: routeReads({ servers, findServers, root, readReferred: referred?.readReferred }),
-    records: routeRecords(findServers),
     serverOf: (handle) => findServers(handle)[0]?.url,
     checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
-    assertWritable(handle) {
-      const { readOnly } = assertFound(findServers(handle)[0]);
-      if (readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
-    },
-    onIgnoredLogin: (handle) => findServers(handle)[0]?.onIgnoredLogin,
     async close() {
       await Promise.all([...servers.map((server) => server.close()), root?.close(), referred?.close()]);
     },

@@ -10,7 +10,7 @@ import { writeLocations } from '../../src/redirect/locations/write-list.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
 import { findTarget } from '../../src/redirect/target.js';
 import { valuesTable } from '../../src/redirect/values-table.js';
-import { toV2 } from '../../src/v2/translation/translate.js';
+import { toV2 } from '../../src/v2/translation/record.js';
 import { countSteps } from '../support/steps.js';
 import { type Random, below, pick, randomFrom } from './mutate.js';
 
