@@ -3,7 +3,7 @@ const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
 // Whose types any module may import; context has nothing else.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
-const INTERFACE = ['http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
+const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
 const COMPOSE = [
   'record',
   'v2',
@@ -32,10 +32,11 @@ const modules = {
   traffic: ['config', 'coordination', 'http', 'resolver', 'server', 'upstream', ...KERNEL],
   http: ['resolver', 'cache', 'upstream', ...KERNEL],
   html: ['http', ...KERNEL],
-  record: ['http', 'resolver', 'cache', 'coordination', 'upstream', 'server', 'observe', ...KERNEL],
-  v2: ['record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
+  write: ['http', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL],
+  record: ['write', 'http', 'resolver', 'cache', 'upstream', 'server', 'observe', ...KERNEL],
+  v2: ['write', 'record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
-  native: ['record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
+  native: ['write', 'record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
   openapi: ['http', 'html', ...KERNEL],
   admin: ['http', 'html', 'cache', 'observe', ...KERNEL],
   compose: COMPOSE,

@@ -32,6 +32,7 @@ import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.
 import { createResolver, staleMsOf } from './resolver/create-resolver.js';
 import type { Referral } from './upstream/referrals.js';
 import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
+import { createOriginOf } from './write/origin-record.js';
 
 export interface AppDeps {
   config: Config;
@@ -93,8 +94,9 @@ export function createApp(deps: AppDeps): App {
   const readiness = createReadiness();
   const eventLoop = makeEventLoop(shared, readiness);
   const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
-  const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss });
-  const native = createNative(deps.config, context, { ...made, records: upstreams.records });
+  const originOf = createOriginOf({ upstreams, resolver, limitMiss });
+  const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss, originOf });
+  const native = createNative(deps.config, context, made);
   const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
   const connections = makeConnections(shared);
   const listening = { ...connections, native, bodies: shared.bodies, admit: admitMessage };

@@ -3,13 +3,10 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import type { HandleLock } from '../coordination/key-lock.js';
-import { createDelete } from '../record/deletion.js';
 import { createForwardRead } from '../record/forward-read.js';
 import { type Client, createFindClient, createProxyTrust } from '../server/client-address.js';
 import { type ReportUnexpected, createReportUnexpected, toErrorHandler } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
-import { type Learn, createLearningLock, createLearningRecords } from '../record/learning.js';
 import { createPipeline } from '../record/pipeline.js';
 import { type ReadParts, createRead } from '../record/read.js';
 import { createRequestCheck } from '../record/request-checks.js';
@@ -29,11 +26,13 @@ import { createTunnelHit, createTunnelRoute } from '../native/tunnel.js';
 import { type RedirectInterface, createRedirect } from '../redirect/redirect.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type TrafficPolicy, createTrafficPolicy } from '../traffic/policy.js';
-import type { RecordClient } from '../upstream/record-client.js';
 import type { LimitMiss } from '../upstream/caller.js';
 import type { SharedDeps } from './shared-deps.js';
 import { type Forwarding, createForwarding } from '../record/forwarding.js';
 import type { Upstreams } from '../upstream/upstreams.js';
+import { type HandleLock, createHandleLock } from '../write/handle-lock.js';
+import type { OriginOf } from '../write/origin-record.js';
+import { type CarryOut, createCarryOut } from '../write/write.js';
 import { makeBatch, makeV2 } from './interfaces.js';
 import { makePublicOpenApi } from './openapi.js';
 import { routesOf } from './routes.js';
@@ -46,6 +45,7 @@ interface Backends {
   upstreams: Upstreams;
   native: NativeAnswer;
   limitMiss: LimitMiss;
+  originOf: OriginOf;
   preparing: PreparedDeps;
   hits: Hits;
 }
@@ -63,31 +63,23 @@ interface Handler {
 /** What a reload keeps. */
 interface KeptOnReload extends Backends, Forwarding {
   lock: HandleLock;
-  records: RecordClient;
-  learn: Learn;
   checksLogin: ChecksLogin;
 }
 
 export function makeHandler(shared: SharedDeps, backends: Backends): Handler {
-  const { resolver } = backends;
-  const learn: Learn = (handle, told) => resolver.learn(handle, told);
+  const findClient = createFindClient(shared.config.http.trustedProxies);
   const kept: KeptOnReload = {
     ...backends,
     ...createForwarding(shared.config, {
       upstreams: backends.upstreams,
-      learn,
-      runStepsOf: createRunStepsOf(shared.slicer, createFindClient(shared.config.http.trustedProxies)),
+      resolver: backends.resolver,
+      runStepsOf: createRunStepsOf(shared.slicer, findClient),
       pseudonym: shared.pseudonym,
       bodies: shared.bodies,
       createDispatcher: shared.createDispatcher,
     }),
-    records: createLearningRecords(backends.upstreams.records, learn),
-    learn,
     checksLogin: createChecksLogin(backends.upstreams.checksLogins),
-    lock: createLearningLock({
-      ...backends,
-      findClient: createFindClient(shared.config.http.trustedProxies),
-    }),
+    lock: createHandleLock({ ...backends, findClient }),
   };
   let parts = makeParts(shared, kept);
   return {
@@ -205,12 +197,12 @@ function makePipeline(
   }: RequestSteps & Omit<ListenerParts, 'policy'> & { pages: RedirectInterface | undefined },
 ): FailingListener {
   const { config } = shared;
-  const fence = makeFence(kept);
+  const carryOut = createCarryOut({ ...kept, rules: config.deletion });
   const epic = config.v2.enabled
-    ? makeV2(shared, { ...kept, fence, runStepsOf: steps.runStepsOf })
+    ? makeV2(shared, { ...kept, carryOut, runStepsOf: steps.runStepsOf })
     : undefined;
   const handlers = {
-    ...makeRecordHandlers(shared, kept, { ...steps, fence }),
+    ...makeRecordHandlers(shared, kept, { ...steps, carryOut }),
     openApi: makePublicOpenApi(config, steps.routes, brandingOf(config)),
     reverseLookup: kept.reverse?.passThrough,
     v2: epic?.route,
@@ -233,41 +225,17 @@ function makePipeline(
 function makeRecordHandlers(
   shared: SharedDeps,
   kept: KeptOnReload,
-  steps: RequestSteps & { fence: Resolver<unknown>['fence'] },
+  steps: RequestSteps & { carryOut: CarryOut },
 ) {
   const { config } = shared;
-  const { resolver, records, learn, upstreams, passThrough, limitMiss, withBody, forward, lock } = kept;
-  const { checksLogin } = kept;
-  const { onIgnoredLogin, serverOf } = upstreams;
-  const { fence, runStepsOf, charge, refusalOfHandle } = steps;
-  const write = createWriteRoute({
-    fence,
-    invalidate: (handle) => resolver.forget(handle),
-    learn,
-    withBody,
-    forward,
-    conditional: { records, lock },
-    runStepsOf,
-    onIgnoredLogin,
-  });
+  const { resolver, passThrough, withBody, upstreams } = kept;
+  const { runStepsOf, charge, refusalOfHandle } = steps;
+  const { serverOf } = upstreams;
   return {
     passThrough,
-    forwardRead: createForwardRead({ passThrough, limitMiss, checksLogin }),
-    write,
-    delete: createDelete({
-      rules: config.deletion,
-      resolve: (handle, options) => resolver.resolve(handle, options),
-      write,
-    }),
+    forwardRead: createForwardRead(kept),
+    write: createWriteRoute({ ...kept, ...steps }),
     ...(config.batch.enabled &&
       makeBatch(shared, { resolver, withBody, charge, refusalOfHandle, serverOf, runStepsOf })),
-  };
-}
-
-/** A handle that cannot be written here is refused before its fence. */
-function makeFence({ resolver, upstreams }: Backends): Resolver<unknown>['fence'] {
-  return async function fence(handle) {
-    upstreams.assertWritable(handle);
-    return resolver.fence(handle);
   };
 }

@@ -6,10 +6,9 @@ import { createReportUnexpected } from '../http/error-reply.js';
 import { upstreamServers } from '../config/upstream-servers.js';
 import { type BatchDeps, type BatchHandlers, createBatch } from '../record/batch/answer.js';
 import { createStreamElements } from '../record/batch/stream.js';
-import { allowsDeletion } from '../record/deletion.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { ReverseLookup } from '../upstream/reverse-lookup.js';
-import type { V2Settings, V2SharedDeps } from '../v2/deps.js';
+import type { V2Deps, V2Settings } from '../v2/call.js';
 import { type V2Interface, createV2 } from '../v2/answer.js';
 import type { SharedDeps } from './shared-deps.js';
 import type { Upstreams } from '../upstream/upstreams.js';
@@ -44,31 +43,18 @@ export function makeBatch(
   });
 }
 
-interface V2Backends extends Pick<
-  V2SharedDeps,
-  'records' | 'withBody' | 'lock' | 'runStepsOf' | 'limitMiss' | 'checksLogin'
-> {
-  resolver: Pick<Resolver<unknown>, 'resolve'>;
-  fence: Resolver<unknown>['fence'];
+interface V2Backends extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
   coordination: Pick<Coordination, 'unclaimed'>;
   reverse?: { lookup: ReverseLookup };
 }
 
 export function makeV2(shared: SharedDeps, backends: V2Backends): V2Interface {
   const { config, metrics, now } = shared;
-  const { resolver, fence, coordination, reverse } = backends;
-  const { records, withBody, lock, runStepsOf, limitMiss, checksLogin } = backends;
+  const { coordination, reverse } = backends;
   return createV2({
+    ...backends,
     settings: settingsOf(config),
-    withBody,
-    records,
-    runStepsOf,
-    limitMiss,
-    checksLogin,
-    resolver: { resolve: (handle, options) => resolver.resolve(handle, options), fence },
-    lock,
     unclaimed: coordination.unclaimed,
-    mayDelete: (handle) => allowsDeletion(config.deletion, 'handle', handle),
     ...(reverse && { reverseLookup: reverse.lookup }),
     freshness: freshnessRules(config).freshness,
     onStale: metrics.countStale,

@@ -3,6 +3,22 @@
 /** Native protocol constant: a handle has at most this many UTF-8 bytes (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
 
+/** The handle of a request, parsed once. */
+export interface HandleRef {
+  /** As the client spells it, decoded. */
+  text: string;
+  /** The cache key of its record. */
+  key: string;
+  /** In capitals. */
+  prefix: string;
+}
+
+export function handleRef(text: string, caseSensitive: boolean): HandleRef {
+  const key = recordKey(text, caseSensitive);
+  const slash = text.indexOf('/');
+  return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
+}
+
 export type ParsedHandle =
   { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
 
@@ -70,8 +86,10 @@ export function foldHandle(handle: string, caseSensitive: boolean): string {
  * "resolve: prefix only"), so a write by one name invalidates the other.
  */
 export function recordKey(handle: string, caseSensitive: boolean): string {
-  return foldHandle(handle.includes('/') ? handle : `0.NA/${handle}`, caseSensitive);
+  return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 }
+
+const PREFIX_RECORDS = '0.NA/';
 
 /** Upper-cases only `a` to `z`. */
 export function upperAscii(text: string): string {

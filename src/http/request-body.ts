@@ -145,12 +145,16 @@ interface BodyOptions {
 
 /** Decompresses a body and parses its JSON. @throws ServiceError BODY_TOO_LARGE, or one of the codes */
 export async function parseJsonBody(body: Buffer, options: BodyOptions): Promise<unknown> {
-  const bytes = await decompress(body, options);
+  return parseJsonBytes(await decompress(body, options), options);
+}
+
+/** @throws ServiceError with the code for what is invalid */
+export function parseJsonBytes(bytes: Buffer, { codes }: Pick<BodyOptions, 'codes'>): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ServiceError(options.codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
+    throw new ServiceError(codes.invalid, { detail: `not valid UTF-8 JSON (${reason})`, cause });
   }
 }
 

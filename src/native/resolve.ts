@@ -1,4 +1,6 @@
 // Answers a resolution from the cache or the upstream, by the same resolver and policy as every other interface.
+import { type Outcome, refusal } from './reply.js';
+import { OP_FLAG, type Resolution as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema.js';
@@ -11,15 +13,12 @@ import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
-import type { Caller, LimitMiss } from '../upstream/caller.js';
-import type { RecordClient, RecordRead } from '../upstream/record-client.js';
-import { OP_FLAG, type Resolution as Question } from './codec.js';
-import { type Outcome, refusal } from './reply.js';
+import type { Caller } from '../upstream/caller.js';
+import type { OriginOf } from '../write/origin-record.js';
 
 export interface ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
-  records: Pick<RecordClient, 'get'>;
-  limitMiss: LimitMiss;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  originOf: OriginOf;
 }
 
 interface ResolveDeps extends ResolveParts {
@@ -133,22 +132,22 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
 async function readWhole(
   asked: Asked,
   caller: Caller | undefined,
-  { records, limitMiss }: ResolveDeps,
+  { originOf, resolver }: ResolveDeps,
 ): Promise<Outcome> {
   const { name, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
-  const get = (): Promise<RecordRead> =>
-    records.get(name, { publicOnly: false, authoritative, caller, selection });
-  const read = await limitMiss(caller, get, isUnknown);
-  const { values, responseCode, members } = read;
+  const origin = originOf(resolver.refOf(name), { authorization: undefined, caller });
+  const { values, status, responseCode, members } = await origin.get({
+    publicOnly: false,
+    authoritative,
+    selection,
+  });
   if (values !== undefined) return record(values, asked, 'bypass');
-  if (isUnknown(read)) return notFound('bypass');
+  if (responseCode === RESPONSE_CODE.handleNotFound) return notFound('bypass');
   // Over https the login filter answers before the server does.
-  if (responseCode === RESPONSE_CODE.authenticationNeeded || read.status === 401) return challenge();
+  if (responseCode === RESPONSE_CODE.authenticationNeeded || status === 401) return challenge();
   return refused(members, asked);
 }
-
-const isUnknown = ({ responseCode }: RecordRead): boolean => responseCode === RESPONSE_CODE.handleNotFound;
 
 /** An index stands for at most one value: when all are public, no private value matches. */
 function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {

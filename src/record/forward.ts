@@ -16,6 +16,7 @@ import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/co
 import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
+import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
 /**
@@ -25,11 +26,17 @@ import { forwardedHeaders } from './forwarded-headers.js';
 export type Forward = (
   req: Request,
   res: Response,
-  content: { target: string; body: Buffer; beforeSend?: (() => void) | undefined },
+  content: {
+    target: string;
+    body: Buffer;
+    /** Where the server is known: else it is that of the request. */
+    origin?: Pick<OriginRecord, 'handle' | 'server'>;
+    beforeSend?: (() => void) | undefined;
+  },
 ) => Promise<IncomingMessage>;
 
 /** The target upstream. A handle is encoded again, so that every URL parser on the way reads the same handle. */
-export function upstreamTarget({ target, handle }: RequestContext): string {
+export function upstreamTarget({ target, handle }: Pick<RequestContext, 'target' | 'handle'>): string {
   const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle)}`;
   return originForm({ path, query: target.query });
 }
@@ -176,7 +183,8 @@ export function createLimitedForward(
 ): Forward {
   return async function limitedForward(req, res, content) {
     const { handle, caller } = contextOf(res);
-    const key = handle && callerKey(upperAscii(handle), req.headers.authorization);
+    const named = content.origin?.handle.key ?? (handle && upperAscii(handle));
+    const key = named && callerKey(named, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
       // Nothing has been sent, and http-proxy would not notice that the client has left.

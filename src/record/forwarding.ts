@@ -10,8 +10,7 @@ import { type Connections, type createPools, createConnections } from '../upstre
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
 import { type Forward, createForwarder, createLimitedForward } from './forward.js';
-import type { Learn } from './learning.js';
-import { type PassThrough, createPassThrough } from './pass-through.js';
+import { type PassThrough, type PassThroughDeps, createPassThrough } from './pass-through.js';
 import { isList } from './record-request.js';
 
 export interface Forwarding {
@@ -30,7 +29,7 @@ type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
 
 interface ForwardingParts {
   upstreams: Pick<Upstreams, 'servers' | 'findServers'>;
-  learn: Learn;
+  resolver: NonNullable<PassThroughDeps['resolver']>;
   runStepsOf: RunStepsOf;
   /** Our own name in `Via` (RFC 9110 §7.6.3). */
   pseudonym: string;
@@ -42,14 +41,14 @@ interface ForwardingParts {
 export function createForwarding(settings: ForwardingSettings, parts: ForwardingParts): Forwarding {
   const { maxBodyBytes } = settings.http;
   const { maxRecordBytes } = settings.upstream;
-  const { learn, runStepsOf } = parts;
+  const { resolver, runStepsOf } = parts;
   const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
   const forward = routeForwards(parts.upstreams, parts.pseudonym);
   const reverse = createReverse(settings, { ...parts, withBody });
   return {
     withBody,
     forward,
-    passThrough: createPassThrough({ withBody, forward, learn, maxRecordBytes, runStepsOf }),
+    passThrough: createPassThrough({ withBody, forward, resolver, maxRecordBytes, runStepsOf }),
     ...(reverse && { reverse }),
   };
 }
@@ -79,8 +78,8 @@ function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], p
     return forward;
   };
   return (req, res, content) => {
-    const server = assertFound(serverFor(contextOf(res), servers, findServers));
-    return forwardTo(server)(req, res, content);
+    const server = content.origin?.server ?? serverFor(contextOf(res), servers, findServers);
+    return forwardTo(assertFound(server))(req, res, content);
   };
 }
 

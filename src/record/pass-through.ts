@@ -7,10 +7,11 @@ import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
-import type { Learn } from './learning.js';
+import { parseRecord, recordEtag } from './condition.js';
 import { type Forward, upstreamTarget } from './forward.js';
-import { parseRecord, recordEtag } from './record-etag.js';
+
 import {
   MAX_ANSWER_BYTES,
   decodeResponseBody,
@@ -21,11 +22,11 @@ import {
 } from './relay-response.js';
 import { assertPlain } from './request-checks.js';
 
-interface PassThroughDeps {
+export interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
   /** Undefined for a server whose records the cache does not hold. */
-  learn?: Learn;
+  resolver?: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
   /** Longer records are refused: they are read as a whole for their ETag. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
@@ -36,7 +37,7 @@ export type PassThrough = (req: Request, res: Response) => Promise<void>;
 export function createPassThrough({
   withBody,
   forward,
-  learn,
+  resolver,
   maxRecordBytes,
   runStepsOf,
 }: PassThroughDeps): PassThrough {
@@ -47,8 +48,8 @@ export function createPassThrough({
     const target = upstreamTarget(context);
     const response = await withBody(req, (body) => forward(req, res, { target, body }));
     if (!isRecord(req, response, context)) {
-      const body = await learnFrom(response, context, learn);
-      await relayResponse(response, res, { ...(body && { body }) });
+      const body = await learnFrom(response, context, resolver);
+      await relayResponse(response, res, { body });
       return;
     }
     const body = await readResponseBody(response, maxRecordBytes);
@@ -64,12 +65,12 @@ export function createPassThrough({
 async function learnFrom(
   response: IncomingMessage,
   { handle }: RequestContext,
-  learn: Learn | undefined,
+  resolver: PassThroughDeps['resolver'],
 ): Promise<Buffer | undefined> {
-  if (learn === undefined || handle === undefined || response.statusCode !== 404) return undefined;
+  if (resolver === undefined || handle === undefined || response.statusCode !== 404) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
-  if (isMissing) await learn(handle, { exists: false });
+  if (isMissing) await resolver.learn(resolver.refOf(handle), { exists: false });
   return body;
 }
 

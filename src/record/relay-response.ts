@@ -24,7 +24,7 @@ export async function relayResponse(
   response: IncomingMessage,
   res: Response,
   /** `body`: where it has been read already. */
-  { body, etag }: { body?: Buffer; etag?: string | undefined } = {},
+  { body, etag }: { body?: Buffer | undefined; etag?: string | undefined },
 ): Promise<void> {
   res.status(response.statusCode ?? 502);
   for (const [name, values] of endToEndHeaders(response)) res.setHeader(name, values);

@@ -180,7 +180,7 @@ export const recordRoutes = defineRoutes(
     },
     'DELETE /api/handles/{handle}': {
       id: 'deleteHandle',
-      handler: 'delete',
+      handler: 'write',
       summary: 'Delete a handle, or values of it',
       description: '403 unless the operator has enabled deletion.',
       headers: conditions,

@@ -1,132 +1,177 @@
-// PUT and DELETE of a handle: body, precondition, fence, forward, settle by outcome, reply. Read it from the top.
+// PUT and DELETE of a handle: what a request means as a write, and its reply.
 import type { IncomingMessage } from 'node:http';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { type WriteResult, judgeWrite, settle, withoutRetryAfter } from '../upstream/write-outcome.js';
+import { bodyOfMembers } from '../http/body.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
 import { readParameters } from '../http/query.js';
+import { sendReply } from '../http/reply.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
-import { type ConditionalDeps, runIfConditionHolds } from './conditional-write.js';
-import type { Learn } from './learning.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { WriteAnswer } from '../write/decisions.js';
+import { type OriginOf, type OriginRecord, readVisible } from '../write/origin-record.js';
+import type { CarryOut, Plan, Write } from '../write/write.js';
+import { assertCondition, isConditional } from './condition.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { MAX_ANSWER_BYTES, parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
 
 interface WriteRouteDeps {
+  carryOut: CarryOut;
+  originOf: OriginOf;
+  resolver: Pick<Resolver<unknown>, 'refOf' | 'resolve' | 'forget' | 'learn'>;
   withBody: WithBody;
-  fence: (handle: string) => Promise<Fence>;
-  invalidate: (handle: string) => Promise<void>;
-  learn: Learn;
   forward: Forward;
-  conditional: ConditionalDeps;
   runStepsOf: RunStepsOf;
-  /** What to call when a write of the handle is refused because its login was ignored; undefined over https. */
-  onIgnoredLogin: (handle: string) => (() => void) | undefined;
+}
+
+/** A request to write, parsed once. */
+interface WriteRequest {
+  req: Request;
+  res: Response;
+  origin: OriginRecord;
+  query: string;
+}
+
+/** A response of the upstream, and its body where that was read. */
+interface RelayedResponse extends WriteAnswer {
+  response: IncomingMessage;
+  body: Buffer | undefined;
 }
 
 export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
   return async function writeRoute(req: Request, res: Response): Promise<void> {
     const context = contextOf(res);
     context.result = 'write';
-    const handle = readHandle(rawHandleOf(context.target.path) ?? '');
-    context.handle = handle;
-    const query = upstreamQuery(req, context.target.query);
-    context.target.query = query;
-    const target = upstreamTarget(context);
-
-    // The body first: while it trickles in no handle is locked or fenced.
-    const runSteps = deps.runStepsOf(res);
-    const relayed = await deps.withBody(req, (body) =>
-      runIfConditionHolds(
-        deps.conditional,
-        { req, handle, query, runSteps },
-        {
-          async write(beforeSend) {
-            const fence = await deps.fence(handle);
-            return forwardFenced(() => deps.forward(req, res, { target, body, beforeSend }), fence);
-          },
-          isRefused: ({ response: { statusCode = 0 } }) => statusCode === 401 || statusCode === 403,
-        },
-      ),
-    );
-    await reply(
-      { req, res, handle, query },
-      await reportIgnoredLogin(req, relayed, deps.onIgnoredLogin(handle)),
-      deps,
-    );
+    const handle = deps.resolver.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
+    context.handle = handle.text;
+    const { authorization } = req.headers;
+    const origin = deps.originOf(handle, { authorization, caller: context.caller });
+    const request = { req, res, origin, query: upstreamQuery(req, context.target.query) };
+    const relayed = await deps.carryOut(writeOf(request, deps));
+    if (relayed !== 'refused') await reply(request, relayed, deps);
   };
 }
 
-/** A response of the upstream, and its body where that was read. */
-interface RelayedResponse {
-  response: IncomingMessage;
-  body?: Buffer;
+type Result = RelayedResponse | 'refused';
+
+function writeOf(request: WriteRequest, deps: WriteRouteDeps): Write<Buffer, void, RelayedResponse, Result> {
+  const { req, origin } = request;
+  return {
+    req,
+    origin,
+    deletion: req.method === 'DELETE' ? deletionOf(request, deps.resolver) : undefined,
+    withBody: (work) => deps.withBody(req, work),
+    // What only creates is checked and written in one step by the server itself.
+    ...(isConditional(req.headers) && !isCreateOnly(req) && { read: () => checkCondition(request, deps) }),
+    plan: (body) => planOf(request, body, deps),
+  };
 }
 
-/** Forwards a write and settles it. While the fence is up no load that began before is stored. */
-export async function forwardFenced(
-  forward: () => Promise<IncomingMessage>,
-  fence: Fence,
-): Promise<RelayedResponse> {
-  let relayed: RelayedResponse;
-  let result: WriteResult;
-  try {
-    const response = await forward();
-    const status = response.statusCode ?? 0;
-    // The status of any other response is enough to judge it.
-    const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
-    result = { status, responseCode: body && (await parseAnswer(response, body)).responseCode };
-    relayed = { response, ...(body && { body }) };
-  } catch (failure) {
-    const outcome = judgeWrite({ failure });
-    await settle(fence, outcome);
-    throw outcome === 'unchanged' ? failure : withoutRetryAfter(failure);
-  }
-  // Outside of the try: a change that is not confirmed is settled all the same.
-  await settle(fence, judgeWrite(result));
-  return relayed;
+async function checkCondition(
+  { req, res, origin, query }: WriteRequest,
+  { runStepsOf }: Pick<WriteRouteDeps, 'runStepsOf'>,
+): Promise<void> {
+  const response = await readVisible(origin, { authoritative: true });
+  const { method, headers } = req;
+  const steps = assertCondition({ method, headers, handle: origin.handle.text, query }, response);
+  await runStepsOf(res)(steps, response.body.length);
 }
 
-/** Over plain http a login is ignored: 403 with response code 402 (recording "create: Basic over plain http"). */
-async function reportIgnoredLogin(
-  { headers }: Request,
-  relayed: RelayedResponse,
-  onIgnoredLogin: (() => void) | undefined,
-): Promise<RelayedResponse> {
-  const { response } = relayed;
-  if (onIgnoredLogin === undefined || response.statusCode !== 403 || headers.authorization === undefined)
-    return relayed;
-  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
-  if (body === undefined) return relayed;
-  const { responseCode } = await parseAnswer(response, body);
-  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin();
-  return { response, body };
+const planOf = (
+  { req, res, origin, query }: WriteRequest,
+  body: Buffer,
+  { forward }: Pick<WriteRouteDeps, 'forward'>,
+): Plan<RelayedResponse, Result> => ({
+  requests: [
+    async (beforeSend) => {
+      const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle.text });
+      return readOutcome(await forward(req, res, { target, body, origin, beforeSend }));
+    },
+  ],
+  conclude: (answer) => answer,
+});
+
+/** The status of any response but 404 is enough to judge it. */
+async function readOutcome(response: IncomingMessage): Promise<RelayedResponse> {
+  const { statusCode: status = 0 } = response;
+  const body = status === 404 ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined;
+  return { response, body, status, responseCode: body && (await parseAnswer(response, body)).responseCode };
 }
+
+/** Where deletion is off: 403, or 404 for a handle that does not exist. */
+function deletionOf(
+  { req, res, origin, query }: WriteRequest,
+  resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
+): Write<Buffer, void, RelayedResponse, Result>['deletion'] {
+  const scope = readParameters(query).has('index') ? 'values' : 'handle';
+  return {
+    scope,
+    async refuse() {
+      const { text } = origin.handle;
+      // When the upstream fails, the reply is that for a handle that exists.
+      const reading = resolver.resolve(text, { authoritative: false, caller: contextOf(res).caller });
+      const found = await reading.catch(() => undefined);
+      if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')
+        throw new ServiceError('NO_DELETE', { message: NO_DELETE[scope] });
+      contextOf(res).result = 'refused';
+      await sendReply(req, res, {
+        status: 404,
+        json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, text),
+        headers: { 'Cache-Control': 'no-store' },
+        gzipMinBytes: Infinity,
+      });
+      return 'refused';
+    },
+  };
+}
+
+const NO_DELETE = {
+  handle: 'Deletion of handles is deactivated on this proxy (nodelete)',
+  values: 'Deletion of values is deactivated on this proxy (nodelete)',
+};
 
 async function reply(
-  { req, res, handle, query }: { req: Request; res: Response; handle: string; query: string },
-  { response, body }: RelayedResponse,
-  { invalidate, learn }: Pick<WriteRouteDeps, 'invalidate' | 'learn'>,
+  request: WriteRequest,
+  relayed: RelayedResponse,
+  { resolver }: Pick<WriteRouteDeps, 'resolver'>,
 ): Promise<void> {
+  const { req, res, origin } = request;
+  const { response, status } = relayed;
   // A Handle server refuses only what exists.
-  if (response.statusCode === 409) await learn(handle, { exists: true });
-  if (isCreateOnly(req) && response.statusCode === 409) {
+  if (status === 409) await resolver.learn(origin.handle, { exists: true });
+  if (isCreateOnly(req) && status === 409) {
     response.resume();
     throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
   }
-  const read =
-    body ?? (isMinting(req, query) ? await peekResponseBody(response, MAX_ANSWER_BYTES) : undefined);
-  if (isMinting(req, query) && read !== undefined) {
-    const { handle: minted } = await parseAnswer(response, read);
-    // The minted name may be in the cache as not found.
-    if (minted !== undefined) await invalidate(minted);
-  }
-  await relayResponse(response, res, { ...(read && { body: read }) });
+  const body = relayed.body ?? (await readNews(request, response, resolver));
+  await relayResponse(response, res, { body });
 }
+
+/** What a response says beside its outcome: a minted name, a login that was ignored. The body where it was read. */
+async function readNews(
+  { req, origin, query }: WriteRequest,
+  response: IncomingMessage,
+  resolver: Pick<WriteRouteDeps['resolver'], 'forget'>,
+): Promise<Buffer | undefined> {
+  const isMinted = isMinting(req, query);
+  const onIgnoredLogin = isRefused(req, response) ? origin.server?.onIgnoredLogin : undefined;
+  if (!isMinted && onIgnoredLogin === undefined) return undefined;
+  const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
+  if (body === undefined) return undefined;
+  const { handle: minted, responseCode } = await parseAnswer(response, body);
+  // Over plain http (recording "create: Basic over plain http").
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
+  // It may be in the cache as not found.
+  if (isMinted && minted !== undefined) await resolver.forget(minted);
+  return body;
+}
+
+const isRefused = ({ headers }: Request, { statusCode }: IncomingMessage): boolean =>
+  statusCode === 403 && headers.authorization !== undefined;
 
 /** A Handle server takes a bare flag for false, and ignores it when there are indexes. */
 function isMinting({ method }: Request, query: string): boolean {

@@ -3,7 +3,7 @@ import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
-import { foldHandle, recordKey } from '../handle/handle.js';
+import { type HandleRef, foldHandle, handleRef } from '../handle/handle.js';
 import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
 import {
   type EntryLoad,
@@ -105,19 +105,18 @@ export class Resolver<Ticket> {
   }
 
   /** A server has told a caller whether the handle exists: an entry that says otherwise is older. */
-  async learn(handle: string, { exists }: { exists: boolean }): Promise<void> {
-    const { entry } = await this.#deps.store.get(this.keyOf(handle));
+  async learn({ key }: HandleRef, { exists }: { exists: boolean }): Promise<void> {
+    const { entry } = await this.#deps.store.get(key);
     if (entry === undefined || (entry.kind !== 'not-found') === exists) return;
-    await this.forget(handle).catch(exceptServiceError);
+    await this.#deps.store.forget(key).catch(exceptServiceError);
   }
 
-  /** A caller was shown another record than it knew: an entry may be as old as what it knew. */
-  recheck(handle: string): Promise<void> {
-    const key = this.keyOf(handle);
+  /** The caller was shown another record than it knew: an entry may be as old as what it knew. */
+  recheck({ text, key }: HandleRef, caller: Caller | undefined): Promise<void> {
     return this.#rechecks.join(key, async () => {
       const { entry } = await this.#deps.store.get(key);
       if (entry === undefined) return;
-      await this.resolve(handle, { authoritative: true, caller: OWN_WORK }).catch(exceptServiceError);
+      await this.resolve(text, { authoritative: true, caller }).catch(exceptServiceError);
     });
   }
 
@@ -134,8 +133,8 @@ export class Resolver<Ticket> {
   }
 
   /** Announces a write of the handle: no load that began before its end is stored if it changed the record. */
-  fence(handle: string): Promise<Fence> {
-    return this.#deps.store.fence(this.keyOf(handle));
+  fence({ key }: HandleRef): Promise<Fence> {
+    return this.#deps.store.fence(key);
   }
 
   /** Later callers do not join the loads in flight: the key was invalidated, here or on another instance. */
@@ -150,9 +149,13 @@ export class Resolver<Ticket> {
     this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
+  refOf(handle: string): HandleRef {
+    return handleRef(handle, this.#deps.caseSensitive);
+  }
+
   /** The cache key of a handle. */
   keyOf(handle: string): string {
-    return recordKey(handle, this.#deps.caseSensitive);
+    return this.refOf(handle).key;
   }
 
   /** Joins no load, because it may be older than a change; later callers join none from before this answer. */

@@ -2,7 +2,7 @@
 import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import { ServiceError } from '../errors.js';
-import { handleToPath, recordKey } from '../handle/handle.js';
+import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
 import type { Caller } from './caller.js';
@@ -11,7 +11,7 @@ import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from 
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, valuesOf } from './reply.js';
 
-interface ReadOptions {
+export interface ReadOptions {
   authorization?: string | undefined;
   authoritative?: boolean;
   /** True for callers who may not read all of a record; false: refused where the caller may not read all of it. */
@@ -22,19 +22,25 @@ interface ReadOptions {
 }
 
 interface SendOptions {
-  authorization: string;
+  authorization?: string | undefined;
+  caller?: Caller | undefined;
   /** Called just before the request is sent; what it throws keeps the request from being sent. */
   beforeSend?: (() => void) | undefined;
 }
 
-interface WriteOptions extends SendOptions {
+export interface WriteOptions extends SendOptions {
   values: readonly HandleValue[];
   /** False: refused where a record or value exists. The server checks and writes in one step. */
   overwrite: boolean;
 }
 
-interface ListOptions {
-  authorization: string;
+export interface RemoveOptions extends SendOptions {
+  /** Without them the whole record is removed. */
+  indexes?: readonly number[];
+}
+
+export interface ListOptions {
+  authorization?: string | undefined;
   /** From 0. Without both numbers a server lists everything. */
   page?: number;
   pageSize?: number;
@@ -47,13 +53,13 @@ export interface RecordRead extends RecordAnswer {
 
 /** Refusals (401, 403, 404, 409, 5xx in Handle JSON) are answers; an invalid response is thrown. */
 export interface RecordClient {
-  get: (handle: string, options: ReadOptions) => Promise<RecordRead>;
+  get: (handle: HandleRef, options: ReadOptions) => Promise<RecordRead>;
   /** Creates or replaces a record. */
-  put: (handle: string, options: WriteOptions) => Promise<RecordAnswer>;
+  put: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
   /** Adds or replaces these values of a record that exists. */
-  putValues: (handle: string, options: WriteOptions) => Promise<RecordAnswer>;
+  putValues: (handle: HandleRef, options: WriteOptions) => Promise<RecordAnswer>;
   /** Removes a record, or some of its values. */
-  remove: (handle: string, options: SendOptions & { indexes?: readonly number[] }) => Promise<RecordAnswer>;
+  remove: (handle: HandleRef, options: RemoveOptions) => Promise<RecordAnswer>;
   list: (prefix: string, options: ListOptions) => Promise<RecordAnswer>;
 }
 
@@ -77,9 +83,9 @@ interface RecordClientParts {
 interface CallerRequest {
   method: 'GET' | 'PUT' | 'DELETE';
   /** Undefined for the collection. */
-  handle?: string;
+  handle?: HandleRef;
   query: string;
-  authorization: string | undefined;
+  authorization?: string | undefined;
   body?: string;
   caller?: Caller | undefined;
   beforeSend?: SendOptions['beforeSend'];
@@ -100,8 +106,8 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
   }
   const read = (request: Omit<CallerRequest, 'method'>): Promise<RecordAnswer> =>
     send({ ...request, method: 'GET' }, settings.timeoutMs);
-  const putWith = (handle: string, { values, ...given }: WriteOptions, query: string) =>
-    write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle, values }) });
+  const putWith = (handle: HandleRef, { values, ...given }: WriteOptions, query: string) =>
+    write({ method: 'PUT', handle, query, ...given, body: JSON.stringify({ handle: handle.text, values }) });
 
   return {
     async get(handle, { authorization, caller, ...options }) {
@@ -137,10 +143,10 @@ function createSend(settings: RecordClientSettings, { pseudonym, limiter, dispat
     const { method, handle, body } = request;
     // A server that is only read gets no credentials.
     const authorization = readOnly ? undefined : request.authorization;
-    const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle)}`}`;
+    const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
-    const key = handle && callerKey(recordKey(handle, caseSensitive), authorization);
+    const key = handle && callerKey(handle.key, authorization);
     return limiter.run(
       async () => {
         const sent = {
@@ -153,30 +159,12 @@ function createSend(settings: RecordClientSettings, { pseudonym, limiter, dispat
         request.beforeSend?.();
         const maxBodyBytes = handle === undefined ? maxListBytes : maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
-        return readAnswer(response, { handle, caseSensitive });
+        return readAnswer(response, { handle: handle?.text, caseSensitive });
       },
       { key, caller: request.caller },
     );
   };
 }
-
-/**
- * Reads what the caller may see of a record. A server refuses the whole read when one value may not be seen; then the
- * public values are read.
- */
-export async function readVisible(
-  records: Pick<RecordClient, 'get'>,
-  handle: string,
-  options: Omit<ReadOptions, 'publicOnly'>,
-): Promise<RecordRead & { isFull: boolean }> {
-  const whole = await records.get(handle, options);
-  if (!hidesValues(whole)) return { ...whole, isFull: true };
-  return { ...(await records.get(handle, { ...options, publicOnly: true })), isFull: false };
-}
-
-const hidesValues = ({ status, responseCode }: RecordRead): boolean =>
-  status === 403 &&
-  (responseCode === RESPONSE_CODE.invalidAdmin || responseCode === RESPONSE_CODE.insufficientPermissions);
 
 function readQueryOf({ authoritative, publicOnly, selection }: ReadOptions): string {
   const { indexes, types } = selection ?? { indexes: [], types: [] };

@@ -48,7 +48,7 @@ export function assertHandle(
   { handle: named }: HandleJson,
   { handle, caseSensitive }: { handle: string; caseSensitive: boolean },
 ): void {
-  if (named === undefined) return;
+  if (named === undefined || named === handle) return;
   const fold = (text: string): string => foldHandle(text, caseSensitive);
   if (typeof named !== 'string' || fold(named) !== fold(handle)) {
     throw invalidResponse('a response about another handle', response);

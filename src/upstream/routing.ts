@@ -77,23 +77,21 @@ const isNotServed = (outcome: Outcome): boolean =>
 /** Handles under `0.`, and those without a slash, are at the root itself. */
 const isReferable = (handle: string): boolean => handle.indexOf('/') > 0 && !handle.startsWith('0.');
 
-/** The requests of one caller, over all servers. A write is sent to one server only. */
-export function routeRecords(findServers: FindServers<RecordServer>): RecordClient {
-  const at = async (handle: string, send: (records: RecordClient) => Promise<RecordAnswer>) => {
-    const [server] = findServers(handle);
-    return server === undefined ? NO_ANSWER : send(server.records);
-  };
+/** The requests of one caller for a handle of these servers. A write is sent to one server only. */
+export function recordsAt(servers: readonly RecordServer[]): RecordClient {
+  const nowhere = (): Promise<RecordAnswer> => Promise.resolve(NO_ANSWER);
+  const first = servers[0]?.records;
   return {
     get: (handle, options) =>
-      askInTurn(findServers(handle), {
+      askInTurn(servers, {
         ask: ({ records }) => records.get(handle, options),
         isElsewhere: ({ responseCode }) => isElsewhere(responseCode),
         otherwise: NO_RECORD,
       }),
-    put: (handle, options) => at(handle, (records) => records.put(handle, options)),
-    putValues: (handle, options) => at(handle, (records) => records.putValues(handle, options)),
-    remove: (handle, options) => at(handle, (records) => records.remove(handle, options)),
-    list: (prefix, options) => at(`${prefix}/`, (records) => records.list(prefix, options)),
+    put: first?.put ?? nowhere,
+    putValues: first?.putValues ?? nowhere,
+    remove: first?.remove ?? nowhere,
+    list: first?.list ?? nowhere,
   };
 }
 

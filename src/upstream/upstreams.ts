@@ -3,19 +3,18 @@ import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
+import type { TimeSlicer } from '../time-slicer.js';
 import { type UpstreamClient, createUpstreamClient } from './client.js';
+import { type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
+import { type Connections, type createPools, createConnections, readTrust } from './connections.js';
+import { type ServerKeys, ROOT_KEYS, keysAt } from './failure.js';
 import { type RecordClient, createRecordClient } from './record-client.js';
 import type { ReferralDeps } from './referrals.js';
 import { createReferredServers } from './referred-servers.js';
-import { routeReads, routeRecords, type FindServers, createPrefixRouting } from './routing.js';
-import { ROOT_KEYS, keysAt, type ServerKeys } from './failure.js';
-import type { TimeSlicer } from '../time-slicer.js';
-import { type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
-import { type Connections, type createPools, createConnections, readTrust } from './connections.js';
+import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
-  records: RecordClient;
   /** The configured servers. */
   servers: readonly HandleServer[];
   /** Those that are responsible, the first one first. */
@@ -24,10 +23,6 @@ export interface Upstreams {
   serverOf: (handle: string) => string | undefined;
   /** Whether each server of the handle checks the logins of reads. */
   checksLogins: (handle: string) => boolean;
-  /** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
-  assertWritable: (handle: string) => void;
-  /** To be called when a write of the handle was refused because its login was ignored; undefined over https. */
-  onIgnoredLogin: (handle: string) => (() => void) | undefined;
   close: () => Promise<void>;
 }
 
@@ -56,14 +51,8 @@ export function createUpstreams(
     servers,
     findServers,
     reads: routeReads({ servers, findServers, root, readReferred: referred?.readReferred }),
-    records: routeRecords(findServers),
     serverOf: (handle) => findServers(handle)[0]?.url,
     checksLogins: (handle) => findServers(handle).every(({ checksLogins }) => checksLogins),
-    assertWritable(handle) {
-      const { readOnly } = assertFound(findServers(handle)[0]);
-      if (readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
-    },
-    onIgnoredLogin: (handle) => findServers(handle)[0]?.onIgnoredLogin,
     async close() {
       await Promise.all([...servers.map((server) => server.close()), root?.close(), referred?.close()]);
     },

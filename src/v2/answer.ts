@@ -1,20 +1,17 @@
 // A request of ePIC v2: checks login, path and method, and calls the function that answers.
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import { ServiceError } from '../errors.js';
-import { RESPONSE_CODE } from '../handle/response-codes.js';
-import { contextOf, unjudgedCaller } from '../http/context.js';
-import type { Caller } from '../upstream/caller.js';
-import type { RecordRead } from '../upstream/record-client.js';
+import { contextOf } from '../http/context.js';
+import { answerPreflight, isPreflight } from '../http/cors.js';
+import type { RouteMatch } from '../http/route-table.js';
+import { readHandle } from '../http/target.js';
+import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
 import { listCollection, listPrefixes } from './collection.js';
-import type { V2Call, V2Deps, V2SharedDeps } from './deps.js';
-import { readLogin } from './login.js';
 import { mint } from './mint.js';
-import { sendProblem } from './response.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { rejectAsServer } from './refusal.js';
-import { answerOptions, readCollection, readHandleResource, readRoute } from './resource.js';
+import { send, sendProblem } from './response.js';
 import type { V2Id } from './routes.js';
-import { deleteHandle, putHandle } from './write.js';
+import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export interface V2Interface {
   route: RequestHandler;
@@ -22,11 +19,11 @@ export interface V2Interface {
   errorReply: ErrorRequestHandler;
 }
 
-export function createV2(deps: V2SharedDeps): V2Interface {
+export function createV2(deps: V2Deps): V2Interface {
   return {
     async route(req, res) {
       try {
-        await answer(forCaller(deps, req, res), req, res);
+        await answer(deps, { req, res, run: deps.runStepsOf(res) });
       } catch (error) {
         sendProblem(deps, res, error);
       }
@@ -41,37 +38,9 @@ export function createV2(deps: V2SharedDeps): V2Interface {
   };
 }
 
-/**
- * Reads wait by the class and the client of the request, and are judged as misses unless the Handle server judges their
- * login.
- */
-function forCaller(
-  { runStepsOf, limitMiss, checksLogin, ...deps }: V2SharedDeps,
-  { headers: { authorization } }: Request,
-  res: Response,
-): V2Deps {
-  const { resolver, records } = deps;
-  const callerFor = (handle: string): Caller | undefined =>
-    checksLogin(handle, authorization) ? unjudgedCaller(res) : contextOf(res).caller;
-  return {
-    ...deps,
-    run: runStepsOf(res),
-    records: {
-      ...records,
-      get: (handle, options) => limitMiss(callerFor(handle), () => records.get(handle, options), isUnknown),
-    },
-    resolver: {
-      fence: (handle) => resolver.fence(handle).catch(rejectAsServer),
-      resolve: (handle, options) => resolver.resolve(handle, { ...options, caller: callerFor(handle) }),
-    },
-  };
-}
-
-const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
-  status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
-
 /** In this order: 401, 404, 405, then the checks of the call itself (415, 413, 400, 412, 403). */
-async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> {
+async function answer(deps: V2Deps, call: AnonymousCall): Promise<void> {
+  const { req, res } = call;
   const { anonymousRead, identities } = deps.settings;
   if (req.method === 'OPTIONS') {
     answerOptions(req, res);
@@ -79,27 +48,91 @@ async function answer(deps: V2Deps, req: Request, res: Response): Promise<void> 
   }
   const isRead = req.method === 'GET' || req.method === 'HEAD';
   if (anonymousRead && isRead && req.headers.authorization === undefined) {
-    await answerAnonymous(deps, req, res);
+    await answerAnonymous(deps, call);
     return;
   }
   const login = readLogin(req.headers.authorization, identities);
-  await CALLS[readRoute(res)](deps, { req, res, login });
+  await CALLS[readRoute(res)](deps, { ...call, login });
 }
 
 const CALLS: Readonly<Record<V2Id, (deps: V2Deps, call: V2Call) => Promise<void>>> = {
   v2Prefixes: listPrefixes,
-  v2Search: (deps, call) => listCollection(deps, call, readCollection(call.res)),
-  v2Mint: (deps, call) => mint(deps, call, readCollection(call.res)),
-  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(call.res)),
+  v2Search: (deps, call) => listCollection(deps, call, readPrefix(call.res)),
+  v2Mint: (deps, call) => mint(deps, call, readPrefix(call.res)),
+  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(call.res).handle),
   v2Put: (deps, call) => putHandle(deps, call, readHandleResource(call.res)),
   v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(call.res)),
 };
 
-async function answerAnonymous(deps: V2Deps, req: Request, res: Response): Promise<void> {
-  const id = readRoute(res);
-  if (id === 'v2Read') await getPublicHandle(deps, req, res, readHandleResource(res));
-  else if (id === 'v2Prefixes') await listPrefixes(deps, { req, res });
+async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void> {
+  const id = readRoute(call.res);
+  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(call.res).handle);
+  else if (id === 'v2Prefixes') await listPrefixes(deps, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
   }
+}
+
+/** @throws ServiceError when nothing is at the path */
+function matchOf(res: Response): RouteMatch {
+  const { match } = contextOf(res);
+  if (match === undefined) {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { detail: 'everything is under /api/v2/handles' });
+  }
+  return match;
+}
+
+/** Clients of v2 send a trailing slash, which is ignored after a prefix or a suffix. */
+const withoutSlash = (raw: string): string => raw.replace(/\/$/, '');
+
+/** @throws ServiceError when the path is not a prefix */
+const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(res).rest));
+
+/**
+ * Any slash after that of the prefix, `%2F` or plain, is part of the suffix; `+` is a plus.
+ *
+ * @throws ServiceError when the path is not a handle
+ */
+function readHandleResource(res: Response): HandleResource {
+  const raw = matchOf(res).rest;
+  const bare = withoutSlash(raw);
+  // `P//` cannot mean the collection `P/`: the second slash is the suffix.
+  const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
+  const handle = readHandle(rawHandle);
+  contextOf(res).handle = handle;
+  return { handle, rawHandle };
+}
+
+/** By the route of its GET. */
+const ADVICE: Readonly<Record<string, string>> = {
+  v2Prefixes: 'this is the list of prefixes; write to /api/v2/handles/<prefix>/<suffix>',
+  v2Search: 'this is a prefix; PUT and DELETE need a suffix after it',
+  v2Read: 'this is a handle; POST to /api/v2/handles/<prefix> to have a new one named',
+} satisfies Partial<Record<V2Id, string>>;
+
+/** @throws ServiceError UNKNOWN_ENDPOINT, METHOD_REFUSED */
+function readRoute(res: Response): V2Id {
+  const match = matchOf(res);
+  const { route } = contextOf(res);
+  if (route !== undefined) return route.id as V2Id;
+  throw new ServiceError('METHOD_REFUSED', {
+    detail: ADVICE[match.routes[0]?.id ?? ''] ?? '',
+    allow: match.allow,
+  });
+}
+
+/** Request headers of conditional writes, lists and POST, beside those that every interface allows. */
+const REQUEST_HEADERS = [
+  'If-Match',
+  'If-None-Match',
+  'If-Modified-Since',
+  'If-Unmodified-Since',
+  'Depth',
+  'Idempotency-Key',
+];
+
+function answerOptions(req: Request, res: Response): void {
+  const { allow } = matchOf(res);
+  if (isPreflight(req)) answerPreflight(req, res, REQUEST_HEADERS);
+  else send(res, { status: 204, headers: { Allow: allow.join(', ') } });
 }

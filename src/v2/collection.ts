@@ -1,40 +1,39 @@
-// GET of a collection: the prefixes, the handles of a prefix, or the handles that match a search.
+// GET of a collection: the prefixes, the handles of a prefix, or those that match a search, by an upstream list, the
+// reverse look-up service, or patterns.
 import { ServiceError } from '../errors.js';
+import { upperAscii } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
+import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import type { V2Call, V2Deps } from './deps.js';
+import type { Steps } from '../time-slicer.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
 import { readPublic } from './read.js';
-import { refusalError } from './refusal.js';
-import type { Collection } from './resource.js';
-import { JSON_TYPE, PRIVATE, send } from './response.js';
-import { type Condition, type Paging, listHandles, mapLimited, searchHandles } from './search.js';
-import { toV2 } from './translation/translate.js';
-import type { V2Value } from './translation/value.js';
+import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { type V2Value, isHidden } from './translation/data.js';
+import { parsedDataOf, toV2 } from './translation/record.js';
 
 const DEFAULT_LIMIT = 1000;
 /** Of one search. The forms of ePIC clients have at most a handful. */
 const MAX_CONDITIONS = 32;
 
-export async function listPrefixes(
-  deps: V2Deps,
-  { req, res, login }: Pick<V2Call, 'req' | 'res'> & Partial<V2Call>,
-): Promise<void> {
-  if (login !== undefined) await checkLogin(deps, login);
+export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): Promise<void> {
+  if ('login' in call) await checkLogin(deps, call);
   sendNames(
-    { req, res },
+    call,
     deps.settings.prefixes.map((prefix) => `${prefix}/`),
     'text',
   );
 }
 
 /** The list needs no upstream request, so a wrong password shows only in a read of its own. */
-async function checkLogin({ records }: V2Deps, { identity, authorization }: V2Call['login']): Promise<void> {
-  const answer = await records.get(identity.handle, { authorization, publicOnly: true });
+async function checkLogin(deps: V2Deps, call: V2Call): Promise<void> {
+  const answer = await originFor(deps, call, call.login.identity.handle).get({ publicOnly: true });
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 
-export async function listCollection(deps: V2Deps, call: V2Call, { prefix }: Collection): Promise<void> {
+export async function listCollection(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res } = call;
   const context = contextOf(res);
   context.result = 'bypass';
@@ -45,7 +44,7 @@ export async function listCollection(deps: V2Deps, call: V2Call, { prefix }: Col
     : await listHandles(deps, call, { prefix, ...paging });
   const { depth } = req.headers;
   if (depth === '1' || depth === 'infinity') await sendRecords(deps, call, handles);
-  else sendNames({ req, res }, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
+  else sendNames(call, handles.map(pathOfSuffix), isSearch ? 'json' : 'text');
 }
 
 /** Every parameter other than `limit` and `page` is a search condition. */
@@ -80,7 +79,7 @@ const TYPES = {
 
 /** Text with one name per line, or a JSON array; `byDefault` when the client accepts both. */
 function sendNames(
-  { req, res }: Pick<V2Call, 'req' | 'res'>,
+  { req, res }: AnonymousCall,
   names: readonly string[],
   byDefault: keyof typeof TYPES,
 ): void {
@@ -92,15 +91,15 @@ function sendNames(
 }
 
 /** `Depth: 1`: the public values of each handle, through the cache. */
-async function sendRecords(deps: V2Deps, { res }: V2Call, handles: readonly string[]): Promise<void> {
+async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[]): Promise<void> {
   const { maxHandles, concurrency } = deps.settings.search;
   if (handles.length > maxHandles) {
     const detail = `give a limit of at most ${maxHandles}, or let the operator raise v2.search.maxHandles`;
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
   const records = await mapLimited(handles, concurrency, async (handle) => {
-    const values = await readPublic(deps, handle);
-    return values && deps.run(toV2(values), Infinity);
+    const record = await readPublic(deps, call, handle);
+    return record && call.run(toV2(record.values), record.chars);
   });
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
     const values = records[at];
@@ -108,5 +107,191 @@ async function sendRecords(deps: V2Deps, { res }: V2Call, handles: readonly stri
     return values === undefined ? [] : [[`/handles/${prefix}/${pathOfSuffix(handle)}`, values]];
   });
   const body = writeJson(Object.fromEntries(entries));
-  send(res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+  send(call.res, { status: 200, headers: PRIVATE, contentType: JSON_TYPE, body });
+}
+
+interface Paging {
+  /** 0: no limit. */
+  limit: number;
+  /** From 1. */
+  page: number;
+}
+
+/** The caller needs the right to list the prefix. */
+async function listHandles(
+  deps: V2Deps,
+  call: V2Call,
+  { prefix, limit, page }: Paging & { prefix: string },
+): Promise<string[]> {
+  const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
+  const answer = await originFor(deps, call, `${prefix}/`).list(prefix, paging);
+  const { handles } = assertListed(answer).members;
+  const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
+  if (!isList)
+    throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without handles' } });
+  return handles;
+}
+
+/** A page of size 0 has the total count and no handles. */
+async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
+  const answer = await originFor(deps, call, `${prefix}/`).list(prefix, { page: 0, pageSize: 0 });
+  // A text of digits (recording "list: page=0&pageSize=3").
+  const { totalCount } = assertListed(answer).members;
+  const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
+  if (typeof count === 'number' && Number.isInteger(count)) return count;
+  throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without totalCount' } });
+}
+
+function assertListed(answer: RecordAnswer): RecordAnswer {
+  if (answer.status === 200) return answer;
+  throw refusalError(answer, 'read');
+}
+
+/** Type and pattern; the type `handle` is the suffix. */
+type Condition = readonly [type: string, pattern: string];
+
+interface HandleSearch extends Paging {
+  prefix: string;
+  conditions: readonly Condition[];
+}
+
+/** A service that returns this many may have more. */
+const MAX_RESULTS = 1_000_000;
+
+/** All matches or an error, never a partial result. */
+async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
+  const { reverseLookup } = deps;
+  if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
+  const { limit, page } = search;
+  // Services number pages from 0 or from 1: one first page that is long enough is the same for both.
+  const size = limit === 0 ? MAX_RESULTS : limit * page;
+  const { authorization } = call.req.headers;
+  const found = await reverseLookup({ ...search, limit: size, authorization });
+  if (found === 'unauthorized')
+    throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse look-up service rejects it' });
+  if (found === 'forbidden')
+    throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse look-up service rejects it' });
+  if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
+  return pageOf(found.slice(0, size), search);
+}
+
+const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>
+  limit === 0 ? [...handles] : handles.slice((page - 1) * limit, page * limit);
+
+/** Lists with the caller's rights, and reads each public record through the cache. One failure fails the search. */
+async function scanPrefix(
+  deps: V2Deps,
+  call: V2Call,
+  { prefix, conditions }: HandleSearch,
+): Promise<string[]> {
+  const { concurrency, maxHandles } = deps.settings.search;
+  assertScannable(await countHandles(deps, call, prefix), maxHandles);
+  const handles = await listHandles(deps, call, { prefix, limit: 0, page: 1 });
+  assertScannable(handles.length, maxHandles);
+  const criteria = readCriteria(conditions);
+  const matching = await mapLimited(handles, concurrency, async (handle) => {
+    const record = await readPublic(deps, call, handle);
+    return record !== undefined && call.run(meetsAll(criteria, handle, record.values), record.chars);
+  });
+  return handles.filter((_handle, at) => matching[at]);
+}
+
+function assertScannable(count: number, maxHandles: number): void {
+  if (count <= maxHandles) return;
+  const detail =
+    `the prefix has ${count} handles, and at most ${maxHandles} are read for one search;` +
+    ' the operator can set reverseLookup.url, or raise v2.search.maxHandles';
+  throw new ServiceError('V2_NOT_SUPPORTED', { detail });
+}
+
+/** The literal texts between the stars of a pattern. */
+type Pattern = readonly string[];
+
+interface Criteria {
+  suffixes: readonly Pattern[];
+  byType: ReadonlyMap<string, readonly Pattern[]>;
+}
+
+function readCriteria(conditions: readonly Condition[]): Criteria {
+  const suffixes: Pattern[] = [];
+  const byType = new Map<string, Pattern[]>();
+  for (const [type, pattern] of conditions) {
+    if (type === 'handle') suffixes.push(splitPattern(upperAscii(pattern)));
+    else byType.set(type, [...(byType.get(type) ?? []), splitPattern(pattern)]);
+  }
+  return { suffixes, byType };
+}
+
+/** Each value is translated once, whatever the number of conditions. */
+function* meetsAll(
+  { suffixes, byType }: Criteria,
+  handle: string,
+  values: readonly HandleValue[],
+): Steps<boolean> {
+  const suffix = upperAscii(handle.slice(handle.indexOf('/') + 1));
+  if (!suffixes.every((pattern) => matchesPattern(pattern, suffix))) return false;
+  const unmet = new Map(byType);
+  for (const value of values) {
+    const patterns = unmet.get(value.type);
+    if (patterns === undefined || isHidden(value)) continue;
+    yield;
+    const text = parsedDataOf(value);
+    if (typeof text !== 'string') continue;
+    const left = patterns.filter((pattern) => !matchesPattern(pattern, text));
+    if (left.length === 0) unmet.delete(value.type);
+    else unmet.set(value.type, left);
+  }
+  return unmet.size === 0;
+}
+
+/** `*` matches any text, `~` escapes the next character. Linear time, without backtracking. */
+function matchesPattern([first = '', ...rest]: Pattern, text: string): boolean {
+  const last = rest.at(-1);
+  if (last === undefined) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) {
+    return false;
+  }
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const part of rest.slice(0, -1)) {
+    const found = text.indexOf(part, at);
+    if (found === -1 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+function splitPattern(pattern: string): Pattern {
+  const parts: string[] = [];
+  let part = '';
+  for (const token of pattern.match(/~[^]|[^]/gu) ?? []) {
+    if (token === '*') {
+      parts.push(part);
+      part = '';
+    } else part += token.length > 1 && token.startsWith('~') ? token.slice(1) : token;
+  }
+  return [...parts, part];
+}
+
+/** Maps with bounded concurrency, in order. After the first failure no further work starts. */
+export async function mapLimited<T, R>(
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  const queue = items.entries();
+  let hasFailed = false;
+  const worker = async (): Promise<void> => {
+    for (const [at, item] of queue) {
+      if (hasFailed) return;
+      results[at] = await work(item);
+    }
+  };
+  const workers = Array.from({ length: Math.min(concurrency, items.length) }, worker);
+  await Promise.all(workers).catch((failure: unknown) => {
+    hasFailed = true;
+    throw failure;
+  });
+  return results;
 }

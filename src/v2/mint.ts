@@ -5,14 +5,12 @@ import { MAX_HANDLE_BYTES } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { readParameters } from '../http/query.js';
-import { assertJson, withJson } from './body.js';
-import { assertPreconditions, validatorsOf } from './conditions.js';
-import type { V2Call, V2Deps } from './deps.js';
-import { type RecordWrite, createRecord, holdsValues } from './fenced-write.js';
+import type { OriginRecord } from '../write/origin-record.js';
+import { noBody } from '../write/write.js';
+import { type V2Call, type V2Deps, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
-import type { Collection } from './resource.js';
-import { readInputs } from './translation/schema.js';
-import { sendWritten } from './write-response.js';
+import { type SizedValues, assertPreconditions, isConditional, validatorsOf } from './read.js';
+import { assertJson, creationOf, holdsValues, sendWritten, withInputs } from './write.js';
 
 /** Random UUIDs do not collide: a server that reports five existing names in a row is broken. */
 const MAX_NAMES = 5;
@@ -23,26 +21,26 @@ type MakeName = (uuid: string) => string;
  * The proxy makes the name and creates it with overwrite=false, so that it can look for the handle after a time-out.
  * A repeated POST gets the same handle: always with the same `Idempotency-Key`, else when the response was lost.
  */
-export async function mint(deps: V2Deps, call: V2Call, { prefix }: Collection): Promise<void> {
+export async function mint(deps: V2Deps, call: V2Call, prefix: string): Promise<void> {
   const { req, res, login } = call;
   const context = contextOf(res);
   context.result = 'write';
   assertJson(req);
   const { query } = context.target;
   const makeName = readGenerator(prefix, readParameters(query));
-  await withJson(deps, req, async (json) => {
-    const inputs = await deps.run(readInputs(json), Infinity);
+  await withInputs(deps, call, async ({ inputs, chars }) => {
     // The preconditions apply to the collection, which exists and has no ETag.
-    assertPreconditions(req, await deps.run(validatorsOf([]), Infinity));
-    const values = await buildRecord(deps, { inputs, handle: `${prefix}/`, login, current: [] });
+    if (isConditional(req)) assertPreconditions(req, await validatorsOf(call.run, { values: [], chars: 0 }));
+    const values = await buildRecord(deps, call, { inputs, handle: `${prefix}/`, chars });
+    const record = { values, chars };
     const { identity } = login;
     const key = req.headers['idempotency-key'];
     if (key === undefined) {
       const fingerprint = fingerprintOf({ identity, prefix, query, values });
-      await mintRandom(deps, call, { fingerprint, values, makeName });
+      await mintRandom(deps, call, { fingerprint, record, makeName });
     } else {
       const uuid = uuidOf([`${identity.index}:${identity.handle}`, String(key), prefix]);
-      await mintByKey(deps, call, { login, handle: makeName(uuid), values });
+      await mintByKey(deps, call, { handle: makeName(uuid), record });
     }
   });
 }
@@ -86,21 +84,44 @@ const fingerprintOf = ({ identity, prefix, query, values }: Minting): string =>
 const digest = (texts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(texts)).digest('hex');
 
-/** An earlier POST with the same key may have made the handle; its values have to be equal. */
-async function mintByKey(deps: V2Deps, call: V2Call, write: RecordWrite): Promise<void> {
-  const { handle, values } = write;
+interface NewHandle {
+  handle: string;
+  record: SizedValues;
+}
+
+/** Creates the handle unless it exists. */
+function create(
+  deps: V2Deps,
+  call: V2Call,
+  { handle, record }: NewHandle,
+): Promise<{ origin: OriginRecord; outcome: 'created' | 'exists' }> {
   contextOf(call.res).handle = handle;
-  const exists = (await createRecord(deps, write)) === 'exists';
-  if (exists && !(await holdsValues(deps, write))) {
+  const origin = originFor(deps, call, handle);
+  return deps.carryOut({
+    req: call.req,
+    origin,
+    withBody: noBody,
+    plan: () => creationOf(record, call, origin, (outcome) => Promise.resolve({ origin, outcome })),
+  });
+}
+
+const sendMinted = (deps: V2Deps, call: V2Call, origin: OriginRecord, record: SizedValues): Promise<void> =>
+  sendWritten(deps, call, { ...record, origin, isNew: true, isLocked: true });
+
+/** An earlier POST with the same key may have made the handle; its values have to be equal. */
+async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise<void> {
+  const { handle, record } = minted;
+  const { origin, outcome } = await create(deps, call, minted);
+  if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
     const detail = `this Idempotency-Key has made ${handle}, which holds other values`;
     throw new ServiceError('CONDITION_FAILED', { detail });
   }
-  await sendWritten(deps, call, { handle, isNew: true, values });
+  await sendMinted(deps, call, origin, record);
 }
 
 interface RandomMint {
   fingerprint: string;
-  values: readonly HandleValue[];
+  record: SizedValues;
   makeName: MakeName;
 }
 
@@ -108,20 +129,17 @@ interface RandomMint {
 async function mintRandom(
   deps: V2Deps,
   call: V2Call,
-  { fingerprint, values, makeName }: RandomMint,
+  { fingerprint, record, makeName }: RandomMint,
 ): Promise<void> {
-  const { login, res } = call;
   let unclaimed = await deps.unclaimed.take(fingerprint);
   for (let names = 0; names < MAX_NAMES; names++) {
     const isClaimed = unclaimed !== undefined;
     const handle = unclaimed ?? makeName(randomUUID());
     unclaimed = undefined;
-    const write = { login, handle, values };
-    contextOf(res).handle = handle;
     const isDone = await leaveNameIfLost(deps, call, { fingerprint, handle, isClaimed }, async () => {
-      const outcome = await createRecord(deps, write);
-      const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(deps, write)));
-      if (isOurs) await sendWritten(deps, call, { handle, isNew: true, values });
+      const { origin, outcome } = await create(deps, call, { handle, record });
+      const isOurs = outcome === 'created' || (isClaimed && (await holdsValues(call, origin, record)));
+      if (isOurs) await sendMinted(deps, call, origin, record);
       return isOurs;
     });
     if (isDone) return;

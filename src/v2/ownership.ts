@@ -6,33 +6,35 @@ import { foldHandle } from '../handle/handle.js';
 import type { HandleValue, ValueReference } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { Steps } from '../time-slicer.js';
-import type { V2Deps } from './deps.js';
-import type { Login } from './login.js';
-import { readPublic } from './read.js';
-import { bytesOfRecordData } from './translation/record-data.js';
-import { toRecord } from './translation/translate.js';
-import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input } from './translation/value.js';
+import type { V2Call, V2Deps } from './call.js';
+import { type SizedValues, readPublic } from './read.js';
+import { ADMIN_TYPE, MEMBERS_TYPE, type V2Input, bytesOfRecordData } from './translation/data.js';
+import { toRecord } from './translation/record.js';
 
-interface NewRecord {
+export interface NewRecord {
   inputs: readonly V2Input[];
   handle: string;
-  login: Login;
-  /** The stored record; empty for a new handle. */
-  current: readonly HandleValue[];
+  /** The stored record; undefined for a new handle. */
+  current?: SizedValues | undefined;
+  /** The size of the body and of the stored record: what work on them is measured by. */
+  chars: number;
 }
 
 /** @throws ServiceError V2_NOT_OWNED when the write would lock the caller out */
 export async function buildRecord(
-  { settings, ...readers }: Pick<V2Deps, 'settings' | 'resolver' | 'run'>,
-  { inputs, handle, login: { identity }, current }: NewRecord,
-): Promise<HandleValue[]> {
-  const { index, permissions } = settings.admin;
-  const automatic = automaticAdmin(settings.admin, prefixOf(handle), identity);
-  const translation = { automaticAdmin: { index, admin: automatic, permissions }, current };
-  const values = await readers.run(toRecord(inputs, translation), Infinity);
+  deps: Pick<V2Deps, 'settings' | 'resolver' | 'originOf'>,
+  call: V2Call,
+  { inputs, handle, current, chars }: NewRecord,
+): Promise<readonly HandleValue[]> {
+  const { index, permissions } = deps.settings.admin;
+  const { identity } = call.login;
+  const admin = automaticAdmin(deps.settings.admin, prefixOf(handle), identity);
+  const stored = current?.values ?? [];
+  const automatic = { automaticAdmin: { index, admin, permissions }, current: stored };
+  const values = await call.run(toRecord(inputs, automatic), chars);
   await assertOwnership(
-    { handle, values, current, identity, automatic },
-    { run: readers.run, readGroup: (group) => readGroup(readers, group) },
+    { handle, values, current: stored, identity, automatic: admin, chars },
+    { run: call.run, readGroup: (group) => readGroup(deps, call, group) },
   );
   return values;
 }
@@ -51,11 +53,12 @@ function automaticAdmin(
 
 /** Prefix handles mostly live on another server: one that is missing here is unknown, not nonexistent. */
 async function readGroup(
-  deps: Pick<V2Deps, 'resolver' | 'run'>,
+  deps: Pick<V2Deps, 'resolver' | 'originOf'>,
+  call: V2Call,
   handle: string,
 ): Promise<readonly HandleValue[] | undefined> {
-  const values = await readPublic(deps, handle).catch(() => undefined);
-  return values ?? (handle.startsWith('0.NA/') ? undefined : []);
+  const record = await readPublic(deps, call, handle).catch(() => undefined);
+  return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 
 interface OwnershipInput {
@@ -68,6 +71,7 @@ interface OwnershipInput {
   identity: ValueReference;
   /** The administrator of the automatic HS_ADMIN, trusted because the operator configured it. */
   automatic: ValueReference;
+  chars: number;
 }
 
 /** The values of a group; empty when its handle does not exist, undefined when another server has it. */
@@ -101,10 +105,10 @@ export async function assertOwnership(input: OwnershipInput, deps: OwnershipDeps
 }
 
 async function remainsOwned(input: OwnershipInput, deps: OwnershipDeps): Promise<boolean> {
-  const { handle, values, current, identity, automatic } = input;
-  const admins = await deps.run(adminsOf(values), Infinity);
+  const { handle, values, current, identity, automatic, chars } = input;
+  const admins = await deps.run(adminsOf(values), chars);
   const kept = new Set(admins.map(adminKey));
-  const before = await deps.run(adminsOf(current), Infinity);
+  const before = await deps.run(adminsOf(current), chars);
   if (before.length > 0 && before.every((admin) => kept.has(adminKey(admin)))) return true;
   const changers = admins.filter(({ permissions }) => (permissions & CHANGE_RIGHTS) !== 0);
   if (changers.some((admin) => matches(admin, identity) || isSameReference(admin, automatic))) return true;

@@ -1,67 +1,64 @@
-// GET and HEAD of a handle, and the two ways to read a record: as the caller, or the public values from the cache.
-import type { Request, Response } from 'express';
+// GET of a handle: the record as its caller sees it, its ETag and Last-Modified, and the preconditions of a request.
 import { ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
 import { cacheHeaders } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
+import { type Verdict, evaluatePreconditions } from '../http/preconditions.js';
+import { etagOf } from '../http/representation.js';
+import type { RunSteps } from '../http/request-work.js';
 import { resultOf } from '../record/record-reply.js';
-import { type ParsedValues, readValues } from '../resolver/parsed-records.js';
+import { readValues } from '../resolver/parsed-records.js';
 import type { FromEntry } from '../resolver/resolution.js';
 import type { Steps } from '../time-slicer.js';
-import { readVisible } from '../upstream/record-client.js';
-import { assertPreconditions, validatorHeaders, validatorsOf } from './conditions.js';
-import type { V2Call, V2Deps } from './deps.js';
-import type { Login } from './login.js';
-import { refusalError } from './refusal.js';
-import type { HandleResource } from './resource.js';
-import { JSON_TYPE, PRIVATE, send } from './response.js';
-import { toV2 } from './translation/translate.js';
+import { type OriginRecord, readVisible } from '../write/origin-record.js';
+import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
+import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import { canonicalForm, toV2, visibleValues } from './translation/record.js';
+
+/** Values, and the length of the JSON that they came in: what work on them is measured by. */
+export interface SizedValues {
+  values: readonly HandleValue[];
+  chars: number;
+}
 
 /** With the login of the caller, past the cache. */
-export async function getHandle(
-  deps: V2Deps,
-  { req, res, login }: V2Call,
-  { handle }: HandleResource,
-): Promise<void> {
-  contextOf(res).result = 'bypass';
-  const record = await readAsCaller(deps.records, login, { handle, authoritative: false });
-  await sendValues(deps, { req, res }, { values: record?.values, headers: PRIVATE });
+export async function getHandle(deps: V2Deps, call: V2Call, handle: string): Promise<void> {
+  contextOf(call.res).result = 'bypass';
+  const record = await readAsCaller(originFor(deps, call, handle), { authoritative: false });
+  await sendValues(call, record, PRIVATE);
 }
 
 /** Without a login, from the shared cache. */
-export async function getPublicHandle(
-  deps: V2Deps,
-  req: Request,
-  res: Response,
-  { handle }: HandleResource,
-): Promise<void> {
-  const resolution = await resolvePublic(deps, handle);
-  contextOf(res).result = resultOf(resolution, { authoritative: false });
+export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: string): Promise<void> {
+  const resolution = await resolvePublic(deps, call, handle);
+  contextOf(call.res).result = resultOf(resolution, { authoritative: false });
   if (resolution.stale) deps.onStale(resolution.stale);
   const { freshness, now } = deps;
   const headers = cacheHeaders({ resolution, authoritative: false, now: now(), freshness });
-  await sendValues(deps, { req, res }, { values: await deps.run(valuesOf(resolution), Infinity), headers });
+  await sendValues(call, await valuesOf(call, resolution), headers);
 }
 
 /** A handle without visible values is 404 for a read, although it exists for preconditions. */
 async function sendValues(
-  { run }: Pick<V2Deps, 'run'>,
-  { req, res }: Pick<V2Call, 'req' | 'res'>,
-  { values, headers }: { values: readonly HandleValue[] | undefined; headers: Record<string, string> },
+  { req, res, run }: AnonymousCall,
+  record: SizedValues | undefined,
+  headers: Record<string, string>,
 ): Promise<void> {
-  const validators = values && (await run(validatorsOf(values), Infinity));
+  const validators = record && (await validatorsOf(run, record));
   const verdict = assertPreconditions(req, validators);
-  const shown = await run(toV2(values ?? []), Infinity);
-  if (validators === undefined || shown.length === 0) throw new ServiceError('V2_NOT_FOUND');
+  if (record === undefined || validators?.isVisible !== true) throw new ServiceError('V2_NOT_FOUND');
   const all = { ...headers, ...validatorHeaders(validators) };
-  if (verdict === 'not-modified') send(res, { status: 304, headers: all });
-  else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
+  if (verdict === 'not-modified') {
+    send(res, { status: 304, headers: all });
+    return;
+  }
+  const shown = await run(toV2(record.values), record.chars);
+  send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
 }
 
-export interface CallerRecord {
-  values: HandleValue[];
+export interface CallerRecord extends SizedValues {
   /** False when the caller can read the public values only. */
   isFull: boolean;
 }
@@ -72,12 +69,12 @@ export interface CallerRecord {
  * @throws ServiceError when the Handle server refuses or fails
  */
 export async function readAsCaller(
-  records: V2Deps['records'],
-  { authorization }: Login,
-  { handle, authoritative }: { handle: string; authoritative: boolean },
+  origin: Pick<OriginRecord, 'get'>,
+  { authoritative }: { authoritative: boolean },
 ): Promise<CallerRecord | undefined> {
-  const answer = await readVisible(records, handle, { authorization, authoritative });
-  if (answer.values !== undefined) return { values: answer.values, isFull: answer.isFull };
+  const answer = await readVisible(origin, { authoritative });
+  const { values, isFull, body } = answer;
+  if (values !== undefined) return { values, isFull, chars: body.length };
   if (answer.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
   // Before a write: there is nothing to replace, and the server itself refuses a foreign prefix.
   if (isElsewhere(answer.responseCode) && authoritative) return undefined;
@@ -90,20 +87,102 @@ export async function readAsCaller(
  * @throws ServiceError when the Handle server refuses or fails
  */
 export async function readPublic(
-  deps: Pick<V2Deps, 'resolver' | 'run'>,
+  deps: Pick<V2Deps, 'resolver' | 'originOf'>,
+  call: AnonymousCall,
   handle: string,
-): Promise<ParsedValues | undefined> {
-  return deps.run(valuesOf(await resolvePublic(deps, handle)), Infinity);
+): Promise<SizedValues | undefined> {
+  return valuesOf(call, await resolvePublic(deps, call, handle));
 }
 
-async function resolvePublic({ resolver }: Pick<V2Deps, 'resolver'>, handle: string): Promise<FromEntry> {
-  const resolution = await resolver.resolve(handle, { authoritative: false });
+async function resolvePublic(
+  { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
+  { req, res }: AnonymousCall,
+  handle: string,
+): Promise<FromEntry> {
+  const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
+  const { caller } = originOf(resolver.refOf(handle), login);
+  const resolution = await resolver.resolve(handle, { authoritative: false, caller });
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;
   const responseCode = members['responseCode'] as number;
   throw refusalError({ status, members, responseCode, retryAfter }, 'read');
 }
 
-function* valuesOf({ entry }: FromEntry): Steps<ParsedValues | undefined> {
-  return entry.kind === 'not-found' ? undefined : yield* readValues(entry);
+async function valuesOf(
+  { run }: Pick<AnonymousCall, 'run'>,
+  { entry }: FromEntry,
+): Promise<SizedValues | undefined> {
+  if (entry.kind === 'not-found') return undefined;
+  const chars = entry.values.length;
+  return { values: await run(readValues(entry), chars), chars };
 }
+
+export interface Validators {
+  etag: string;
+  /** The newest timestamp of the visible values; undefined where the server has stamped none. */
+  lastModified: Date | undefined;
+  /** Whether there are values that v2 shows. */
+  isVisible: boolean;
+}
+
+export const validatorsOf = (
+  run: RunSteps,
+  { values, chars }: SizedValues,
+): Validators | Promise<Validators> => run(makeValidators(values), chars);
+
+/**
+ * A strong ETag of the meaning of the values, not of the bytes of a response: the server's order and
+ * timestamps do not change it, so the ETag of a write is known before the record is read back.
+ */
+export function* makeValidators(values: readonly HandleValue[]): Steps<Validators> {
+  const forms: string[] = [];
+  let newest = -Infinity;
+  for (const value of visibleValues(values)) {
+    forms.push(canonicalForm(value));
+    const time = typeof value.timestamp === 'string' ? Date.parse(value.timestamp) : NaN;
+    if (time > newest) newest = time;
+    yield;
+  }
+  return {
+    etag: etagOf(JSON.stringify(forms), 'identity'),
+    lastModified: newest === -Infinity ? undefined : new Date(newest),
+    isVisible: forms.length > 0,
+  };
+}
+
+export const validatorHeaders = ({ etag, lastModified: date }: Validators): Record<string, string> => ({
+  ETag: etag,
+  ...(date !== undefined && { 'Last-Modified': date.toUTCString() }),
+});
+
+/**
+ * Evaluates the preconditions against the record that the caller can read; undefined: the handle does not exist.
+ *
+ * @throws ServiceError CONDITION_FAILED
+ */
+export function assertPreconditions(
+  { method, headers }: AnonymousCall['req'],
+  record: Validators | undefined,
+): Exclude<Verdict, 'failed'> {
+  const state =
+    record === undefined
+      ? { method, exists: false }
+      : { method, exists: true, etags: [record.etag], lastModified: record.lastModified };
+  const verdict = evaluatePreconditions(headers, state);
+  if (verdict !== 'failed') return verdict;
+  throw new ServiceError('CONDITION_FAILED', { detail: describeFailure(headers, record?.etag) });
+}
+
+function describeFailure(headers: AnonymousCall['req']['headers'], etag: string | undefined): string {
+  const conditions = WRITE_CONDITIONS.filter((name) => headers[name] !== undefined).map(
+    (name) => `${name}: ${String(headers[name])}`,
+  );
+  const state = etag === undefined ? 'the handle does not exist' : `the handle exists with the ETag ${etag}`;
+  return `${conditions.join(', ')}, but ${state}`;
+}
+
+const WRITE_CONDITIONS = ['if-match', 'if-none-match', 'if-unmodified-since'] as const;
+
+/** Without one, a write needs no ETag of the record before it. */
+export const isConditional = ({ headers }: AnonymousCall['req']): boolean =>
+  WRITE_CONDITIONS.some((name) => headers[name] !== undefined);

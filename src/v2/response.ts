@@ -1,13 +1,15 @@
-// Sends the responses of ePIC v2, failures as problem JSON (RFC 9457).
+// The responses of ePIC v2: JSON, failures as problem JSON (RFC 9457), and what a refusal of the Handle server means.
 import { STATUS_CODES } from 'node:http';
 import type { Response } from 'express';
-import type { ServiceError } from '../errors.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
+import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
 import { asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
-import type { V2Deps } from './deps.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import type { V2Deps } from './call.js';
 
 interface Payload {
   status: number;
@@ -43,7 +45,7 @@ export function sendProblem(
   res: Response,
   error: unknown,
 ): void {
-  const failure = asServiceError(error, onUnexpected, requestIdOf(res));
+  const failure = asRefusal(asServiceError(error, onUnexpected, requestIdOf(res)));
   if (res.headersSent) {
     res.destroy();
     return;
@@ -70,6 +72,10 @@ export function sendProblem(
   });
 }
 
+/** A prefix of no configured server is refused as a server that does not have it would. */
+const asRefusal = (failure: ServiceError): ServiceError =>
+  failure.code === 'NOT_RESPONSIBLE' ? new ServiceError('V2_FORBIDDEN', { detail: ELSEWHERE }) : failure;
+
 /** A Handle server that answers 501 or 503 about itself is quoted. */
 function statusOf(failure: ServiceError): { status: number; retryAfter: string | undefined } {
   const { upstreamAnswer } = failure;
@@ -77,4 +83,65 @@ function statusOf(failure: ServiceError): { status: number; retryAfter: string |
   const status = upstreamStatus === 501 || upstreamStatus === 503 ? upstreamStatus : failure.status;
   const retryAfter = upstreamAnswer?.retryAfter ?? failure.retryAfterSeconds?.toString();
   return { status, retryAfter: status === 503 ? (retryAfter ?? RETRY_AFTER_SECONDS) : retryAfter };
+}
+
+type RefusedAnswer = Omit<RecordAnswer, 'body' | 'challenge'>;
+
+type Refusal = [code: ErrorCode, detail?: string];
+
+const WRONG_LOGIN: Refusal = ['V2_LOGIN_NEEDED', 'the Handle server does not accept this name and password'];
+
+const FORBIDDEN: Refusal = ['V2_FORBIDDEN', 'no HS_ADMIN value of the record gives you the right to it'];
+
+const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
+  [RESPONSE_CODE.serverBusy]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not offer it'],
+  [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
+  [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
+  [RESPONSE_CODE.handleExists]: ['CONDITION_FAILED', 'the handle exists already'],
+  [RESPONSE_CODE.invalidHandle]: ['V2_REJECTED'],
+  [RESPONSE_CODE.protocolError]: ['V2_REJECTED'],
+  [RESPONSE_CODE.valueExists]: ['V2_INDEX_TAKEN', 'give another idx'],
+  [RESPONSE_CODE.invalidValue]: ['V2_REJECTED'],
+  [RESPONSE_CODE.invalidAdmin]: FORBIDDEN,
+  [RESPONSE_CODE.insufficientPermissions]: FORBIDDEN,
+  [RESPONSE_CODE.authenticationFailed]: WRONG_LOGIN,
+};
+
+const ELSEWHERE = 'the Handle server does not serve this prefix';
+
+/** The v2 error for a refusal of the Handle server. */
+export function refusalError(answer: RefusedAnswer, operation: 'read' | 'write'): ServiceError {
+  const [code, detail] = classifyRefusal(answer, operation);
+  const { message } = answer.members;
+  const quote = typeof message === 'string' ? `the Handle server says: ${message}` : undefined;
+  const text = [detail, quote].filter((part) => part !== undefined).join('; ');
+  return new ServiceError(code, {
+    ...(text !== '' && { detail: text }),
+    // For clients, only a 404 with response code 100 means that the handle does not exist.
+    ...(code === 'V2_NOT_FOUND' && { responseCode: answer.responseCode ?? RESPONSE_CODE.protocolError }),
+    ...(answer.retryAfter !== undefined && {
+      upstreamAnswer: { ...answer, namesHandle: false, retryAfter: answer.retryAfter },
+    }),
+  });
+}
+
+function classifyRefusal({ status, responseCode }: RefusedAnswer, operation: 'read' | 'write'): Refusal {
+  if (status === 401) return WRONG_LOGIN;
+  if (responseCode === undefined) return classifyStatus(status);
+  if (isElsewhere(responseCode)) return [operation === 'read' ? 'V2_NOT_FOUND' : 'V2_FORBIDDEN', ELSEWHERE];
+  if (responseCode === RESPONSE_CODE.authenticationNeeded) {
+    return ['UPSTREAM_FAILED', 'it ignored the login: upstream.url has to be https'];
+  }
+  const known = BY_RESPONSE_CODE[responseCode];
+  return known ?? ['UPSTREAM_FAILED', `response code ${responseCode} (HTTP ${status})`];
+}
+
+/** The HTTP container of the Handle server sends no response codes. */
+function classifyStatus(status: number): Refusal {
+  if (status === 403) return FORBIDDEN;
+  if (status === 404) return ['V2_NOT_FOUND'];
+  if (status === 413) return ['BODY_TOO_LARGE', 'the Handle server rejects it'];
+  if (status === 414) return ['REQUEST_LINE_TOO_LONG', 'the Handle server rejects it'];
+  return ['V2_REJECTED', `HTTP ${status}`];
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, optionalText, pathText } from '../http/schemas.js';
 import { defineRoutes } from '../http/route-table.js';
-import { MAX_ITEMS } from './translation/fields.js';
+import { MAX_ITEMS } from './translation/attributes.js';
 import { bodyValue } from './translation/schema.js';
 
 const v2Value = z

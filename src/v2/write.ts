@@ -1,145 +1,315 @@
 // PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly this list of values (204).
+import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
+import { handleToPath } from '../handle/handle.js';
+import { writeJson } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import type { HandleValue } from '../handle/value.js';
 import { contextOf } from '../http/context.js';
 import { isCreateOnly } from '../http/preconditions.js';
-import { assertJson, withJson } from './body.js';
-import { assertPreconditions, validatorsOf } from './conditions.js';
-import type { V2Call, V2Deps } from './deps.js';
-import { createRecord, replaceRecord, runFenced } from './fenced-write.js';
+import { decompress, parseJsonBytes } from '../http/request-body.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import { judgeWrite } from '../write/decisions.js';
+import type { OriginRecord } from '../write/origin-record.js';
+import { type Plan, noBody } from '../write/write.js';
+import { type V2Call, type V2Deps, type V2Settings, originFor } from './call.js';
 import { buildRecord } from './ownership.js';
-import { type CallerRecord, readAsCaller } from './read.js';
-import type { HandleResource } from './resource.js';
-import { PRIVATE, send } from './response.js';
+import {
+  type CallerRecord,
+  type SizedValues,
+  assertPreconditions,
+  isConditional,
+  readAsCaller,
+  validatorHeaders,
+  validatorsOf,
+} from './read.js';
+import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
+import type { V2Input } from './translation/data.js';
+import { type WritePlan, planWrite } from './translation/record.js';
 import { readInputs } from './translation/schema.js';
-import type { V2Input } from './translation/value.js';
-import { planWrite } from './translation/write-plan.js';
-import { type WrittenRecord, sendWritten } from './write-response.js';
 
-/** Tries when writers outside the lock create and delete the handle between our read and our write. */
-const MAX_TRIES = 3;
-
-interface PutTarget extends HandleResource {
-  inputs: readonly V2Input[];
+/** The list of values in a request. */
+export interface InputList {
+  inputs: V2Input[];
+  /** The size of the body. */
+  chars: number;
 }
 
-interface LockedPut extends PutTarget {
-  /** See LockGrant. */
-  assertHeld: () => void;
+/** `rawHandle` is the path as the client spelled it, without the tolerated trailing slash. */
+export interface HandleResource {
+  handle: string;
+  rawHandle: string;
 }
 
 export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleResource): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
   assertJson(req);
-  await withJson(deps, req, async (json) => {
-    const target = { ...resource, inputs: await deps.run(readInputs(json), Infinity) };
-    await (isCreateOnly(req) ? putNew(deps, call, target) : putLocked(deps, call, target));
+  const target = { ...resource, origin: originFor(deps, call, resource.handle) };
+  const isNew = isCreateOnly(req);
+  await deps.carryOut<InputList, CallerRecord | undefined, RecordAnswer, true>({
+    req,
+    origin: target.origin,
+    withBody: (work) => withInputs(deps, call, work),
+    // `If-None-Match: *`: the Handle server itself creates only where nothing is.
+    ...(!isNew && { read: () => readCurrent(call, target.origin) }),
+    // The same where nothing is yet. Otherwise the response is sent under the lock: its ETag is that of this write.
+    isAtomic: (current) => current === undefined,
+    plan: (body, current) =>
+      current === undefined
+        ? planCreation(deps, call, { ...target, ...body })
+        : planReplacement(deps, call, { ...target, ...body, current }),
   });
-}
-
-/** `If-None-Match: *` needs no read and no lock: the Handle server itself creates only where nothing is. */
-async function putNew(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
-  const written = await create(deps, call, target);
-  if (written !== undefined) await sendWritten(deps, call, { ...written, isLocked: false });
-  else throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
-}
-
-/**
- * A handle that does not exist is created without the lock: there the Handle server decides. Otherwise the response is sent
- * under the lock, so that its ETag is that of this write.
- */
-async function putLocked(deps: V2Deps, call: V2Call, target: PutTarget): Promise<void> {
-  await deps.lock(target.handle, {
-    req: call.req,
-    read: () => readCurrent(deps, call, target.handle),
-    async unlocked(current) {
-      if (current !== undefined) return undefined;
-      const written = await create(deps, call, target);
-      if (written !== undefined) await sendWritten(deps, call, { ...written, isLocked: false });
-      return written;
-    },
-    async work(read, assertHeld) {
-      // Created by another writer since it was read.
-      const current = read ?? (await readCurrent(deps, call, target.handle));
-      const written = await createOrReplace(deps, call, { ...target, current, assertHeld });
-      await sendWritten(deps, call, written);
-      return written;
-    },
-  });
-}
-
-async function createOrReplace(
-  deps: V2Deps,
-  call: V2Call,
-  target: LockedPut & { current: CallerRecord | undefined },
-): Promise<WrittenRecord> {
-  let { current } = target;
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    if (tries > 0) current = await readCurrent(deps, call, target.handle);
-    const written = await (current === undefined
-      ? create(deps, call, target)
-      : replace(deps, call, { ...target, current }));
-    if (written !== undefined) return written;
-  }
-  throw new ServiceError('BUSY', { detail: 'concurrent modification' });
-}
-
-/** The record as the caller can read it, when the preconditions hold for it. */
-async function readCurrent(
-  { records, run }: V2Deps,
-  { req, login }: V2Call,
-  handle: string,
-): Promise<CallerRecord | undefined> {
-  const current = await readAsCaller(records, login, { handle, authoritative: true });
-  assertPreconditions(req, current && (await run(validatorsOf(current.values), Infinity)));
-  return current;
-}
-
-/** Undefined when the handle exists. */
-async function create(
-  deps: V2Deps,
-  { login }: V2Call,
-  { handle, rawHandle, inputs }: PutTarget,
-): Promise<WrittenRecord | undefined> {
-  const values = await buildRecord(deps, { inputs, handle, login, current: [] });
-  const outcome = await createRecord(deps, { login, handle, values });
-  return outcome === 'created' ? { handle, rawHandle, isNew: true, values } : undefined;
-}
-
-/** Undefined when the handle was deleted since it was read. */
-async function replace(
-  deps: V2Deps,
-  { login }: V2Call,
-  { handle, rawHandle, inputs, current, assertHeld }: LockedPut & { current: CallerRecord },
-): Promise<WrittenRecord | undefined> {
-  const values = await buildRecord(deps, { inputs, handle, login, current: current.values });
-  const planning = planWrite({ current: current.values, isFull: current.isFull, next: values });
-  const plan = await deps.run(planning, Infinity);
-  try {
-    const outcome = await replaceRecord(deps, { login, handle, plan, assertHeld });
-    return { handle, rawHandle, isNew: outcome === 'created', values };
-  } catch (failure) {
-    const isGone = failure instanceof ServiceError && failure.code === 'V2_NOT_FOUND';
-    if (isGone && plan.kind === 'by-index') return undefined;
-    throw failure;
-  }
 }
 
 /** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
 export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: HandleResource): Promise<void> {
-  const { req, res, login } = call;
+  const { req, res } = call;
   contextOf(res).result = 'write';
+  const origin = originFor(deps, call, handle);
   const read = async (): Promise<void> => {
-    const current = await readCurrent(deps, call, handle);
-    if (current === undefined) throw new ServiceError('V2_NOT_FOUND');
+    if ((await readCurrent(call, origin)) === undefined) throw new ServiceError('V2_NOT_FOUND');
   };
-  if (!deps.mayDelete(handle)) {
-    await read();
-    throw new ServiceError('V2_NO_DELETE', { detail: 'the operator of this service has turned it off' });
-  }
-  const { authorization } = login;
-  const work = (_read: unknown, beforeSend: () => void) =>
-    runFenced(deps, handle, [() => deps.records.remove(handle, { authorization, beforeSend })]);
-  await deps.lock(handle, { req, read, work });
+  await deps.carryOut({
+    req,
+    origin,
+    deletion: {
+      scope: 'handle',
+      async refuse() {
+        await read();
+        throw new ServiceError('V2_NO_DELETE', { detail: 'the operator of this service has turned it off' });
+      },
+    },
+    withBody: noBody,
+    read,
+    plan: () => ({
+      requests: [(beforeSend) => origin.remove({ beforeSend }).catch(throwAsLost)],
+      conclude: (answer) => answer && assertDone(answer),
+    }),
+  });
   send(res, { status: 204, headers: PRIVATE });
+}
+
+/** The record as the caller can read it, when the preconditions hold for it. */
+async function readCurrent(
+  { req, run }: V2Call,
+  origin: Pick<OriginRecord, 'get'>,
+): Promise<CallerRecord | undefined> {
+  const current = await readAsCaller(origin, { authoritative: true });
+  if (isConditional(req)) assertPreconditions(req, current && (await validatorsOf(run, current)));
+  return current;
+}
+
+interface PutTarget extends HandleResource, InputList {
+  origin: OriginRecord;
+}
+
+async function planCreation(
+  deps: V2Deps,
+  call: V2Call,
+  { origin, handle, rawHandle, inputs, chars }: PutTarget,
+): Promise<Plan<RecordAnswer, true>> {
+  const values = await buildRecord(deps, call, { inputs, handle, chars });
+  return creationOf({ values, chars }, call, origin, async (outcome) => {
+    if (outcome === 'created') {
+      await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
+      return true;
+    }
+    if (!isCreateOnly(call.req)) return undefined;
+    throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
+  });
+}
+
+/**
+ * Creates a record unless the handle exists; the server checks and writes in one step. When the outcome is
+ * unknown, the record is read back, and nothing is sent a second time.
+ */
+export const creationOf = <Result>(
+  record: SizedValues,
+  call: V2Call,
+  origin: OriginRecord,
+  conclude: (outcome: 'created' | 'exists') => Promise<Result | undefined>,
+): Plan<RecordAnswer, Result> => ({
+  requests: [() => origin.put({ values: record.values, overwrite: false }).catch(throwAsLost)],
+  isStored: () => holdsValues(call, origin, record),
+  conclude(answer) {
+    const isRefused = answer !== undefined && judgeWrite(answer) === 'unchanged';
+    if (isRefused && answer.responseCode === RESPONSE_CODE.handleExists) return conclude('exists');
+    if (answer !== undefined) assertDone(answer);
+    return conclude('created');
+  },
+});
+
+/** Whether the handle holds exactly these values, as far as the caller can read them. */
+export async function holdsValues(
+  { run }: Pick<V2Call, 'run'>,
+  origin: Pick<OriginRecord, 'get'>,
+  expected: SizedValues,
+): Promise<boolean> {
+  const stored = await readAsCaller(origin, { authoritative: true });
+  if (stored === undefined) return false;
+  return (await validatorsOf(run, stored)).etag === (await validatorsOf(run, expected)).etag;
+}
+
+async function planReplacement(
+  deps: V2Deps,
+  call: V2Call,
+  { origin, handle, rawHandle, inputs, current, ...body }: PutTarget & { current: CallerRecord },
+): Promise<Plan<RecordAnswer, true>> {
+  const chars = body.chars + current.chars;
+  const values = await buildRecord(deps, call, { inputs, handle, current, chars });
+  const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
+  return {
+    requests: requestsOf(origin, plan),
+    async conclude(answer) {
+      if (answer !== undefined) {
+        // Deleted since it was read: values cannot be changed any more.
+        if (plan.kind === 'by-index' && isGone(answer)) return undefined;
+        assertDone(answer);
+      }
+      const isNew = plan.kind === 'whole' && answer?.status === 201;
+      await sendWritten(deps, call, { origin, rawHandle, isNew, values, chars, isLocked: true });
+      return true;
+    },
+  };
+}
+
+const isGone = (answer: RecordAnswer): boolean =>
+  answer.status >= 300 && refusalError(answer, 'write').code === 'V2_NOT_FOUND';
+
+type Send = Plan<RecordAnswer, unknown>['requests'][number];
+
+function requestsOf(origin: OriginRecord, plan: WritePlan): Send[] {
+  if (plan.kind === 'whole') {
+    const { values } = plan;
+    return [(beforeSend) => origin.put({ values, overwrite: true, beforeSend }).catch(throwAsLost)];
+  }
+  const { add, change, remove: indexes } = plan;
+  const putValues = (values: readonly HandleValue[], overwrite: boolean): Send[] =>
+    values.length === 0
+      ? []
+      : [(beforeSend) => origin.putValues({ values, overwrite, beforeSend }).catch(throwAsLost)];
+  const remove: Send = (beforeSend) => origin.remove({ indexes, beforeSend }).catch(throwAsLost);
+  return [...putValues(add, false), ...putValues(change, true), ...(indexes.length > 0 ? [remove] : [])];
+}
+
+/** @throws ServiceError for a refusal of the Handle server */
+function assertDone(answer: RecordAnswer): true {
+  if (answer.status < 300) return true;
+  throw refusalError(answer, 'write');
+}
+
+/** The request may have arrived: for the caller a lost connection is the same as no response in time. */
+function throwAsLost(failure: unknown): never {
+  if (!(failure instanceof ServiceError) || failure.code !== 'UPSTREAM_UNREACHABLE') throw failure;
+  const detail = 'the connection was lost; it is unknown whether the write was carried out';
+  throw new ServiceError('UPSTREAM_TIMEOUT', { detail, diagnosis: failure.diagnosis, cause: failure });
+}
+
+interface WrittenRecord extends SizedValues {
+  origin: OriginRecord;
+  /** The client's spelling, unless the name was minted. */
+  rawHandle?: string;
+  isNew: boolean;
+  /** False: others may have changed it since the write. */
+  isLocked: boolean;
+}
+
+/** 201 with Location, or 204, with the ETag of the stored record. `values`: for when they cannot be read back. */
+export async function sendWritten(
+  { settings }: Pick<V2Deps, 'settings'>,
+  { req, res, run }: V2Call,
+  { origin, rawHandle, isNew, isLocked, ...sent }: WrittenRecord,
+): Promise<void> {
+  const { text: handle } = origin.handle;
+  // The server adds timestamps and may rewrite values: the ETag is that of the stored record.
+  const read = await readAsCaller(origin, { authoritative: true }).catch(() => undefined);
+  const stored = read && (await validatorsOf(run, read));
+  // Never the ETag of another client's write (RFC 9110 §9.3.4).
+  const isOwn = isLocked && stored !== undefined;
+  const own = isOwn ? stored : await validatorsOf(run, sent);
+  const validators = stored?.etag === own.etag ? stored : own;
+  const headers = { ...PRIVATE, ...validatorHeaders(validators) };
+  if (!isNew) {
+    send(res, { status: 204, headers });
+    return;
+  }
+  send(res, {
+    status: 201,
+    headers: { ...headers, Location: locationOf(req, settings, { handle, rawHandle }) },
+    contentType: JSON_TYPE,
+    body: writeJson({ 'epic-pid': handle }),
+  });
+}
+
+/** The URL of a handle, under the URL that the client used or under `v2.publicUrl`. */
+function locationOf(
+  req: Request,
+  { publicUrl }: Pick<V2Settings, 'publicUrl'>,
+  { handle, rawHandle }: { handle: string; rawHandle: string | undefined },
+): string {
+  const isClean = rawHandle !== undefined && /^[\x21-\x7e]+$/.test(rawHandle);
+  // A trailing slash would be ignored as the tolerated one.
+  const path = isClean ? rawHandle : handleToPath(handle).replace(/\/$/, '%2F');
+  return `${publicUrl ?? baseUrlOf(req)}/api/v2/handles/${path}`;
+}
+
+/** Express reads `X-Forwarded-Proto` and `-Host` of proxies in `http.trustedProxies`. */
+function baseUrlOf(req: Request): string {
+  const host = isHost(req.host) ? req.host : addressOf(req);
+  return `${req.protocol}://${host}${forwardedPrefix(req)}`;
+}
+
+/** Undefined for an HTTP/1.0 client without Host, against Express' types. */
+const isHost = (host: string | undefined): boolean =>
+  host !== undefined && /^(\[[\da-f:.]+\]|[\w.-]+)(:\d+)?$/i.test(host);
+
+function addressOf({ socket }: Request): string {
+  const { localAddress = 'localhost', localPort = 0 } = socket;
+  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
+/** The path that a trusted proxy removed, in a header that Express does not read. */
+function forwardedPrefix(req: Request): string {
+  const trusts = req.app.get('trust proxy fn') as (address: string | undefined, hop: number) => boolean;
+  const [prefix = ''] = (req.get('x-forwarded-prefix') ?? '').split(',');
+  const isPath = /^(\/[\w.~-]+)+\/?$/.test(prefix.trim());
+  return isPath && trusts(req.socket.remoteAddress, 0) ? prefix.trim().replace(/\/$/, '') : '';
+}
+
+/** `application/x-json` of the original service is older than RFC 8259. */
+const JSON_TYPES = /^application\/(?:x-)?json$/i;
+
+/** @throws ServiceError V2_NOT_JSON, also for a missing Content-Type as in the original service */
+export function assertJson({ headers }: Request): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';').map((part) => part.trim());
+  const charset = parameters.find((part) => /^charset=/i.test(part))?.slice('charset='.length);
+  if (!JSON_TYPES.test(type)) {
+    throw new ServiceError('V2_NOT_JSON', { detail: 'send Content-Type: application/json' });
+  }
+  if (charset !== undefined && !/^"?utf-?8"?$/i.test(charset)) {
+    throw new ServiceError('V2_NOT_JSON', { detail: 'send it in UTF-8' });
+  }
+}
+
+/**
+ * Receives the body and passes its values to `work`; the memory of the body counts until the work is done.
+ *
+ * @throws ServiceError V2_BAD_BODY, BODY_TOO_LARGE, OVERLOADED, or V2_NOT_JSON for an unknown Content-Encoding
+ */
+export function withInputs<T>(
+  { withBody, settings }: Pick<V2Deps, 'withBody' | 'settings'>,
+  { req, run }: V2Call,
+  work: (body: InputList) => Promise<T>,
+): Promise<T> {
+  const options = {
+    encoding: req.headers['content-encoding'],
+    maxBodyBytes: settings.maxBodyBytes,
+    codes: { invalid: 'V2_BAD_BODY', encoding: 'V2_NOT_JSON' },
+  } as const;
+  return withBody(req, async (body) => {
+    const bytes = await decompress(body, options);
+    const inputs = await run(readInputs(parseJsonBytes(bytes, options)), bytes.length);
+    return work({ inputs, chars: bytes.length });
+  });
 }

@@ -1,22 +1,19 @@
 // The lock of a handle: one client in whatever spelling of its login, and one place for a login that is refused.
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
-import { type HandleLock, createHandleLock, createKeyLock } from '../../src/coordination/key-lock.js';
-import { LockPlaces } from '../../src/coordination/lock-places.js';
+import { createKeyLock } from '../../src/coordination/key-lock.js';
 import { ServiceError } from '../../src/errors.js';
-import { identityOf } from '../../src/http/identity.js';
+import { handleRef } from '../../src/handle/handle.js';
+import { type HandleLock, createHandleLock } from '../../src/write/handle-lock.js';
 
 const NETWORK = '192.0.2.0/24';
 
+const HANDLE = handleRef('21.T1/x', false);
+
 const start = (): HandleLock =>
   createHandleLock({
-    lock: createKeyLock({ waitMs: 60_000 }),
-    places: new LockPlaces(() => performance.now()),
-    writerOf: ({ headers: { authorization } }) => ({
-      client: identityOf(authorization) ?? NETWORK,
-      network: NETWORK,
-    }),
-    keyOf: (handle) => handle,
+    coordination: { lock: createKeyLock({ waitMs: 60_000 }) },
+    findClient: () => ({ network: NETWORK }),
   });
 
 const as = (name: string): IncomingMessage =>
@@ -35,7 +32,7 @@ test('a login in a hundred spellings is one client: the owner comes second', asy
   const withLock = start();
   const order: string[] = [];
   const write = (name: string, who: string): Promise<unknown> =>
-    withLock('21.T1/x', {
+    withLock(HANDLE, {
       req: as(name),
       read: () => Promise.resolve(),
       work: () => Promise.resolve(order.push(who)),
@@ -49,7 +46,7 @@ test('a login whose write was refused waits in one place', async () => {
   const withLock = start();
   const refused = { status: 403, members: {}, namesHandle: false };
   const write = (): Promise<never> =>
-    withLock('21.T1/x', {
+    withLock(HANDLE, {
       req: as('300%3A21.T1%2Flow'),
       read: () => Promise.resolve(),
       work: () => Promise.reject(new ServiceError('UPSTREAM_FAILED', { upstreamAnswer: refused })),

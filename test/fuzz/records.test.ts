@@ -1,5 +1,6 @@
 // Records that are built from a grammar and whose structure is mutated: whatever their authors write, nothing throws, and
 // the steps of the work on them are bounded by their length. `npm run fuzz` makes far more of them.
+import { valuesTable } from '../../src/redirect/record-page.js';
 import { expect, test, vi } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
@@ -9,8 +10,7 @@ import { namespaceIn } from '../../src/redirect/locations/namespace.js';
 import { writeLocations } from '../../src/redirect/locations/write-list.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
 import { findTarget } from '../../src/redirect/target.js';
-import { valuesTable } from '../../src/redirect/record-page.js';
-import { toV2 } from '../../src/v2/translation/translate.js';
+import { toV2 } from '../../src/v2/translation/record.js';
 import { countSteps } from '../support/steps.js';
 import { type Random, below, pick, randomFrom } from './mutate.js';
 

@@ -113,6 +113,7 @@ test.each<[string, () => [string, Question?]]>([
   ['redirects with a login, which nobody checks', () => [`/${guess()}`, withLogin]],
   ['ePIC v2', () => [`/api/v2/handles/${guess()}`]],
   ['POST of a handle', () => [`/api/handles/${guess()}`, { method: 'POST' }]],
+  ['a conditional PUT', () => [`/api/handles/${guess()}`, conditional]],
 ])('guesses by %s count, and are refused', async (_interface, guessed) => {
   const proxy = await start();
   for (let times = 0; times < 6; times++) {
@@ -125,6 +126,8 @@ test.each<[string, () => [string, Question?]]>([
   expect(demo.asked).toBe(0);
   expect(await isLimited(proxy, GUESSER)).toBe(true);
 });
+
+const conditional: Question = { method: 'PUT', headers: { 'If-Match': '*' }, body: '[]' };
 
 const withLogin: Question = { headers: { Authorization: 'Basic eDp4' } };
 

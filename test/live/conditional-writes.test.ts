@@ -1,7 +1,7 @@
 // If-Match and If-None-Match on the record interface: a write whose condition fails changes nothing and is 412.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { mapLimited } from '../../src/v2/search.js';
+import { mapLimited } from '../../src/v2/collection.js';
 import { adminValue, textValue } from '../handle-server/seed.js';
 import { type Asked, ask } from '../support/ask.js';
 import { startConnectedProxy } from '../support/built-proxy.js';

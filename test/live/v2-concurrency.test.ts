@@ -1,7 +1,7 @@
 // Fifty clients update one handle concurrently through two instances on one Redis: no update is lost.
 import '../support/real-sockets.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { mapLimited } from '../../src/v2/search.js';
+import { mapLimited } from '../../src/v2/collection.js';
 import { startConnectedProxy } from '../support/built-proxy.js';
 import { startDemoServer } from '../support/demo.js';
 import { type RedisServer, describeWithRedis, startRedis } from '../support/redis-server.js';

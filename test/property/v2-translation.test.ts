@@ -4,8 +4,7 @@ import { describe, expect } from 'vitest';
 import { valueFromJson, valueToJson } from '../handle-server/value.js';
 import type { HandleValue } from '../../src/handle/value.js';
 import { encodeAdmin, encodeVlist } from '../../src/handle/predefined-data.js';
-import { parseData } from '../../src/v2/translation/v2-data.js';
-import type { V2Value } from '../../src/v2/translation/value.js';
+import { type V2Value, parseData } from '../../src/v2/translation/data.js';
 import { automaticAdmin, planWrite, readInputs, recordEtag, toRecord, toV2 } from '../support/v2-values.js';
 
 const int32 = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 });

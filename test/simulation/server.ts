@@ -1,12 +1,12 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
-import type { IncomingMessage } from 'node:http';
 import { type Cache, type RedisOptions, createCache } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
 import { recordKey } from '../../src/handle/handle.js';
-import { forwardFenced } from '../../src/record/write.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+import type { WriteAnswer } from '../../src/write/decisions.js';
+import { sendFenced } from '../../src/write/write.js';
 import type { Process } from './process.js';
 import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
@@ -102,11 +102,11 @@ export class Server {
   /** Gives the new version; undefined when the write was refused. @throws ServiceError */
   async write(handle: string): Promise<number | undefined> {
     let version: number | undefined;
-    const forward = async (): Promise<IncomingMessage> => {
+    const forward = async (): Promise<WriteAnswer> => {
       version = await this.#upstream.write(this.process, handle);
-      return { statusCode: version === undefined ? 403 : 200 } as unknown as IncomingMessage;
+      return { status: version === undefined ? 403 : 200 };
     };
-    await forwardFenced(forward, await this.#resolver.fence(handle));
+    await sendFenced(await this.#resolver.fence(this.#resolver.refOf(handle)), [forward]);
     return version;
   }
 

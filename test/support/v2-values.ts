@@ -2,12 +2,10 @@
 import type { HandleValue, ValueReference } from '../../src/handle/value.js';
 import * as schema from '../../src/v2/translation/schema.js';
 import { runToEnd } from '../../src/time-slicer.js';
-import * as conditions from '../../src/v2/conditions.js';
-import * as translation from '../../src/v2/translation/translate.js';
-import type { AutomaticAdmin } from '../../src/v2/translation/translate.js';
-import type { V2Input, V2Value } from '../../src/v2/translation/value.js';
-import * as writePlan from '../../src/v2/translation/write-plan.js';
-import type { WritePlan } from '../../src/v2/translation/write-plan.js';
+import { makeValidators } from '../../src/v2/read.js';
+import type { V2Input, V2Value } from '../../src/v2/translation/data.js';
+import * as translation from '../../src/v2/translation/record.js';
+import type { AutomaticAdmin, WritePlan } from '../../src/v2/translation/record.js';
 
 export const toV2 = (values: readonly HandleValue[]): V2Value[] => runToEnd(translation.toV2(values));
 
@@ -16,13 +14,13 @@ export const readInputs = (body: unknown): V2Input[] => runToEnd(schema.readInpu
 export const toRecord = (...given: Parameters<typeof translation.toRecord>): HandleValue[] =>
   runToEnd(translation.toRecord(...given));
 
-export const planWrite = (...given: Parameters<typeof writePlan.planWrite>): WritePlan =>
-  runToEnd(writePlan.planWrite(...given));
+export const planWrite = (...given: Parameters<typeof translation.planWrite>): WritePlan =>
+  runToEnd(translation.planWrite(...given));
 
-export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(conditions.recordEtag(values));
+export const recordEtag = (values: readonly HandleValue[]): string => runToEnd(makeValidators(values)).etag;
 
 export const lastModified = (values: readonly HandleValue[]): Date | undefined =>
-  runToEnd(conditions.validatorsOf(values)).lastModified;
+  runToEnd(makeValidators(values)).lastModified;
 
 const PERMISSIONS = '011111110011';
 

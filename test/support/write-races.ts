@@ -133,7 +133,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
 }
 
 interface Stage {
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge' | 'refOf'>;
   upstream: RaceUpstream;
   step: Step;
   /** Lets the life of a fence pass. */
@@ -165,7 +165,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   }
 
   async function write(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
-    const fence = await resolver.fence(handle);
+    const fence = await resolver.fence(resolver.refOf(handle));
     await step('the write travels');
     await carryOut(fence);
   }

@@ -53,10 +53,10 @@ function start() {
 
 test('fifty callers at a time cost two reads, and none of them gets a read from before its call', async () => {
   const { server, resolver, kept } = start();
-  const first = resolver.recheck(HANDLE);
+  const first = resolver.recheck(resolver.refOf(HANDLE), undefined);
   await expect.poll(() => server.reads).toBe(1);
   server.text = '["new"]';
-  const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE));
+  const others = Array.from({ length: 49 }, () => resolver.recheck(resolver.refOf(HANDLE), undefined));
   server.open();
   await Promise.all([first, ...others]);
   expect([server.reads, kept()]).toEqual([2, '["new"]']);
@@ -65,16 +65,16 @@ test('fifty callers at a time cost two reads, and none of them gets a read from 
 test('a caller that comes later costs a read of its own', async () => {
   const { server, resolver } = start();
   server.open();
-  for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE);
+  for (let times = 0; times < 3; times++) await resolver.recheck(resolver.refOf(HANDLE), undefined);
   expect(server.reads).toBe(3);
 });
 
 test('a caller that waits for a read that fails gets the next one', async () => {
   const { server, resolver, kept } = start();
   server.failures = 1;
-  const first = resolver.recheck(HANDLE);
+  const first = resolver.recheck(resolver.refOf(HANDLE), undefined);
   await expect.poll(() => server.reads).toBe(1);
-  const second = resolver.recheck(HANDLE);
+  const second = resolver.recheck(resolver.refOf(HANDLE), undefined);
   server.open();
   await Promise.all([first, second]);
   expect([server.reads, kept()]).toEqual([2, '["old"]']);

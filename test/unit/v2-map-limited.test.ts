@@ -1,6 +1,6 @@
 // Mapping with bounded concurrency.
 import { expect, test } from 'vitest';
-import { mapLimited } from '../../src/v2/search.js';
+import { mapLimited } from '../../src/v2/collection.js';
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

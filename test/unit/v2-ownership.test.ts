@@ -22,7 +22,7 @@ const writing = (
   }: { current?: HandleValue[]; readRecord?: ReadGroup } = {},
 ) =>
   assertOwnership(
-    { handle: '21.T1/x', values, current, identity, automatic },
+    { handle: '21.T1/x', values, current, identity, automatic, chars: 0 },
     { run: runToEnd, readGroup: readRecord },
   );
 

@@ -1,7 +1,7 @@
 // Whether a write changed the record: the whole table.
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
-import { combineOutcomes, judgeWrite } from '../../src/upstream/write-outcome.js';
+import { combineOutcomes, judgeWrite } from '../../src/write/decisions.js';
 import type { WriteOutcome } from '../../src/handle/outcome.js';
 
 describe('a response', () => {

@@ -1,9 +1,8 @@
 // How a forwarded write settles its fence.
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
-import { forwardFenced } from '../../src/record/write.js';
+import type { WriteAnswer } from '../../src/write/decisions.js';
+import { sendFenced } from '../../src/write/write.js';
 
 /** A fence that records how it was settled; `failing` outcomes reject. */
 function createFence(failing?: Error) {
@@ -18,8 +17,7 @@ function createFence(failing?: Error) {
   };
 }
 
-const responded = (statusCode: number) => (): Promise<IncomingMessage> =>
-  Promise.resolve(Object.assign(new IncomingMessage(new Socket()), { statusCode }));
+const responded = (status: number) => (): Promise<WriteAnswer> => Promise.resolve({ status });
 
 test.each([
   [200, 'changed'],
@@ -27,14 +25,14 @@ test.each([
   [502, 'unknown'],
 ])('a response %i settles the fence once, as %s', async (status, outcome) => {
   const { fence, settled } = createFence();
-  await forwardFenced(responded(status), fence);
+  await sendFenced(fence, [responded(status)]);
   expect(settled).toEqual([outcome]);
 });
 
 test('a write that ended without a response settles the fence once, as unknown; nobody is told to repeat it', async () => {
   const { fence, settled } = createFence();
   const failure = new ServiceError('UPSTREAM_TIMEOUT');
-  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toMatchObject({
+  await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toMatchObject({
     code: 'UPSTREAM_TIMEOUT',
     retryAfterSeconds: undefined,
   });
@@ -44,14 +42,14 @@ test('a write that ended without a response settles the fence once, as unknown; 
 test('a write that was never sent settles the fence once, as unchanged', async () => {
   const { fence, settled } = createFence();
   const failure = new ServiceError('UPSTREAM_REFUSED');
-  await expect(forwardFenced(() => Promise.reject(failure), fence)).rejects.toBe(failure);
+  await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
   expect(settled).toEqual(['unchanged']);
 });
 
 test('a change that is not confirmed is not settled again as unknown', async () => {
   const failure = new ServiceError('NOT_CONFIRMED');
   const { fence, settled } = createFence(failure);
-  await expect(forwardFenced(responded(200), fence)).rejects.toMatchObject({
+  await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({
     code: 'NOT_CONFIRMED',
     retryAfterSeconds: undefined,
   });

@@ -1,10 +1,19 @@
 // Validates the list of values in a PUT or POST: strict in meaning, tolerant in spelling.
 import { z } from 'zod';
-import { permissionFields, readPermissions, readTtl, referencesField } from './attributes.js';
 import type { Steps } from '../../time-slicer.js';
-import { MAX_ITEMS, bodyError, firstIssue, integerField, rejectAt, textField } from './fields.js';
-import { readData } from './v2-data.js';
-import type { V2Input } from './value.js';
+import {
+  MAX_ITEMS,
+  bodyError,
+  firstIssue,
+  integerField,
+  permissionFields,
+  readPermissions,
+  readTtl,
+  referencesField,
+  rejectAt,
+  textField,
+} from './attributes.js';
+import { type V2Input, readData } from './data.js';
 
 /** A missing index and -1 request a free index, as in the original service. */
 const withoutRequest = (idx: unknown): unknown =>

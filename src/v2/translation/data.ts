@@ -1,11 +1,66 @@
-// Translates the data of a value between bytes and v2's `data` and `parsed_data`: text, base64, HS_ADMIN, HS_VLIST.
+// A value in ePIC v2 and its data: bytes ↔ `data` and `parsed_data` of v2, bytes ↔ `{format, value}` of the record interface.
 import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { RIGHT, decodeAdmin, decodeVlist, encodeAdmin, encodeVlist } from '../../handle/predefined-data.js';
 import { tryDecode } from '../../handle/bytes.js';
-import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './fields.js';
-import { ADMIN_TYPE, MEMBERS_TYPE, type ParsedData, type V2Admin, type V2Members } from './value.js';
+import {
+  RIGHT,
+  adminToJson,
+  decodeAdmin,
+  decodeVlist,
+  encodeAdmin,
+  encodeVlist,
+} from '../../handle/predefined-data.js';
+import type { HandleValue, Ttl, ValueReference } from '../../handle/value.js';
+import { type ValueData, encodeData } from '../../handle/value-data.js';
+import { type Reject, arrayField, booleanField, firstIssue, integerField, textField } from './attributes.js';
+
+/** Parsed form of HS_ADMIN data. */
+export interface V2Admin {
+  adminId: string;
+  adminIdIndex: number;
+  perms: Record<string, boolean>;
+}
+
+/** Parsed form of HS_VLIST data. */
+export type V2Members = { idx: number; handle: string }[];
+
+/** Null for bytes that are not text. */
+export type ParsedData = string | V2Admin | V2Members | null;
+
+/** A value in a response; `data` is base64 on one line, `ttl` an ISO date when `ttl_type` is 1. */
+export interface V2Value {
+  idx: number;
+  type: string;
+  parsed_data: ParsedData;
+  data: string;
+  timestamp?: string;
+  ttl_type: 0 | 1;
+  ttl: Ttl;
+  refs: string[];
+  privs: string;
+}
+
+/** A validated value of a request. A value without `idx` gets a free index. */
+export interface V2Input {
+  idx?: number;
+  type: string;
+  data: Buffer;
+  ttl: Ttl;
+  references: ValueReference[];
+  /** Four digits: admin read, admin write, public read, public write. */
+  permissions: string;
+}
+
+/** Compared case-sensitively, as in the original service. */
+export const ADMIN_TYPE = 'HS_ADMIN';
+
+export const MEMBERS_TYPE = 'HS_VLIST';
+
+/** Secret keys never appear in a response. The Handle server matches their type in any case. */
+export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
+  return /^HS_SECKEY(\.|$)/i.test(type);
+}
 
 interface V2Data {
   type: string;
@@ -155,3 +210,33 @@ const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
 
 const showMembers = (bytes: Buffer): V2Members =>
   decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
+
+const NONE = Buffer.alloc(0);
+
+/**
+ * The bytes of a value in a response of the Handle server. Unreadable data is empty; an update that sends
+ * such a value back keeps the server's own form (see planWrite).
+ */
+export function bytesOfRecordData({ data }: Pick<HandleValue, 'data'>): Buffer {
+  try {
+    return encodeData(data);
+  } catch {
+    return NONE;
+  }
+}
+
+/** The readable format where it is lossless, else base64. */
+export function recordDataOfBytes(type: string, bytes: Buffer): ValueData {
+  const data = tryDecode((content) => decodeStructure(type, content), bytes);
+  // The JSON of HS_ADMIN and HS_VLIST has no place for extra bits and trailing bytes.
+  if (data !== undefined && bytesOfRecordData({ data }).equals(bytes)) return data;
+  return isPrintable(bytes)
+    ? { format: 'string', value: bytes.toString('utf8') }
+    : { format: 'base64', value: bytes.toString('base64') };
+}
+
+function decodeStructure(type: string, bytes: Buffer): ValueData | undefined {
+  if (type === ADMIN_TYPE) return { format: 'admin', value: adminToJson(decodeAdmin(bytes)) };
+  if (type === MEMBERS_TYPE) return { format: 'vlist', value: decodeVlist(bytes) };
+  return undefined;
+}

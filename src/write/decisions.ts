@@ -1,18 +1,43 @@
-// Whether a write changed a record, judged by its response or error. The only place for this rule.
+// What decides about a write, as pure functions: whether it may delete, and what its response says of the record.
 import { type ErrorCode, ServiceError } from '../errors.js';
+import { upperAscii } from '../handle/handle.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 
-/** The response of the Handle server, or the error that came instead. */
-export type WriteResult =
-  | {
-      status: number;
-      /** Undefined where the response is not Handle JSON, or was not read. */
-      responseCode?: number | undefined;
-    }
-  | { failure: unknown };
+/** The configuration under `deletion`. */
+export interface DeletionRules {
+  /** Whole handles. */
+  handles: boolean;
+  /** Single values (`?index=`). */
+  values: boolean;
+  /** Patterns of handles that may always be deleted; `*` matches any text. */
+  allowedFor: readonly string[];
+}
 
-export function judgeWrite(result: WriteResult): WriteOutcome {
+/** Identifiers are meant to stay: nodelete is the default. */
+export function allowsDeletion(
+  { handles, values, allowedFor }: DeletionRules,
+  scope: 'handle' | 'values',
+  handle: string,
+): boolean {
+  if (scope === 'handle' ? handles : values) return true;
+  return allowedFor.some((pattern) => matches(pattern, handle));
+}
+
+function matches(pattern: string, handle: string): boolean {
+  const parts = pattern.split('*').map((part) => upperAscii(part).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^]*')}$`).test(upperAscii(handle));
+}
+
+/** A response of the Handle server to a write. */
+export interface WriteAnswer {
+  status: number;
+  /** Undefined where the response is not Handle JSON, or was not read. */
+  responseCode?: number | undefined;
+}
+
+/** `result`: the response of the Handle server, or the error that came instead. */
+export function judgeWrite(result: WriteAnswer | { failure: unknown }): WriteOutcome {
   if ('failure' in result) return wasSent(result.failure) ? 'unknown' : 'unchanged';
   const { status, responseCode } = result;
   // A Handle server refuses with 3xx, 4xx and 501 before it touches the record (recordings "PUT …", "DELETE …",
@@ -23,36 +48,10 @@ export function judgeWrite(result: WriteResult): WriteOutcome {
   return 'unknown';
 }
 
-/**
- * The outcome of a write in several steps: it changed the record when one of its steps did, and is unknown when one
- * of them is.
- */
+/** The outcome of a write in several requests: unknown when one of them is, else changed when one of them did. */
 export function combineOutcomes(outcomes: readonly WriteOutcome[]): WriteOutcome {
   if (outcomes.includes('unknown')) return 'unknown';
   return outcomes.includes('changed') ? 'changed' : 'unchanged';
-}
-
-/**
- * Applies the outcome of a write and lowers its fence. Where the record changed, the entry is invalidated on every
- * instance, and this ends when all have acknowledged it or lost their lease: only then may the caller get its reply.
- */
-export async function settle(
-  fence: Record<WriteOutcome, () => Promise<void>>,
-  outcome: WriteOutcome,
-): Promise<void> {
-  try {
-    await fence[outcome]();
-  } catch (error) {
-    throw outcome === 'unchanged' ? error : withoutRetryAfter(error);
-  }
-}
-
-/** A client must not be told to repeat a write that may have been carried out. */
-export function withoutRetryAfter(error: unknown): unknown {
-  if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
-  const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;
-  const details = { message, responseCode, upstreamStatus, diagnosis, cause };
-  return new ServiceError(code, { ...details, retryAfterMs: 'never' });
 }
 
 /** A 404 says that the record is gone, so its entry is invalid; only another response code contradicts that. */

@@ -1,0 +1,149 @@
+// The ETag of a record as one caller sees it, and `If-Match` and `If-None-Match` of a write, which name it.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { ServiceError } from '../errors.js';
+import type { Bytes } from '../handle/bytes.js';
+import { extractObject, parseJson, sliceMember } from '../handle/json.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { type Selection, createValueFilter, publicValues } from '../handle/value.js';
+import { type RecordContent, bodyOfEntry, render } from '../http/body.js';
+import { evaluatePreconditions } from '../http/preconditions.js';
+import { type Format, readParameters } from '../http/query.js';
+import { type Encoding, etagOf } from '../http/representation.js';
+import { valuesOf } from '../resolver/parsed-records.js';
+import type { Steps } from '../time-slicer.js';
+import type { RecordRead } from '../upstream/record-client.js';
+
+interface Members {
+  responseCode?: unknown;
+  values?: unknown;
+}
+
+/** Parses a 200 response, also inside JSONP; undefined when it shows no record. */
+export function* parseRecord(body: string): Steps<RecordContent | undefined> {
+  const json = extractObject(body);
+  try {
+    const members = parseJson(json) as Members;
+    yield;
+    return yield* recordOf(json, members);
+  } catch {
+    return undefined;
+  }
+}
+
+/** From a 200 response and its parsed form. @throws TypeError for a value without index or type */
+function* recordOf(json: string, { responseCode, values }: Members): Steps<RecordContent | undefined> {
+  if (responseCode === RESPONSE_CODE.valuesNotFound)
+    return { kind: 'empty', values: '' as Bytes, message: '' };
+  if (responseCode !== RESPONSE_CODE.success || !Array.isArray(values)) return undefined;
+  const all = yield* publicValues(sliceMember(json, 'values') ?? '[]', values, () => true);
+  return { kind: 'found', values: all.values, message: '' };
+}
+
+interface RecordForm {
+  /** As the caller spells it. */
+  handle: string;
+  selection: Selection;
+  format: Format;
+  encoding: Encoding;
+}
+
+/** The tag of the record in this form. */
+export function* recordEtag(
+  record: RecordContent,
+  { handle, selection, format, encoding }: RecordForm,
+): Steps<string> {
+  const { json } = yield* bodyOfEntry(record, handle, selection);
+  const { text } = yield* render(json, format);
+  return etagOf(text, encoding);
+}
+
+export const isConditional = (headers: IncomingHttpHeaders): boolean =>
+  headers['if-match'] !== undefined || headers['if-none-match'] !== undefined;
+
+interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
+  /** As the caller spells it. */
+  handle: string;
+  query: string;
+}
+
+/**
+ * Checks the condition of a write for the record as its caller sees it now.
+ *
+ * @throws ServiceError CONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags; the response of a Handle
+ * server that does not show the record
+ */
+export function* assertCondition(write: ConditionalWrite, response: RecordRead): Steps<void> {
+  const { handle, headers } = write;
+  const selection = selectionOf(write.query);
+  const record = yield* shownRecord(response);
+  const exists = record !== undefined && isSelected(record, selection);
+  if (yield* holdsFor(write, exists ? record : undefined, { handle, selection })) return;
+  // A tag may be that of the whole record, for a value that is not there yet, too; `*` means the values.
+  const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
+  if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
+  throw new ServiceError('CONDITION_FAILED', {
+    detail: exists ? 'the record has changed' : 'there is no such record',
+  });
+}
+
+/** The values of the write; empty: the whole record. So it is for `?index=various`, whose values are in the body. */
+function selectionOf(query: string): Selection {
+  const indexes = readParameters(query).getAll('index');
+  return { indexes: indexes.every((index) => /^\d+$/.test(index)) ? indexes.map(Number) : [], types: [] };
+}
+
+const WHOLE: Selection = { indexes: [], types: [] };
+
+const namesTags = (header: string | undefined): boolean => header !== undefined && header.trim() !== '*';
+
+function* shownRecord(response: RecordRead): Steps<RecordContent | undefined> {
+  if (response.responseCode === RESPONSE_CODE.handleNotFound) return undefined;
+  const record = response.status === 200 ? yield* recordOf(response.body, response.members) : undefined;
+  if (record === undefined) throw refusedRead(response);
+  return record;
+}
+
+/** A wrong login is refused without Handle JSON (recording "create: wrong password"). */
+function refusedRead({ status, responseCode, members, retryAfter, challenge }: RecordRead): ServiceError {
+  const { handle, ...others } = members;
+  return new ServiceError('UPSTREAM_FAILED', {
+    detail: 'it does not show the record',
+    upstreamAnswer: {
+      status: status === 200 ? 502 : status,
+      members: responseCode === undefined ? { responseCode: RESPONSE_CODE.authenticationFailed } : others,
+      namesHandle: handle !== undefined,
+      ...(retryAfter !== undefined && { retryAfter }),
+      ...(challenge !== undefined && { challenge }),
+    },
+  });
+}
+
+/** Values selected by index exist when one of them does. */
+const isSelected = ({ kind, values }: RecordContent, selection: Selection): boolean =>
+  selection.indexes.length === 0 ||
+  (kind === 'found' && valuesOf({ kind, values }).some(createValueFilter(selection)));
+
+/** The client may have the tag of the plain response or of the indented one; the second is made when it is needed. */
+function* holdsFor(
+  { method = '', headers }: ConditionalWrite,
+  record: RecordContent | undefined,
+  form: Pick<RecordForm, 'handle' | 'selection'>,
+): Steps<boolean> {
+  const conditions = {
+    'if-match': withoutCoding(headers['if-match']),
+    'if-none-match': withoutCoding(headers['if-none-match']),
+  };
+  const etags: string[] = [];
+  const holds = (): boolean =>
+    evaluatePreconditions(conditions, { method, exists: record !== undefined, etags }) !== 'failed';
+  const excludesTags = namesTags(headers['if-none-match']);
+  if (record === undefined || !(excludesTags || namesTags(headers['if-match']))) return holds();
+  for (const pretty of [false, true]) {
+    etags.push(yield* recordEtag(record, { ...form, format: { pretty }, encoding: 'identity' }));
+    if (!excludesTags && holds()) return true;
+  }
+  return holds();
+}
+
+/** The compressed form of a response has a tag of its own (see `etagOf`). */
+const withoutCoding = (header: string | undefined): string | undefined => header?.replaceAll('-gz"', '"');

@@ -1,0 +1,118 @@
+// A call of ePIC v2: its settings and dependencies, and the login of its caller.
+import type { Request, Response } from 'express';
+import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
+import { ServiceError } from '../errors.js';
+import type { ValueReference } from '../handle/value.js';
+import type { Freshness } from '../http/cache-headers.js';
+import { contextOf } from '../http/context.js';
+import type { ReportUnexpected } from '../http/error-reply.js';
+import type { WithBody } from '../http/request-body.js';
+import type { RunSteps, RunStepsOf } from '../http/request-work.js';
+import type { StaleReason } from '../resolver/resolution.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { ReverseLookup } from '../upstream/reverse-lookup.js';
+import type { OriginOf, OriginRecord } from '../write/origin-record.js';
+import type { CarryOut } from '../write/write.js';
+
+export interface V2Settings {
+  anonymousRead: boolean;
+  realm: string;
+  /** The URL before `/api/v2/handles` in a Location; by default that of the request. */
+  publicUrl?: string | undefined;
+  /** Without a trailing slash. */
+  prefixes: readonly string[];
+  identities: ReadonlyMap<string, string>;
+  /** The automatic HS_ADMIN; `handle` may contain `{prefix}` and `{identity}`. */
+  admin: { index: number; handle: string; adminIndex: number; permissions: string };
+  search: { maxHandles: number; concurrency: number };
+  maxBodyBytes: number;
+}
+
+export interface V2Deps {
+  settings: V2Settings;
+  runStepsOf: RunStepsOf;
+  withBody: WithBody;
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'refOf'>;
+  originOf: OriginOf;
+  carryOut: CarryOut;
+  /** Minted names whose response was lost, for the same POST sent again. */
+  unclaimed: UnclaimedNames;
+  reverseLookup?: ReverseLookup;
+  freshness: Freshness;
+  onStale: (reason: StaleReason) => void;
+  onUnexpected: ReportUnexpected;
+  now: () => number;
+}
+
+/** A request of anybody. */
+export interface AnonymousCall {
+  req: Request;
+  res: Response;
+  /** Its work on records in slices. */
+  run: RunSteps;
+}
+
+export interface V2Call extends AnonymousCall {
+  login: Login;
+}
+
+/** The record of a handle at its Handle server, for this caller. */
+export function originFor(
+  { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
+  { res, login: { authorization } }: Pick<V2Call, 'res' | 'login'>,
+  handle: string,
+): OriginRecord {
+  return originOf(resolver.refOf(handle), { authorization, caller: contextOf(res).caller });
+}
+
+/** HTTP Basic with a handle identity, or with a name that `v2.identities` maps to one. */
+export interface Login {
+  identity: ValueReference;
+  /** The header for the Handle server, which alone checks the password. */
+  authorization: string;
+}
+
+/** @throws ServiceError V2_LOGIN_NEEDED whose detail says how to log in */
+export function readLogin(authorization: string | undefined, identities: ReadonlyMap<string, string>): Login {
+  if (authorization === undefined) throw loginNeeded('log in with HTTP Basic');
+  const { name, password } = readBasic(authorization);
+  const mapped = identities.get(name);
+  if (mapped !== undefined) {
+    const encoded = Buffer.concat([Buffer.from(`${encodeURIComponent(mapped)}:`), password]);
+    return { identity: readIdentity(mapped), authorization: `Basic ${encoded.toString('base64')}` };
+  }
+  const decoded = decodePercent(name);
+  if (!decoded.includes('/')) {
+    throw loginNeeded(
+      `the user name ${JSON.stringify(name)} is neither an identity such as 300%3A21.T1%2FUSER ` +
+        '(colon and slash percent-encoded) nor one of the names configured in v2.identities',
+    );
+  }
+  return { identity: readIdentity(decoded), authorization };
+}
+
+/** The first colon ends the name (RFC 7617 §2), so an identity has its own colon as `%3A`. */
+function readBasic(authorization: string): { name: string; password: Buffer } {
+  const [, encoded] = /^basic +([A-Za-z0-9+/=_-]+) *$/i.exec(authorization) ?? [];
+  if (encoded === undefined) throw loginNeeded('log in with HTTP Basic');
+  const bytes = Buffer.from(encoded, 'base64');
+  const colon = bytes.indexOf(':');
+  if (colon === -1) throw loginNeeded('there is no colon between name and password');
+  return { name: bytes.toString('utf8', 0, colon), password: bytes.subarray(colon + 1) };
+}
+
+/** Without an index it is 0, as a Handle server reads it. */
+function readIdentity(text: string): ValueReference {
+  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
+  return { index: Number(index ?? 0), handle: handle ?? text };
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const loginNeeded = (detail: string): ServiceError => new ServiceError('V2_LOGIN_NEEDED', { detail });

@@ -1,0 +1,85 @@
+// The lock of a handle for a write: who may wait for it, and a read of the record that still holds under it.
+import type { IncomingMessage } from 'node:http';
+import type { KeyLock, LockGrant } from '../coordination/key-lock.js';
+import { LockPlaces, type Writer } from '../coordination/lock-places.js';
+import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
+import { identityOf } from '../http/identity.js';
+
+/** A lock that is held. */
+export interface Held extends Pick<LockGrant, 'assertHeld'> {
+  /** To be called when the Handle server has refused the login, where the work does not throw that. */
+  onRefused: () => void;
+}
+
+export const NOT_HELD: Held = { assertHeld: () => undefined, onRefused: () => undefined };
+
+interface LockedWork<Current, Result> {
+  req: IncomingMessage;
+  /** Reads the record, with the caller's login; throws when that is refused. */
+  read: () => Promise<Current>;
+  work: (current: Current, held: Held) => Promise<Result>;
+  /** The work that the Handle server itself makes atomic; undefined where that is not enough. */
+  unlocked?: (current: Current) => Promise<Result | undefined> | undefined;
+}
+
+/** Works under the lock of the handle over all instances. */
+export type HandleLock = <Current, Result>(
+  handle: HandleRef,
+  work: LockedWork<Current, Result>,
+) => Promise<Result>;
+
+interface HandleLockParts {
+  coordination: { lock: KeyLock };
+  findClient: (req: IncomingMessage) => Pick<Writer, 'network'>;
+}
+
+/**
+ * Reads first and acquires the lock after that: a caller whose login the Handle server refuses gets no place in the
+ * queue. Over plain http it refuses the write alone, and `LockPlaces` bounds what that costs. The record is read again
+ * when another client has held the lock since.
+ */
+export function createHandleLock({ coordination: { lock }, findClient }: HandleLockParts): HandleLock {
+  const places = new LockPlaces(() => performance.now());
+  return async function lockAfterRead(handle, { req, read, work, unlocked }) {
+    const readAt = performance.now();
+    const current = await read();
+    const unlockedWork = unlocked?.(current);
+    const done = await unlockedWork;
+    if (done !== undefined) return done;
+    const writer = writerOf(req, findClient(req), handle);
+    const giveBack = places.take(writer);
+    if (giveBack === undefined) throw noPlace();
+    const onRefused = (): void => {
+      places.refuse(writer);
+    };
+    const locked = async ({ freeSince, assertHeld }: LockGrant) => {
+      const holds = unlockedWork === undefined && freeSince <= readAt;
+      return work(holds ? current : await read(), { assertHeld, onRefused });
+    };
+    try {
+      return await lock(handle.key, locked, writer.client);
+    } catch (error) {
+      if (isLoginRefused(error)) onRefused();
+      throw error;
+    } finally {
+      giveBack();
+    }
+  };
+}
+
+/** A writer is its login, and without one its network. */
+const writerOf = (
+  { headers }: IncomingMessage,
+  { network }: Pick<Writer, 'network'>,
+  { prefix }: HandleRef,
+): Writer => ({ client: identityOf(headers.authorization) ?? network, network, prefix });
+
+const isLoginRefused = (error: unknown): boolean =>
+  error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);
+
+const noPlace = (): ServiceError =>
+  new ServiceError('BUSY', {
+    detail: 'others are changing this handle, try again in a moment',
+    retryAfterMs: 1000,
+  });

@@ -1,0 +1,105 @@
+// The record of one handle at its Handle server, as one caller reads and writes it there, past the cache.
+import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
+import { RESPONSE_CODE } from '../handle/response-codes.js';
+import { identityOf } from '../http/identity.js';
+import type { Resolver } from '../resolver/resolver.js';
+import type { Caller, LimitMiss } from '../upstream/caller.js';
+import type {
+  ListOptions,
+  ReadOptions,
+  RecordRead,
+  RemoveOptions,
+  WriteOptions,
+} from '../upstream/record-client.js';
+import type { RecordAnswer } from '../upstream/reply.js';
+import { recordsAt, type FindServers } from '../upstream/routing.js';
+import { assertFound, type HandleServer } from '../upstream/upstreams.js';
+
+/** Of this caller, so without its login. */
+type Without<Options> = Omit<Options, 'authorization' | 'caller'>;
+
+/** What an answer says of the existence of the handle is told to the cache: no reader gets an older state after it. */
+export interface OriginRecord {
+  handle: HandleRef;
+  /** The server that takes writes; undefined where none is responsible. */
+  server: HandleServer | undefined;
+  caller: Caller | undefined;
+  get: (options: Without<ReadOptions>) => Promise<RecordRead>;
+  put: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
+  putValues: (options: Without<WriteOptions>) => Promise<RecordAnswer>;
+  remove: (options: Without<RemoveOptions>) => Promise<RecordAnswer>;
+  /** The handles under a prefix of the same server. */
+  list: (prefix: string, options: Without<ListOptions>) => Promise<RecordAnswer>;
+}
+
+interface OriginParts {
+  upstreams: { findServers: FindServers<HandleServer> };
+  resolver: Pick<Resolver<unknown>, 'learn'>;
+  limitMiss: LimitMiss;
+}
+
+export type OriginOf = (
+  handle: HandleRef,
+  login: { authorization: string | undefined; caller: Caller | undefined },
+) => OriginRecord;
+
+/** Looks up the servers of the handle once. */
+export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts): OriginOf {
+  return function originOf(handle, { authorization, caller: given }) {
+    const servers = upstreams.findServers(handle.text);
+    const records = recordsAt(servers);
+    const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
+    const login = { authorization, caller };
+    return {
+      handle,
+      server: servers[0],
+      caller,
+      async get(options) {
+        const read = (): Promise<RecordRead> => records.get(handle, { ...options, ...login });
+        const answer = await limitMiss(caller, read, isUnknown);
+        if (answer.responseCode === RESPONSE_CODE.handleNotFound)
+          await resolver.learn(handle, { exists: false });
+        return answer;
+      },
+      async put(options) {
+        const answer = await records.put(handle, { ...options, ...login });
+        if (answer.responseCode === RESPONSE_CODE.handleExists)
+          await resolver.learn(handle, { exists: true });
+        return answer;
+      },
+      putValues: (options) => records.putValues(handle, { ...options, ...login }),
+      remove: (options) => records.remove(handle, { ...options, ...login }),
+      list: (prefix, options) => records.list(prefix, { ...options, authorization }),
+    };
+  };
+}
+
+/** A read whose login the Handle server judges is no guess, and is not counted as one. */
+const checksLogin = (servers: readonly HandleServer[], authorization: string | undefined): boolean =>
+  identityOf(authorization) !== undefined && servers.every(({ checksLogins }) => checksLogins);
+
+const isUnknown = ({ status, responseCode }: RecordRead): boolean | undefined =>
+  status < 500 ? responseCode === RESPONSE_CODE.handleNotFound : undefined;
+
+/** @throws ServiceError NOT_RESPONSIBLE, UPSTREAM_READ_ONLY */
+export function assertWritable(server: HandleServer | undefined): void {
+  if (assertFound(server).readOnly) throw new ServiceError('UPSTREAM_READ_ONLY');
+}
+
+/**
+ * Reads what the caller may see of the record. A server refuses the whole read when one value may not be seen; then the
+ * public values are read.
+ */
+export async function readVisible(
+  record: Pick<OriginRecord, 'get'>,
+  options: { authoritative: boolean },
+): Promise<RecordRead & { isFull: boolean }> {
+  const whole = await record.get(options);
+  if (!hidesValues(whole)) return { ...whole, isFull: true };
+  return { ...(await record.get({ ...options, publicOnly: true })), isFull: false };
+}
+
+const hidesValues = ({ status, responseCode }: RecordRead): boolean =>
+  status === 403 &&
+  (responseCode === RESPONSE_CODE.invalidAdmin || responseCode === RESPONSE_CODE.insufficientPermissions);

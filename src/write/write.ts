@@ -1,0 +1,199 @@
+// The one way to write, for every interface: rule, body, condition, fence, request, settlement. Read it from the top.
+import type { IncomingMessage } from 'node:http';
+import type { Fence } from '../cache/store.js';
+import { ServiceError } from '../errors.js';
+import type { WriteOutcome } from '../handle/outcome.js';
+import type { Resolver } from '../resolver/resolver.js';
+import {
+  type DeletionRules,
+  type WriteAnswer,
+  allowsDeletion,
+  combineOutcomes,
+  judgeWrite,
+} from './decisions.js';
+import { type HandleLock, type Held, NOT_HELD } from './handle-lock.js';
+import { type OriginRecord, assertWritable } from './origin-record.js';
+
+/** What an interface translates a request into. */
+export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
+  req: IncomingMessage;
+  origin: OriginRecord;
+  /** What it deletes, and the reply where the operator has turned that off. */
+  deletion?: { scope: 'handle' | 'values'; refuse: () => Promise<Result> } | undefined;
+  /** Receives the body, before any handle is locked or fenced: it may trickle in. */
+  withBody: <T>(work: (body: Body) => Promise<T>) => Promise<T>;
+  /**
+   * Reads the record that the write depends on, as its caller sees it; undefined for a write that depends on none.
+   *
+   * @throws ServiceError CONDITION_FAILED
+   */
+  read?: () => Promise<Current>;
+  /** Whether the Handle server itself makes the write atomic for such a record: then nothing is locked. */
+  isAtomic?: (current: Current) => boolean;
+  plan: (body: Body, current: Current | undefined) => Plan<Answer, Result> | Promise<Plan<Answer, Result>>;
+}
+
+/** What is sent to the Handle server for a write. */
+export interface Plan<Answer extends WriteAnswer, Result> {
+  /** One after the other, until one is refused. `assertHeld` is called just before a request is sent. */
+  requests: readonly ((assertHeld: () => void) => Promise<Answer>)[];
+  /** Looks for the record where the outcome is unknown; by default nobody does. */
+  isStored?: () => Promise<boolean>;
+  /**
+   * What becomes of the last answer; undefined when there was none, because nothing had to be sent, or the record was found
+   * stored. The result is undefined when the record has been created or deleted meanwhile: then it is read again.
+   */
+  conclude: (answer: Answer | undefined) => Result | undefined | Promise<Result | undefined>;
+}
+
+/** For a write without a body, or whose body was received before. */
+export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
+
+/** @throws ServiceError BUSY, NOT_LOCKED, NOT_CONFIRMED and others; what the parts of the write throw */
+export type CarryOut = <Body, Current, Answer extends WriteAnswer, Result>(
+  write: Write<Body, Current, Answer, Result>,
+) => Promise<Result>;
+
+interface WriteParts {
+  rules: DeletionRules;
+  lock: HandleLock;
+  resolver: Pick<Resolver<unknown>, 'fence' | 'recheck'>;
+}
+
+/** Tries when writers past the lock create and delete the handle between our read and our write. */
+const MAX_TRIES = 3;
+
+export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
+  const raiseFence = async (origin: OriginRecord): Promise<Fence> => {
+    assertWritable(origin.server);
+    return resolver.fence(origin.handle);
+  };
+
+  async function attempt<Body, Current, Answer extends WriteAnswer, Result>(
+    { origin, plan }: Pick<Write<Body, Current, Answer, Result>, 'origin' | 'plan'>,
+    { body, current, held }: { body: Body; current: Current | undefined; held: Held },
+  ): Promise<Result | undefined> {
+    const { requests, isStored, conclude } = await plan(body, current);
+    const sending = requests.map((send) => () => send(held.assertHeld));
+    const answer = await sendFenced(await raiseFence(origin), sending, isStored);
+    if (answer?.status === 401 || answer?.status === 403) held.onRefused();
+    return conclude(answer);
+  }
+
+  /** Under the lock of the handle on all instances, so that no other writer comes between the read and the requests. */
+  async function underCondition<Body, Current, Answer extends WriteAnswer, Result>(
+    { req, origin, plan, isAtomic, read }: ConditionalWrite<Body, Current, Answer, Result>,
+    body: Body,
+  ): Promise<Result> {
+    const attemptOn = (current: Current, held: Held): Promise<Result | undefined> =>
+      attempt({ origin, plan }, { body, current, held });
+    return lock(origin.handle, {
+      req,
+      read,
+      unlocked: (current) => (isAtomic?.(current) ? attemptOn(current, NOT_HELD) : undefined),
+      async work(current, held) {
+        for (let tries = 0; tries < MAX_TRIES; tries++) {
+          const result = await attemptOn(tries === 0 ? current : await read(), held);
+          if (result !== undefined) return result;
+        }
+        throw concurrentModification();
+      },
+    }).catch((failure: unknown) => recheckIfFailed(failure, origin));
+  }
+
+  /** A caller whose condition fails has mostly got its ETag from the cache, and reads the record there again. */
+  async function recheckIfFailed(failure: unknown, { handle, caller }: OriginRecord): Promise<never> {
+    if (failure instanceof ServiceError && failure.code === 'CONDITION_FAILED')
+      await resolver.recheck(handle, caller);
+    throw failure;
+  }
+
+  return async function carryOut(write) {
+    const { origin, deletion, read, withBody } = write;
+    if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, origin.handle.text))
+      return deletion.refuse();
+    return withBody(async (body) => {
+      if (read !== undefined) return underCondition({ ...write, read }, body);
+      const result = await attempt(write, { body, current: undefined, held: NOT_HELD });
+      if (result === undefined) throw concurrentModification();
+      return result;
+    });
+  };
+}
+
+type ConditionalWrite<Body, Current, Answer extends WriteAnswer, Result> = Write<
+  Body,
+  Current,
+  Answer,
+  Result
+> & { read: () => Promise<Current> };
+
+const concurrentModification = (): ServiceError =>
+  new ServiceError('BUSY', { detail: 'concurrent modification' });
+
+/**
+ * Sends the requests under the fence, until one is refused, and settles it by what they have come to. While it is up no
+ * load that began before is stored.
+ *
+ * @returns the last answer; undefined when nothing was sent, or when the record was found stored
+ */
+export async function sendFenced<Answer extends WriteAnswer>(
+  fence: Record<WriteOutcome, () => Promise<void>>,
+  requests: readonly (() => Promise<Answer>)[],
+  isStored: Plan<Answer, unknown>['isStored'] = () => Promise.resolve(false),
+): Promise<Answer | undefined> {
+  const { outcomes, last } = await sendInTurn(requests);
+  const outcome = combineOutcomes(outcomes);
+  const wasStored = outcome === 'unknown' && (await isStored().catch(() => false));
+  await settle(fence, wasStored ? 'changed' : outcome);
+  if (wasStored || last === undefined) return undefined;
+  if ('answer' in last) return last.answer;
+  throw outcome === 'unchanged' ? last.failure : withoutRetryAfter(last.failure);
+}
+
+interface Sent<Answer> {
+  outcomes: WriteOutcome[];
+  last: { answer: Answer } | { failure: unknown } | undefined;
+}
+
+async function sendInTurn<Answer extends WriteAnswer>(
+  requests: readonly (() => Promise<Answer>)[],
+): Promise<Sent<Answer>> {
+  const sent: Sent<Answer> = { outcomes: [], last: undefined };
+  for (const send of requests) {
+    try {
+      const answer = await send();
+      sent.outcomes.push(judgeWrite(answer));
+      sent.last = { answer };
+      if (answer.status >= 300) break;
+    } catch (failure) {
+      sent.outcomes.push(judgeWrite({ failure }));
+      sent.last = { failure };
+      break;
+    }
+  }
+  return sent;
+}
+
+/**
+ * Lowers the fence. Where the record changed, the entry is invalidated on every instance, and this ends when all have
+ * acknowledged it or lost their lease: only then may the caller get its reply.
+ */
+async function settle(
+  fence: Record<WriteOutcome, () => Promise<void>>,
+  outcome: WriteOutcome,
+): Promise<void> {
+  try {
+    await fence[outcome]();
+  } catch (error) {
+    throw outcome === 'unchanged' ? error : withoutRetryAfter(error);
+  }
+}
+
+/** A client must not be told to repeat a write that may have been carried out. */
+function withoutRetryAfter(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.upstreamAnswer !== undefined) return error;
+  const { code, message, responseCode, upstreamStatus, diagnosis, cause } = error;
+  const details = { message, responseCode, upstreamStatus, diagnosis, cause };
+  return new ServiceError(code, { ...details, retryAfterMs: 'never' });
+}
