@@ -1,10 +1,10 @@
 // Which module may import which. `npm run lint` holds the code to it.
-const FILES = ['errors', 'time-slicer', 'context', 'app', 'main'];
+const FILES = ['errors', 'time-slicer', 'context', 'routes', 'public-listener', 'app', 'main'];
 // Whose types any module may import; context has nothing else.
 const TYPES = ['config/schema', 'config/upstream-servers', 'context'].map((name) => `^src/${name}\\.ts$`);
 const KERNEL = ['errors', 'handle', 'time-slicer', 'context'];
 const INTERFACE = ['write', 'http', 'html', 'resolver', 'cache', 'coordination', 'upstream', ...KERNEL];
-const COMPOSE = [
+const APP = [
   'record',
   'v2',
   'redirect',
@@ -24,7 +24,7 @@ const modules = {
   handle: ['time-slicer'],
   config: KERNEL,
   observe: ['config', ...KERNEL],
-  cache: KERNEL,
+  cache: ['config', ...KERNEL],
   coordination: ['cache', ...KERNEL],
   upstream: KERNEL,
   resolver: ['cache', 'upstream', ...KERNEL],
@@ -37,12 +37,24 @@ const modules = {
   v2: ['write', 'record', 'http', 'resolver', 'coordination', 'upstream', ...KERNEL],
   redirect: ['record', 'http', 'html', 'resolver', 'cache', ...KERNEL],
   native: ['write', 'record', 'server', 'http', 'resolver', 'cache', 'upstream', 'observe', ...KERNEL],
-  openapi: ['http', 'html', ...KERNEL],
-  admin: ['http', 'html', 'cache', 'observe', ...KERNEL],
-  compose: COMPOSE,
-  app: ['compose', ...COMPOSE],
-  process: ['app', 'compose', ...COMPOSE],
-  cli: ['process', 'admin', 'native', 'config', ...KERNEL],
+  openapi: ['config', 'http', 'html', ...KERNEL],
+  admin: [
+    'openapi',
+    'http',
+    'html',
+    'resolver',
+    'cache',
+    'coordination',
+    'server',
+    'observe',
+    'config',
+    ...KERNEL,
+  ],
+  routes: APP,
+  'public-listener': ['routes', ...APP],
+  app: ['public-listener', ...APP],
+  process: ['app', ...APP],
+  cli: ['process', 'native', 'config', ...KERNEL],
   main: ['cli'],
 };
 
@@ -66,7 +78,6 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  compose: ['redis/connections', 'redis/namespace'],
   process: ['redis/connections', 'redis/errors'],
 };
 const notInCache = (from, files) => ({

@@ -1,37 +1,42 @@
 // Creates the application: each part once, connected by hand. Importing it has no side effects.
+import { createFindPeriod } from './upstream/routing.js';
 import type { RequestListener } from 'node:http';
-import type { Operations } from './admin/operations.js';
-import type { Cache } from './cache/cache.js';
-import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
+import { createAdmin } from './admin/app.js';
+import { type Operations, createOperations } from './admin/operations.js';
+import { type CacheEvents, createCache } from './cache/cache.js';
 import { systemClock } from './cache/clock.js';
+import { createPreparing } from './cache/prepared-cache.js';
+import { type Restoring, createRestoring } from './cache/snapshot/restoring.js';
 import type { Config } from './config/schema.js';
-import { describeServers, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
+import { type ConfiguredServer, isUpstreamGiven, upstreamServers } from './config/upstream-servers.js';
 import type { Context } from './context.js';
+import { createCoordination } from './coordination/coordination.js';
+import { createMemoryBudget } from './http/request-body.js';
+import { createRunStepsOf } from './http/request-work.js';
+import type { NativeAnswer } from './native/answer.js';
+import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
+import {
+  type EventLoop,
+  type Readiness,
+  createReadiness,
+  watchEventLoop,
+  type StartChecks,
+  addStartChecks,
+} from './observe/health.js';
 import { createHits } from './observe/hits.js';
 import type { Logger } from './observe/logger.js';
 import type { Metrics } from './observe/metrics.js';
-import type { NativeAnswer } from './native/answer.js';
-import { createNative, type NativeListeners, createNativeListeners } from './native/native.js';
-import { createPeerTrust } from './server/client-address.js';
+import { createTracing } from './observe/tracer.js';
+import { createPublicListener } from './public-listener.js';
+import { referralOf } from './resolver/resolution.js';
+import { type Resolver, createResolver } from './resolver/resolver.js';
+import { createFindClient, createProxyTrust } from './server/client-address.js';
 import type { ClientConnections } from './server/http-server.js';
+import { TimeSlicer } from './time-slicer.js';
 import { createMissLimit } from './traffic/miss-limit.js';
-import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
 import { newPseudonym } from './upstream/caller.js';
-import { type Resolution, referralOf } from './resolver/resolution.js';
-import type { Resolver } from './resolver/resolver.js';
-import type { LimitMiss } from './upstream/caller.js';
 import type { createPools } from './upstream/connections.js';
-import { makeAdmin } from './compose/admin.js';
-import { type CacheEvents, makeCache } from './compose/cache.js';
-import { createPreparing } from './cache/prepared-cache.js';
-import { type Coordination, createCoordination } from './coordination/coordination.js';
-import { makeHandler } from './compose/http.js';
-import { type StartChecks, addStartChecks } from './observe/health.js';
-import { makeOperations } from './compose/operations.js';
-import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
-import { createResolver, staleMsOf } from './resolver/create-resolver.js';
-import type { Referral } from './upstream/referrals.js';
-import { type Upstreams, createUpstreams } from './upstream/upstreams.js';
+import { createUpstreams } from './upstream/upstreams.js';
 import { createOriginOf } from './write/origin-record.js';
 
 export interface AppDeps {
@@ -66,156 +71,129 @@ export interface App {
   close: () => Promise<void>;
 }
 
+/**
+ * The configuration with its Handle servers. A part that follows a reload is given a function that returns the one of
+ * now; the others are given the one of the start.
+ */
+interface Settings extends Config {
+  servers: readonly ConfiguredServer[];
+}
+
+const settingsOf = (config: Config): Settings => ({ ...config, servers: upstreamServers(config) });
+
 /** @throws Error when the configuration names no upstream */
-export function createApp(deps: AppDeps): App {
-  if (!isUpstreamGiven(deps.config)) throw new Error('upstream.url is not set');
-  const pseudonym = newPseudonym();
-  const now = deps.now ?? Date.now;
-  const tracing = makeTracing(deps.config, deps.logger, now);
-  const traced = tracing && { tracer: tracing.tracer };
-  const context: Context = {
-    log: deps.logger,
-    metrics: deps.metrics,
-    clock: { ...systemClock, now },
-    tracer: tracing?.tracer,
-  };
-  const shared: SharedDeps = { ...deps, context, now, pseudonym, ...makeBounds(deps.config), ...traced };
-  const cache: Cache = makeCache(
-    shared,
-    cacheEvents(() => ({ resolver, restoring })),
-  );
-  const restoring = makeRestoring(shared, cache);
-  const coordination = makeCoordination(shared, cache);
-  const upstreams = makeUpstreams(shared, (handle) => resolver.resolve(handle, { authoritative: false }));
-  const limitMiss = makeMissLimit(shared, { coordination, upstreams });
-  const loading = { cache, upstream: upstreams.reads, limitMiss };
-  const resolver = createResolver(() => shared.config, context, loading);
-  registerUsage(shared, { cache, upstreams });
-  const readiness = createReadiness();
-  const eventLoop = makeEventLoop(shared, readiness);
-  const operations = makeOperations(shared, { cache, resolver, restoring, coordination });
-  const originOf = createOriginOf({ upstreams, resolver, limitMiss });
-  const made = makeAnswering(shared, { resolver, cache, coordination, upstreams, limitMiss, originOf });
-  const native = createNative(deps.config, context, made);
-  const { handler, admitMessage, rebuild, close } = makeHandler(shared, { ...made, native });
-  const connections = makeConnections(shared);
-  const listening = { ...connections, native, bodies: shared.bodies, admit: admitMessage };
-  return {
-    handler,
-    context,
-    connections,
+export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
+  if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
+  let current = settingsOf(config);
+  const settings = (): Settings => current;
+  const { context, closeTracing } = createContext(config, deps);
+  const shared = createShared(settings, createDispatcher);
+  const sources = createSources(settings, context, shared);
+  const { cache, resolver, restoring, coordination, upstreams } = sources;
+  const keyOf = (handle: string): string => resolver.keyOf(handle);
+  const preparing = createPreparing(config.http.hotPath, { ...cache, keyOf });
+  const parts = { ...shared, ...sources, preparing, hits: createHits(context) };
+  const native = createNative(config, context, parts);
+  const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
+    ...parts,
     native,
-    nativeListeners: createNativeListeners(deps.config, context, listening),
-    admin: makeAdmin(shared, { readiness, heldMs: eventLoop.heldMs, operations }),
+  });
+  const nativeParts = { ...shared, native, admit: admitMessage };
+  const operations = createOperations(settings, context, sources);
+  const readiness = createReadiness();
+  const eventLoop = createEventLoop(config, context, readiness);
+  return {
+    handler: listener,
+    context,
+    connections: shared,
+    native,
+    nativeListeners: createNativeListeners(config, context, nativeParts),
+    admin: createAdmin(config, context, { readiness, heldMs: eventLoop.heldMs, operations }),
     readiness,
     operations,
-    addStartChecks: () => addStartChecks(deps.config, { readiness, cache, restoring }),
-    reload(config) {
-      if (config.log.level !== shared.config.log.level) shared.logger.level = config.log.level;
-      shared.config = config;
-      rebuild();
+    addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
+    reload(next) {
+      if (next.log.level !== current.log.level) context.log.level = next.log.level;
+      current = settingsOf(next);
+      listening.reload();
     },
     async close() {
       eventLoop.close();
       coordination.close();
-      await Promise.all([close(), upstreams.close(), restoring.close()]);
+      await Promise.all([listening.close(), upstreams.close(), restoring.close()]);
       await cache.close();
-      await tracing?.close();
+      await closeTracing();
     },
   };
 }
 
-/** A reload may change which proxies are trusted. */
-const makeConnections = (shared: SharedDeps): ClientConnections => ({
-  isTrustedProxy: createPeerTrust(() => shared.config.http.trustedProxies),
-  unsent: shared.unsent,
-});
-
-/** The records of prefixes are read by the cache. */
-function makeUpstreams(shared: SharedDeps, resolve: (handle: string) => Promise<Resolution>): Upstreams {
-  const { config, context } = shared;
-  const settings = { upstream: config.upstream, servers: upstreamServers(config) };
-  const findReferral = async (handle: string): Promise<Referral | undefined> =>
-    referralOf(await resolve(handle));
-  return createUpstreams(settings, context, { ...shared, findReferral });
+function createContext(config: Config, { logger: log, metrics, now = Date.now }: Omit<AppDeps, 'config'>) {
+  const clock = { ...systemClock, now };
+  const tracing = createTracing(config, { log, clock });
+  const context: Context = { log, metrics, clock, tracer: tracing?.tracer };
+  return { context, closeTracing: async () => tracing?.close() };
 }
 
-function makeMissLimit(
-  shared: SharedDeps,
-  { coordination, upstreams }: { coordination: Coordination; upstreams: Upstreams },
-): LimitMiss {
-  const parts = { networks: coordination.limitedNetworks, servers: upstreams.servers };
-  return createMissLimit(() => shared.config.traffic.unknown, shared.context, parts);
+/** What bounds the work and the memory of all requests, and whose they are. */
+function createShared(settings: () => Settings, createDispatcher: AppDeps['createDispatcher']) {
+  const { http } = settings();
+  const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
+  const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
+  const findClient = createFindClient(isTrustedProxy);
+  return {
+    pseudonym: newPseudonym(),
+    // One body of the maximum size is always accepted.
+    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.bodiesMaxBytes)),
+    unsent: createMemoryBudget(http.unsentMaxBytes),
+    slicer,
+    isTrustedProxy,
+    findClient,
+    runStepsOf: createRunStepsOf(slicer, findClient),
+    createDispatcher,
+  };
+}
+
+/** Where records come from: the cache, the Handle servers, and the resolver over both. */
+function createSources(settings: () => Settings, context: Context, shared: ReturnType<typeof createShared>) {
+  const staleIfErrorMs = createFindPeriod(() => settings().cache.staleIfError);
+  const cache = createCache(
+    settings(),
+    context,
+    cacheEvents(() => ({ resolver, restoring })),
+  );
+  const restoring = createRestoring(settings(), context, { memory: cache.memory, staleIfErrorMs });
+  const coordination = createCoordination(settings, context, cache);
+  const upstreams = createUpstreams(settings(), context, {
+    ...shared,
+    // The records of prefixes are read by the cache.
+    findReferral: async (handle) => referralOf(await resolver.resolve(handle, { authoritative: false })),
+  });
+  const limitMiss = createMissLimit(settings, context, {
+    networks: coordination.limitedNetworks,
+    servers: upstreams.servers,
+  });
+  const loading = { cache, upstream: upstreams.reads, limitMiss, staleIfErrorMs };
+  const resolver: Resolver<unknown> = createResolver(settings, context, loading);
+  const originOf = createOriginOf({ upstreams, resolver, limitMiss });
+  return { cache, restoring, coordination, upstreams, limitMiss, resolver, originOf };
 }
 
 /** The parts that follow the cache are created after it. */
-function cacheEvents(parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents {
-  return {
-    onInvalidated(key) {
-      parts().resolver.detachLoads(key);
-    },
-    onBanned(prefix) {
-      parts().resolver.detachLoadsUnder(prefix);
-    },
-    onDeleted(deleted) {
-      parts().restoring.recordDeletion(deleted);
-    },
-  };
-}
-
-function makeCoordination(shared: SharedDeps, cache: Cache): Coordination {
-  const { config, context } = shared;
-  const unknown = (): Config['traffic']['unknown'] => shared.config.traffic.unknown;
-  return createCoordination({ ...config, servers: upstreamServers(config), unknown }, context, cache);
-}
-
-function makeRestoring(shared: SharedDeps, { memory }: Cache): Restoring {
-  const { config, context } = shared;
-  const { caseSensitive } = config.upstream;
-  const servers = upstreamServers(config);
-  return createRestoring(
-    {
-      snapshot: config.cache.snapshot,
-      seed: config.seed,
-      identity: JSON.stringify({ upstream: describeServers(servers), caseSensitive }),
-      hasServer: servers.length > 0,
-      caseSensitive,
-      // A reload may change it.
-      staleIfErrorMs: (key) => staleMsOf(shared.config.cache.staleIfError, key),
-      memory,
-    },
-    context,
-  );
-}
-
-/** Adds what all interfaces answer hits with. */
-function makeAnswering<T extends { resolver: Resolver<unknown>; cache: Cache }>(shared: SharedDeps, made: T) {
-  return {
-    ...made,
-    preparing: createPreparing(shared.config.http.hotPath, {
-      memory: made.cache.memory,
-      trustedSince: made.cache.trustedSince,
-      keyOf: (handle) => made.resolver.keyOf(handle),
-    }),
-    hits: createHits(shared.context),
-  };
-}
-
-function registerUsage(
-  { metrics }: SharedDeps,
-  { cache, upstreams: { servers } }: { cache: Cache; upstreams: Upstreams },
-): void {
-  metrics.registerStoreUsage(() => cache.memory.usage());
-  metrics.registerLimitUsage(() =>
-    servers.flatMap(({ url, usage }) =>
-      Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used })),
-    ),
-  );
-}
+const cacheEvents = (parts: () => { resolver: Resolver<unknown>; restoring: Restoring }): CacheEvents => ({
+  onInvalidated(key) {
+    parts().resolver.detachLoads(key);
+  },
+  onBanned(prefix) {
+    parts().resolver.detachLoadsUnder(prefix);
+  },
+  onDeleted(deleted) {
+    parts().restoring.recordDeletion(deleted);
+  },
+});
 
 /** A process whose event loop is blocked is not ready. */
-function makeEventLoop({ config, metrics }: SharedDeps, readiness: Readiness): EventLoop {
-  const mostMs = config.admin.maxEventLoopDelayMs;
+function createEventLoop({ admin }: Config, { metrics }: Context, readiness: Readiness): EventLoop {
+  const mostMs = admin.maxEventLoopDelayMs;
   const eventLoop = watchEventLoop(mostMs);
   metrics.registerEventLoopDelay(() => [eventLoop.delayMs()]);
   readiness.register('event loop', () => mostMs === 0 || eventLoop.delayMs() <= mostMs);

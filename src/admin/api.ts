@@ -1,10 +1,11 @@
 // The handlers of the admin API: purge, cache inspection, statistics, log level.
+import { logLevelBody, purgeBody } from './schemas.js';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
-import { type Operations, type PurgeRequest, logLevelBody, purgeBody } from './operations.js';
+import { type Operations, type PurgeRequest } from './operations.js';
 import { callOf, decodeParameter } from './call.js';
 
 /** Enough for that many handles of usual length. */

@@ -1,49 +1,50 @@
 // The admin listener: probes, metrics, status page, API, and its log.
+import type { RequestListener } from 'node:http';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import { ServiceError } from '../errors.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Readiness } from '../observe/health.js';
 import { errorHeaders, problemOf } from '../http/error-reply.js';
 import { expressListener } from '../http/express-listener.js';
-import type { FailingListener } from '../http/guard.js';
-import type { RouteTable } from '../http/route-table.js';
+import { guard } from '../http/guard.js';
+import { RouteTable } from '../http/route-table.js';
+import { createOpenApi } from '../openapi/serve.js';
 import { createApi } from './api.js';
 import { callOf, readCall } from './call.js';
 import type { Operations } from './operations.js';
-import { type AdminId, isRoutine } from './routes.js';
+import { type AdminId, isRoutine, routesOfAdmin } from './routes.js';
 import { createHistory } from './statistics.js';
 import { createEventStream } from './status/events.js';
 import { createStatusFiles, statusPage } from './status/page.js';
+import { createTokenCheck } from './token.js';
 
-interface AdminCall {
-  method: string;
-  path: string;
-  /** The handle, purge or log level of the call. */
-  told?: unknown;
-  from: string | undefined;
-  status: number;
-  ms: number;
-}
-
-export interface AdminDeps {
-  table: RouteTable;
-  /** Checked before every route. */
-  tokenCheck: RequestHandler;
-  metrics: Pick<Metrics, 'exposition' | 'contentType'>;
+export interface AdminParts {
   readiness: Readiness;
   /** For how long the event loop has stood still, now or a moment ago; undefined when all is well. */
   heldMs: () => number | undefined;
   operations: Operations;
-  /** The description of these calls. */
-  openApi: RequestHandler;
-  /** Called after every call; `isRoutine`: programs repeat it every few seconds. */
-  onCall?: (call: AdminCall, isRoutine: boolean) => void;
-  /** Called with every error that the caller did not cause. */
-  onUnexpected?: (error: unknown) => void;
 }
 
-export function createAdminApp(deps: AdminDeps): FailingListener {
-  const { table, tokenCheck, onCall, onUnexpected } = deps;
+type AdminSettings = Pick<Config, 'admin'> & Parameters<typeof createOpenApi>[0];
+
+const DESCRIPTION = {
+  routes: routesOfAdmin,
+  summary: 'Operate a caching proxy for persistent identifiers.',
+  cacheControl: 'no-store',
+};
+
+export function createAdmin(config: AdminSettings, context: Context, parts: AdminParts): RequestListener {
+  const { log, metrics } = context;
+  /** Of every error that the caller did not cause. */
+  const onUnexpected = (err: unknown): void => {
+    log.error({ err }, 'unexpected error on the admin listener');
+    metrics.countInternalError();
+  };
+  const openApi = createOpenApi(config, DESCRIPTION);
+  const handlers = createHandlers({ ...parts, metrics, openApi, onUnexpected });
+  const table = new RouteTable(routesOfAdmin);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -52,9 +53,9 @@ export function createAdminApp(deps: AdminDeps): FailingListener {
     res.set('Cache-Control', 'no-store');
     next();
   });
-  if (onCall) app.use(createCallLog(onCall)); // before the token check, so that refused calls are logged
-  app.use(tokenCheck);
-  app.use(createDispatch(table, createHandlers(deps)));
+  app.use(createCallLog(context)); // before the token check, so that refused calls are logged
+  app.use(createTokenCheck(config.admin.token)); // before every route
+  app.use(createDispatch(table, handlers));
   // Express recognises an error handler by its four parameters.
   app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
     if (res.headersSent) {
@@ -62,10 +63,17 @@ export function createAdminApp(deps: AdminDeps): FailingListener {
       return;
     }
     const failure = error instanceof ServiceError ? error : undefined;
-    if (failure === undefined) onUnexpected?.(error);
+    if (failure === undefined) onUnexpected(error);
     sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
   });
-  return expressListener(app);
+  return guard(expressListener(app), onUnexpected);
+}
+
+interface HandlerDeps extends AdminParts {
+  metrics: Pick<Metrics, 'exposition' | 'contentType'>;
+  /** The description of these calls. */
+  openApi: RequestHandler;
+  onUnexpected: (error: unknown) => void;
 }
 
 /** RFC 9457. */
@@ -85,7 +93,7 @@ function createHandlers({
   operations,
   openApi,
   onUnexpected,
-}: AdminDeps): Record<AdminId | 'openApi', RequestHandler> {
+}: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
   return {
     health(_req, res) {
       const held = heldMs();
@@ -150,8 +158,11 @@ function createStatusReader(operations: Operations): () => Promise<object> {
 /** Rows of a list on the status page. */
 const MAX_SHOWN = 10;
 
-/** Logs neither headers nor the raw query, which may hold credentials. */
-function createCallLog(onCall: NonNullable<AdminDeps['onCall']>): RequestHandler {
+/**
+ * Logs neither headers nor the raw query, which may hold credentials; at `debug` what programs repeat every few
+ * seconds.
+ */
+function createCallLog({ log }: Context): RequestHandler {
   return function callLog(req: Request, res: Response, next: NextFunction): void {
     const startedAt = performance.now();
     const { method, path } = req;
@@ -159,7 +170,8 @@ function createCallLog(onCall: NonNullable<AdminDeps['onCall']>): RequestHandler
       const { route, told = handleInQuery(req) } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const isRepeated = method === 'GET' && route !== undefined && isRoutine(route) && res.statusCode < 400;
-      onCall({ method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms }, isRepeated);
+      const call = { method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms };
+      log[isRepeated ? 'debug' : 'info'](call, 'admin call');
     });
     next();
   };

@@ -1,79 +1,18 @@
-// What the admin API does with this instance, and the schemas of what is sent and reported.
-import { LOG_LEVELS } from '../config/schema-server.js';
-import { z } from 'zod';
+// What the admin API does with this instance: purge, inspection, statistics, log level.
+import { type Entry, encodeEntry } from '../cache/entry.js';
+import type { Cache } from '../cache/cache.js';
+import { judge } from '../cache/policy.js';
 import type { Restoring } from '../cache/snapshot/restoring.js';
-import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import type { Statistics } from './statistics.js';
-
-/** A longer list would block a process. */
-const MAX_HANDLES = 10_000;
-
-const handle = z
-  .string()
-  .min(1)
-  .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
-const soft = z.boolean().optional().describe('Keep the entries as stale, for an upstream that fails.');
-
-export const purgeBody = z
-  .union(
-    [
-      z.strictObject({ handle, soft }),
-      z.strictObject({ handles: z.array(handle).min(1).max(MAX_HANDLES), soft }),
-      z.strictObject({ prefix: handle, soft }),
-      z.strictObject({ all: z.literal(true), soft }),
-    ],
-    {
-      error: `give {"handle": "…"}, {"handles": ["…"]} with at most ${MAX_HANDLES}, {"prefix": "…"} or {"all": true}, and "soft": true or false`,
-    },
-  )
-  .meta({ id: 'PurgeOrder' });
-
-export const logLevelBody = z
-  .strictObject(
-    { level: z.enum(LOG_LEVELS) },
-    { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
-  )
-  .meta({ id: 'LogLevel' });
-
-/** The cache entries of a handle, in each tier. */
-export const cacheCopies = z
-  .object({
-    handle: z.string(),
-    cached: z.boolean(),
-    copies: z.array(
-      z.object({
-        tier: z.enum(['memory', 'redis']),
-        kind: z.enum(['found', 'empty', 'not-found']),
-        use: z.enum(['fresh', 'stale', 'none']),
-        ageSeconds: z.number(),
-        lifeLeftSeconds: z.number().describe('The rest of its TTL; 0 when stale.'),
-        standInLeftSeconds: z.number().describe('For which it may be served stale.'),
-        bytes: z.int(),
-        hits: z.int().optional().describe('In this instance, since it was stored.'),
-      }),
-    ),
-  })
-  .meta({ id: 'CacheCopies' });
-
-/** Of the last five to ten minutes, refused requests included, without responses from the response cache. */
-const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
-
-export const trafficReport = z.object({
-  rules: z.array(z.object({ name: z.string(), matched: z.int(), limited: z.int(), shadowed: z.int() })),
-  networks: clients,
-  agents: clients,
-  /** The one that ends last comes first. */
-  blocked: z.array(
-    z.object({
-      network: z.string(),
-      until: z.string().meta({ format: 'date-time' }),
-      reason: z.enum(['unknown-names', 'most-misses']),
-    }),
-  ),
-});
-
-export type CacheCopy = z.output<typeof cacheCopies>['copies'][number];
-export type Traffic = z.output<typeof trafficReport>;
+import { VERSION } from '../config/package-files.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
+import type { Coordination } from '../coordination/coordination.js';
+import type { LimitedNetwork } from '../coordination/limited-networks.js';
+import type { Ranked } from '../observe/recent.js';
+import type { Resolver } from '../resolver/resolver.js';
+import { networkNamed } from '../server/client-address.js';
+import type { CacheCopy, Traffic } from './schemas.js';
+import { type Statistics, readRules, readStatistics } from './statistics.js';
 
 /** Handles, or all handles with the prefix; an empty prefix means every handle. */
 export type PurgeRequest = { isSoft: boolean } & ({ handles: string[] } | { prefix: string });
@@ -95,4 +34,97 @@ export interface Operations {
   importLines: Restoring['importLines'];
   /** The records in memory, some at a time. */
   exportRecords: (prefix: string) => AsyncGenerator<string>;
+}
+
+interface OperationsParts {
+  cache: Cache;
+  resolver: Resolver<unknown>;
+  restoring: Pick<Restoring, 'importLines' | 'exportRecords'>;
+  coordination: Pick<Coordination, 'limitedNetworks'>;
+}
+
+const MAX_CONCURRENT_PURGES = 200;
+
+/** `settings` is called anew: a reload may change the traffic rules. */
+export function createOperations(
+  settings: () => Pick<Config, 'traffic'>,
+  { log, metrics, clock: { now } }: Context,
+  { cache, resolver, restoring, coordination }: OperationsParts,
+): Operations {
+  const startedAt = now();
+  return {
+    async purge(request) {
+      await purge(resolver, request);
+      return { isShared: cache.redisState() !== 'away' };
+    },
+    inspect: (handle) => inspect(resolver.keyOf(handle), cache, now),
+    stats: () =>
+      readStatistics(
+        metrics,
+        { version: VERSION, startedAt, redis: cache.redisState(), logLevel: log.level },
+        now(),
+      ),
+    async traffic() {
+      const { networks, agents } = metrics.recent.clients();
+      return {
+        rules: await readRules(metrics, settings().traffic.rules),
+        networks: networks.map(missesOf),
+        agents: agents.map(missesOf),
+        blocked: blockedOf(coordination.limitedNetworks.list()),
+      };
+    },
+    async unblock(given) {
+      const network = networkNamed(given);
+      return network !== undefined && coordination.limitedNetworks.lift(network);
+    },
+    setLogLevel(level) {
+      log.level = level;
+    },
+    importLines: restoring.importLines,
+    exportRecords: restoring.exportRecords,
+  };
+}
+
+const missesOf = ({ name, count }: Ranked): Traffic['networks'][number] => ({ name, misses: count });
+
+const blockedOf = (limited: readonly LimitedNetwork[]): Traffic['blocked'] =>
+  [...limited]
+    .sort((one, other) => other.until - one.until)
+    .map(({ network, until, reason }) => ({ network, until: new Date(until).toISOString(), reason }));
+
+async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promise<void> {
+  const { isSoft } = request;
+  if ('prefix' in request) {
+    await resolver.purge({ prefix: request.prefix }, { isSoft });
+    return;
+  }
+  const { handles } = request;
+  for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
+    const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
+    await Promise.all(batch.map((handle) => resolver.purge({ handle }, { isSoft })));
+  }
+}
+
+async function inspect(key: string, cache: Cache, now: () => number): Promise<CacheCopy[]> {
+  const { memory, redis } = await cache.inspect(key);
+  const stateOf = (entry: Entry) => entryState(entry, now(), cache.trustedSince());
+  const copies: CacheCopy[] = [];
+  if (memory) {
+    const { entry, bytes, hits } = memory;
+    copies.push({ tier: 'memory', bytes, hits, ...stateOf(entry) });
+  }
+  if (redis) copies.push({ tier: 'redis', bytes: encodeEntry(key, redis).length, ...stateOf(redis) });
+  return copies;
+}
+
+function entryState(entry: Entry, now: number, trustedSince: ReturnType<Cache['trustedSince']>) {
+  const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000));
+  const use = judge(entry, now, trustedSince);
+  return {
+    kind: entry.kind,
+    use,
+    ageSeconds: seconds(now - entry.requestedAt),
+    lifeLeftSeconds: use === 'fresh' ? seconds(entry.staleAt - now) : 0,
+    standInLeftSeconds: seconds(entry.deleteAt - now),
+  };
 }

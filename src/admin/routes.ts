@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
 import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './operations.js';
+import { openApiRoutes } from '../openapi/routes.js';
+import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
 
-export const ADMIN_GROUP = {
+const ADMIN_GROUP = {
   tag: { name: 'Admin', description: 'For the operator.' },
   errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN', 'METHOD_REFUSED'],
   errorContent: PROBLEM,
@@ -179,6 +180,8 @@ const operatorRoutes = defineRoutes(
   },
 );
 
-export const adminRoutes = [...probeRoutes, ...operatorRoutes];
+const adminRoutes = [...probeRoutes, ...operatorRoutes];
+
+export const routesOfAdmin: readonly Route[] = [...adminRoutes, ...openApiRoutes(ADMIN_GROUP)];
 
 export type AdminId = (typeof adminRoutes)[number]['id'];

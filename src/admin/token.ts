@@ -1,17 +1,13 @@
 // Access to the admin listener: by token, or from this machine when no token is set; never cross-origin.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { isLoopback } from '../config/addresses.js';
 import { ServiceError } from '../errors.js';
 import { callOf } from './call.js';
 import { isProbe } from './routes.js';
 
-interface TokenDeps {
-  /** Without it only requests to a loopback host are allowed. */
-  token: string | undefined;
-  isLoopback: (host: string) => boolean;
-}
-
-export function createTokenCheck({ token, isLoopback }: TokenDeps): RequestHandler {
+/** Without a token only requests to a loopback host are allowed. */
+export function createTokenCheck(token: string | undefined): RequestHandler {
   const isExpected = token === undefined ? undefined : secretEquals(token);
   return function checkToken(req: Request, res: Response, next: NextFunction): void {
     const { route } = callOf(res);

@@ -1,4 +1,7 @@
 // Creates the cache: memory, Redis as second tier, and coherence with the other instances.
+import type { Config } from '../config/schema.js';
+import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstream-servers.js';
+import type { Context } from '../context.js';
 import { type Deleted, createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from './clock.js';
 import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
@@ -8,6 +11,8 @@ import { Member } from './link/member.js';
 import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
+import { redisAddress } from './redis/connections.js';
+import { defaultKeyPrefix } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
@@ -18,19 +23,27 @@ export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'on
   writesWithout: WritesWithout;
 }
 
-export interface CacheDeps {
-  bounds: MemoryBounds;
-  redis?: RedisOptions | undefined;
-  /** Life of a fence (ms): how long a write with an unknown end keeps loads of its key from being stored. */
-  fenceLifeMs: number;
-  now: () => number;
-  clock?: Clock | undefined;
+interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
+  /** The Handle servers: instances of the same ones share their entries. */
+  servers: readonly ServerConfig[];
+}
+
+export interface CacheEvents {
   /** Called when new readers of the key must not join a load in flight. */
   onInvalidated: (key: string) => void;
   /** The same for all keys with the prefix. */
   onBanned: (prefix: string) => void;
   /** Called when a write or an operator deletes entries. */
   onDeleted?: ((deleted: Deleted) => void) | undefined;
+}
+
+interface CacheDeps extends CacheEvents {
+  bounds: MemoryBounds;
+  redis?: RedisOptions | undefined;
+  /** Life of a fence (ms): how long a write with an unknown end keeps loads of its key from being stored. */
+  fenceLifeMs: number;
+  now: () => number;
+  clock?: Clock | undefined;
   onEvict: (store: MemoryUsage['store']) => void;
   onRedisState: (state: 'up' | 'lost') => void;
 }
@@ -57,7 +70,63 @@ interface Inspection {
   redis: Entry | undefined;
 }
 
-export function createCache(deps: CacheDeps): Cache {
+/** The upstream may still carry out a write for this time after `upstream.writeTimeout`. */
+const FENCE_SPARE_MS = 15_000;
+
+export function createCache(settings: CacheSettings, context: Context, events: CacheEvents): Cache {
+  const { maxBytes, found, notFound } = settings.cache;
+  const { log, metrics, clock } = context;
+  const cache = assembleCache({
+    ...events,
+    bounds: { maxBytes, found, notFound },
+    redis: redisOptions(settings, context),
+    fenceLifeMs: maxWriteMs(settings.servers) + FENCE_SPARE_MS,
+    now: clock.now,
+    onEvict: (store) => {
+      metrics.countEviction(store);
+    },
+    onRedisState(state) {
+      metrics.setRedisState(state);
+      if (state === 'up') log.info('redis connected');
+      else log.warn('redis unavailable, answering from memory and upstream');
+    },
+  });
+  metrics.registerStoreUsage(() => cache.memory.usage());
+  return cache;
+}
+
+/** Undefined where no Redis is configured. */
+function redisOptions(
+  { redis, servers }: CacheSettings,
+  { log, metrics }: Context,
+): RedisOptions | undefined {
+  const address = redisAddress(redis);
+  if (address === undefined) return undefined;
+  const { keyPrefix, lostMaxAgeMs, writesWithout } = redis;
+  return {
+    ...address,
+    keyPrefix: keyPrefix ?? defaultKeyPrefix(servers, redis),
+    // A derived prefix names the upstream itself.
+    upstream: keyPrefix && describeServers(servers),
+    lostMaxAgeMs,
+    writesWithout,
+    onError: (command) => {
+      metrics.countRedisError(command);
+    },
+    onTrouble: (reason) => {
+      log.warn({ reason }, 'redis error');
+    },
+    onEvictionPolicy: (policy) => {
+      const remedy = 'set maxmemory-policy to noeviction or volatile-lru';
+      log.warn({ policy, remedy }, 'redis may evict locks or coordination keys');
+    },
+    onForeign: (found) => {
+      log.warn(found, 'redis.keyPrefix belongs to another upstream, using a separate prefix');
+    },
+  };
+}
+
+export function assembleCache(deps: CacheDeps): Cache {
   const { now, clock, bounds, onEvict, fenceLifeMs } = deps;
   const memory = new MemoryStore({ bounds, now, onEvict });
   const { apply, bans } = createMessageApplier({ ...deps, memory });

@@ -1,6 +1,6 @@
 // The commands `purge`, `stats` and `traffic`: what an operator asks of the admin listener.
+import type { Traffic } from '../admin/schemas.js';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Traffic } from '../admin/operations.js';
 import type { Statistics } from '../admin/statistics.js';
 import { type AdminOptions, askAdmin, callAdmin } from './client.js';
 import { readHandleName } from './handles.js';

@@ -1,5 +1,5 @@
 // `resolve`: prints the record of a handle and its cache entries, or resolves the handles of standard input in batches.
-import type { CacheCopy } from '../admin/operations.js';
+import type { CacheCopy } from '../admin/schemas.js';
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';

@@ -10,10 +10,8 @@ import { createRedisLock } from './redis-lock.js';
 import { type TakeTokens, createTokenBuckets } from './token-bucket.js';
 import { type UnclaimedNames, createUnclaimedNames } from './unclaimed-names.js';
 
-interface CoordinationSettings extends Pick<Config, 'v2' | 'redis'> {
+interface CoordinationSettings extends Pick<Config, 'v2' | 'redis' | 'traffic'> {
   servers: readonly Pick<ConfiguredServer, 'writeTimeoutMs'>[];
-  /** `traffic.unknown`, read anew: a reload may change it. */
-  unknown: () => Config['traffic']['unknown'];
 }
 
 interface CoordinationParts {
@@ -34,16 +32,18 @@ export interface Coordination {
 
 const REFRESH_MS = 1000;
 
+/** `settings` is called anew for what a reload may change. */
 export function createCoordination(
-  { v2, redis, servers, unknown }: CoordinationSettings,
+  settings: () => CoordinationSettings,
   context: Context,
   { commands: shared }: CoordinationParts,
 ): Coordination {
+  const { v2, redis, servers } = settings();
   const { now } = context.clock;
   const withRedis = shared && { shared };
   const limitedNetworks = new LimitedNetworks({ now, shared, ...logLimits(context) });
   const timer = setInterval(() => {
-    if (unknown().perMinute > 0) void limitedNetworks.refresh();
+    if (settings().traffic.unknown.perMinute > 0) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));

@@ -11,6 +11,8 @@ const FORMAT = /^[\w.:=+/@-]{1,128}$/;
 export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
 
 export const createAcceptRequestId =
-  (isTrusted: (address: string, hop: number) => boolean): AcceptRequestId =>
+  (isTrustedProxy: (address: string) => boolean): AcceptRequestId =>
   (given, { socket }) =>
-    given !== undefined && isTrusted(socket.remoteAddress ?? '', 0) && FORMAT.test(given) ? given : undefined;
+    given !== undefined && isTrustedProxy(socket.remoteAddress ?? '') && FORMAT.test(given)
+      ? given
+      : undefined;

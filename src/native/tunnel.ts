@@ -1,6 +1,8 @@
 // The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Response } from 'express';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { type RequestContext, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import type { RefusalOfHandle } from '../http/guard.js';
@@ -64,21 +66,26 @@ function receive(
   });
 }
 
-interface TunnelHitDeps extends Pick<NativeAnswer, 'answerPrepared'> {
+interface TunnelHitParts extends Pick<NativeAnswer, 'answerPrepared'>, Pick<TunnelDeps, 'refusalOfHandle'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   acceptRequestId: AcceptRequestId;
   /** Whether a message may come to a path. */
   takesMessages: (path: string) => boolean;
-  now: () => number;
 }
 
 /** False when Express must handle the request, which is untouched then; as must one that it did not answer. */
 type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<boolean>;
 
-/** Answers as prepared, without Express, what has come whole with its headers. */
-export function createTunnelHit(deps: TunnelHitDeps): TunnelHit {
-  const { answerPrepared, scanHeaders, check, acceptRequestId, takesMessages, now } = deps;
+/** Answers as prepared, without Express, what has come whole with its headers. Undefined where nothing may be. */
+export function createTunnelHit(
+  { native }: Pick<Config, 'native'>,
+  { clock: { now } }: Context,
+  parts: TunnelHitParts,
+): TunnelHit | undefined {
+  const { answerPrepared, refusalOfHandle, scanHeaders, check, acceptRequestId, takesMessages } = parts;
+  // A rule for handles has to see each message.
+  if (!native.tunnel || refusalOfHandle !== undefined) return undefined;
   const sendRaw = createSendRaw();
 
   async function answerIfPrepared(

@@ -1,4 +1,4 @@
-// The metrics of one process. Parts count with these functions; gauges read their values at each scrape.
+// The metrics of one process. Every module counts here what it does, by the context that it is given.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CATALOGUE } from '../errors.js';
 import { type LabelValue, type Labels, METRICS, type MetricEntry } from './metric-list.js';

@@ -2,6 +2,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 
 interface RequestTrace {
   readonly traceId: string;
@@ -27,7 +29,7 @@ export interface Tracer {
 }
 
 interface TracerDeps {
-  sender: Pick<SpanSender, 'add'>;
+  sender: { add: (span: Span) => void };
   /** Percentage of requests without a `traceparent` that are traced. */
   samplePercent: number;
   random: () => number;
@@ -151,7 +153,7 @@ interface Span {
   isFailure: boolean;
 }
 
-export interface SpanSender {
+interface SpanSender {
   add: (span: Span) => void;
   /** Exports the buffered spans. */
   close: () => Promise<void>;
@@ -174,11 +176,39 @@ const TIMEOUT_MS = 5000;
 /** Maximum buffered spans while the collector is unreachable; further ones are dropped. */
 const MAX_BUFFERED = 4096;
 
+export interface Tracing {
+  tracer: Tracer;
+  /** Sends the buffered spans. */
+  close: () => Promise<void>;
+}
+
+/** @returns undefined where no tracing endpoint is configured */
+export function createTracing(
+  { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
+  { log, clock: { now } }: Pick<Context, 'log' | 'clock'>,
+): Tracing | undefined {
+  if (endpoint === undefined) return undefined;
+  let wasFailing = false;
+  const sender = createSpanSender({
+    endpoint,
+    serviceName: 'handle-resolver-proxy',
+    onSent() {
+      wasFailing = false;
+    },
+    onFailure(error) {
+      // Once for an outage, not for each batch.
+      if (!wasFailing) log.warn({ err: error }, 'trace export failed');
+      wasFailing = true;
+    },
+  });
+  return { tracer: createTracer({ sender, samplePercent, random: Math.random, now }), close: sender.close };
+}
+
 /**
  * Exports spans to a collector as OTLP over HTTP with JSON (OpenTelemetry Protocol 1.x). A failing collector loses spans
  * and affects nothing else.
  */
-export function createSpanSender(options: SpanSenderOptions): SpanSender {
+function createSpanSender(options: SpanSenderOptions): SpanSender {
   const { endpoint, serviceName, onSent, onFailure } = options;
   let buffer: Span[] = [];
   let sending = Promise.resolve();

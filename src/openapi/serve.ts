@@ -1,26 +1,32 @@
-// Serves the document as JSON and as a page.
+// Serves the description of a listener as JSON and as a page.
 import type { Request, RequestHandler, Response } from 'express';
-import type { PageBranding } from '../html/layout.js';
+import { VERSION } from '../config/package-files.js';
+import type { Config } from '../config/schema.js';
+import { brandingOf } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
 import { readParameters } from '../http/query.js';
+import type { Route } from '../http/route-table.js';
 import { readTarget } from '../http/target.js';
-import type { OpenApiDocument } from './document.js';
+import { createDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
 
-interface OpenApiDeps {
-  document: OpenApiDocument;
-  branding: PageBranding;
-  gzipMinBytes: number;
+interface OpenApiParts {
+  /** Those of the listener. */
+  routes: readonly Route[];
+  summary: string;
   cacheControl: string;
 }
 
-export function createOpenApiRoute(deps: OpenApiDeps): RequestHandler {
-  const { document, branding, gzipMinBytes, cacheControl } = deps;
+export function createOpenApi(
+  config: Pick<Config, 'page' | 'http' | 'upstreams' | 'v2'>,
+  { routes, summary, cacheControl }: OpenApiParts,
+): RequestHandler {
+  const document = createDocument({ version: VERSION, title: config.page.title, summary }, routes);
   const headers = { 'Cache-Control': cacheControl };
   const text = JSON.stringify(document);
   const page = documentPage(document);
-  const sender = createPageSender(branding, gzipMinBytes);
-  return async function openApiRoute(req: Request, res: Response): Promise<void> {
+  const sender = createPageSender(brandingOf(config), config.http.gzipMinBytes);
+  return async function openApi(req: Request, res: Response): Promise<void> {
     const { path, query } = readTarget(req.url);
     const url = tryUrl(document, readParameters(query));
     if (url !== undefined) {

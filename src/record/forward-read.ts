@@ -8,7 +8,7 @@ import type { LimitMiss } from '../upstream/caller.js';
 import type { PassThrough } from './pass-through.js';
 import { isList } from './record-request.js';
 
-interface ForwardReadDeps {
+export interface ForwardReadDeps {
   passThrough: PassThrough;
   limitMiss: LimitMiss;
   checksLogin: ChecksLogin;

@@ -1,19 +1,21 @@
 // The Express pipeline: the middleware and routes of a request, in the order in which they must run.
 import express, {
   type ErrorRequestHandler,
-  type Express,
   type NextFunction,
   type Request,
   type RequestHandler,
   type Response,
 } from 'express';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { contextOf, hasContext } from '../http/context.js';
 import { answerOptions } from '../http/cors.js';
-import { type ReportUnexpected, createSendError, toErrorHandler } from '../http/error-reply.js';
+import { createReportUnexpected, createSendError, toErrorHandler } from '../http/error-reply.js';
 import { expressListener } from '../http/express-listener.js';
 import type { FailingListener } from '../http/guard.js';
 import type { Route } from '../http/route-table.js';
 import { type Owner, ownerOf, rawHandleOf } from '../http/target.js';
+import type { IsTrustedProxy } from '../server/client-address.js';
 import {
   type StartDeps,
   assertPlain,
@@ -23,32 +25,31 @@ import {
   unknownEndpoint,
 } from './request-checks.js';
 
-export interface PipelineDeps extends StartDeps {
+interface PipelineParts extends Omit<StartDeps, 'jsonpWithCredentials'> {
   /** By the name that the routes give them. */
   handlers: Readonly<Record<string, RequestHandler | undefined>>;
   /** An interface that has OPTIONS, 404 and 405 of its own. */
   fallbacks: { [owner in Owner]?: RequestHandler };
   /** Errors in the form of an interface; others are as those of the record interface. */
   errorReplies: { [owner in Owner]?: ErrorRequestHandler };
-  onUnexpected: ReportUnexpected;
-  /** Trusted proxies, in the syntax of Express. */
-  trustedProxies: readonly string[];
+  isTrustedProxy: IsTrustedProxy;
 }
 
-export function createPipeline(deps: PipelineDeps): FailingListener {
-  return expressListener(createApp(deps));
-}
-
-function createApp(deps: PipelineDeps): Express {
+export function createPipeline(
+  { http: { jsonpWithCredentials } }: Pick<Config, 'http'>,
+  context: Context,
+  parts: PipelineParts,
+): FailingListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('trust proxy', deps.trustedProxies);
-  app.use(createStart(deps)); // everything below reads target and route from here
-  app.use(createDispatch(deps));
-  app.use(createInterfaceErrorReply(deps));
-  app.use(toErrorHandler(createSendError(deps))); // the one place for failures, so the last
-  return app;
+  app.set('trust proxy', parts.isTrustedProxy);
+  app.use(createStart({ ...parts, jsonpWithCredentials })); // everything below reads target and route from here
+  app.use(createDispatch(parts));
+  app.use(createInterfaceErrorReply(parts));
+  // The one place for failures, so the last.
+  app.use(toErrorHandler(createSendError({ onUnexpected: createReportUnexpected(context) })));
+  return expressListener(app);
 }
 
 function createStart(deps: StartDeps): RequestHandler {
@@ -64,7 +65,7 @@ function createStart(deps: StartDeps): RequestHandler {
 function createDispatch({
   handlers,
   fallbacks,
-}: Pick<PipelineDeps, 'handlers' | 'fallbacks'>): RequestHandler {
+}: Pick<PipelineParts, 'handlers' | 'fallbacks'>): RequestHandler {
   return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
     const { target, match, route } = contextOf(res);
     const fallback = fallbacks[ownerOf(target.path)];
@@ -90,7 +91,7 @@ const isConditional = (routes: readonly Route[]): boolean => routes.every(({ whe
 
 function createInterfaceErrorReply({
   errorReplies,
-}: Pick<PipelineDeps, 'errorReplies'>): ErrorRequestHandler {
+}: Pick<PipelineParts, 'errorReplies'>): ErrorRequestHandler {
   return function interfaceErrorReply(
     error: unknown,
     req: Request,

@@ -19,7 +19,7 @@ import { assertCondition, isConditional } from './condition.js';
 import { type Forward, upstreamTarget } from './forward.js';
 import { MAX_ANSWER_BYTES, parseAnswer, peekResponseBody, relayResponse } from './relay-response.js';
 
-interface WriteRouteDeps {
+export interface WriteRouteDeps {
   carryOut: CarryOut;
   originOf: OriginOf;
   resolver: Pick<Resolver<unknown>, 'refOf' | 'resolve' | 'forget' | 'learn'>;

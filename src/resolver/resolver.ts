@@ -1,10 +1,15 @@
 // Answers a handle from the cache or the upstream, and invalidates handles.
+import type { Cache } from '../cache/cache.js';
 import { type Clock, untilDeadline } from '../cache/clock.js';
 import type { Entry } from '../cache/entry.js';
 import { isNearEnd } from '../cache/policy.js';
 import type { Fence } from '../cache/store.js';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
 import { type HandleRef, foldHandle, handleRef } from '../handle/handle.js';
 import { type Caller, type LimitMiss, OWN_WORK } from '../upstream/caller.js';
+import type { UpstreamClient } from '../upstream/client.js';
+import { ExpiringMap } from '../upstream/expiring-map.js';
 import {
   type EntryLoad,
   type KeptEntry,
@@ -39,6 +44,44 @@ export interface ResolveOptions {
 
 /** One handle, or all handles under the prefix; an empty prefix means every handle. */
 export type PurgeTarget = { handle: string } | { prefix: string };
+
+interface ResolverParts {
+  cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
+  upstream: UpstreamClient;
+  limitMiss: LimitMiss;
+  /** `cache.staleIfError` for a key. */
+  staleIfErrorMs: (key: string) => number;
+}
+
+/** A key that is evicted is loaded again. */
+const MAX_FAILURES = 100_000;
+
+/** `settings` is called anew for what a reload may change. */
+export function createResolver(
+  settings: () => Pick<Config, 'cache' | 'upstream'>,
+  { clock: { now } }: Context,
+  { cache, upstream, limitMiss, staleIfErrorMs }: ResolverParts,
+): Resolver<unknown> {
+  const { retryAfterMs, staleAfterMs, caseSensitive, mirrorMaxTtlMs } = settings().upstream;
+  return new Resolver({
+    store: cache.store,
+    memory: cache.memory,
+    trustedSince: cache.trustedSince,
+    upstream,
+    failures: new ExpiringMap({ ttlMs: retryAfterMs, maxEntries: MAX_FAILURES, now }),
+    ttlBoundsOf(key) {
+      const { found, notFound } = settings().cache;
+      return { found, notFound, staleIfErrorMs: staleIfErrorMs(key), mirrorMaxTtlMs };
+    },
+    get refreshAheadMinHits() {
+      return settings().cache.refreshAhead.minHits;
+    },
+    staleAfterMs,
+    caseSensitive,
+    limitMiss,
+    now,
+  });
+}
 
 /** Rejects the wait for a load that is late. */
 const LATE = new Error('the load is late');

@@ -4,24 +4,20 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import type { Request } from 'express';
 import proxyAddr from 'proxy-addr';
 
-/** Whether the proxy at this address is trusted; `hop` 0 is the nearest. */
-export type IsTrustedProxy = (address: string, hop: number) => boolean;
+/** Whether the proxy at this address is trusted. */
+export type IsTrustedProxy = (address: string) => boolean;
 
-/** Reads `http.trustedProxies` as Express does, which has it from the same library. */
-export const createProxyTrust = (trustedProxies: readonly string[]): IsTrustedProxy =>
-  proxyAddr.compile(trustedProxies);
-
-/** Whether the other end of a connection is one of the proxies that are configured now: a reload may change them. */
-export function createPeerTrust(trustedProxies: () => readonly string[]): (address: string) => boolean {
+/** Reads `http.trustedProxies` as Express does, which has it from the same library. A reload may change the list. */
+export function createProxyTrust(trustedProxies: () => readonly string[]): IsTrustedProxy {
   let known = trustedProxies();
-  let isTrusted = createProxyTrust(known);
+  let isTrusted = proxyAddr.compile(known);
   return (address) => {
     const current = trustedProxies();
     if (current !== known) {
       known = current;
-      isTrusted = createProxyTrust(known);
+      isTrusted = proxyAddr.compile(known);
     }
-    return isTrusted(address, 0);
+    return isTrusted(address);
   };
 }
 
@@ -31,7 +27,7 @@ export function peerOf({ app, socket }: Request): { address: string; isTrusted: 
   const isTrusted = app.get('trust proxy fn') as IsTrustedProxy;
   // A client that has left has no address any more (RFC 7239 §6.2).
   if (remoteAddress === undefined) return { address: 'unknown', isTrusted: false };
-  return { address: remoteAddress, isTrusted: isTrusted(remoteAddress, 0) };
+  return { address: remoteAddress, isTrusted: isTrusted(remoteAddress) };
 }
 
 /** No request has come through as many proxies. */
@@ -40,13 +36,13 @@ const MAX_HOPS = 100;
 /** The nearest address that is not a trusted proxy: every client can write what stands further left. */
 export function clientAddress({ socket, headers }: IncomingMessage, isTrusted: IsTrustedProxy): string {
   let address = socket.remoteAddress ?? '';
-  if (!isTrusted(address, 0)) return address;
+  if (!isTrusted(address)) return address;
   // From the right, up to the first that is not trusted: the rest is not even read.
   const forwarded = headers['x-forwarded-for']?.toString().split(',') ?? [];
   const hops = Math.min(forwarded.length, MAX_HOPS);
   for (let hop = 1; hop <= hops; hop++) {
     address = withoutPort(forwarded.at(-hop) ?? '');
-    if (!isTrusted(address, hop)) return address;
+    if (!isTrusted(address)) return address;
   }
   return address;
 }
@@ -62,9 +58,11 @@ export const createAddressOf =
   (req: IncomingMessage): string =>
     plainAddress(clientAddress(req, isTrusted));
 
-/** Finds the client of a request behind trusted proxies. */
-export function createFindClient(trustedProxies: readonly string[]): (req: IncomingMessage) => Client {
-  const addressOf = createAddressOf(createProxyTrust(trustedProxies));
+/** The client of a request, behind trusted proxies. */
+export type FindClient = (req: IncomingMessage) => Client;
+
+export function createFindClient(isTrusted: IsTrustedProxy): FindClient {
+  const addressOf = createAddressOf(isTrusted);
   return function findClient(req) {
     const address = addressOf(req);
     return { address, network: networkOf(address) };

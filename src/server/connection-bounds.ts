@@ -1,7 +1,7 @@
 // Bounds the open connections of a listener, in all and by network. When all are taken, idle ones make room.
 import type { Server, Socket } from 'node:net';
 import type { Context } from '../context.js';
-import { networkOf } from './client-address.js';
+import { type IsTrustedProxy, networkOf } from './client-address.js';
 
 interface ConnectionBounds {
   /** 0: no limit. */
@@ -13,7 +13,7 @@ interface ConnectionBounds {
 interface ConnectionParts {
   listener: ListenerName;
   /** All clients come from the address of such a proxy: it has no bound of its own. */
-  isTrustedProxy: (address: string) => boolean;
+  isTrustedProxy: IsTrustedProxy;
   /** What a connection shows at this moment. */
   useOf: UseOf;
 }
@@ -122,7 +122,7 @@ function sampleWhile(
   });
 }
 
-function createNetworkCount(mostOfNetwork: number, isTrustedProxy: ConnectionParts['isTrustedProxy']) {
+function createNetworkCount(mostOfNetwork: number, isTrustedProxy: IsTrustedProxy) {
   const counts = new Map<string, number>();
   return {
     /** The network of the address, empty for one that is not counted; undefined when it has no place left. */

@@ -12,6 +12,7 @@ import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { completeError } from '../http/guard.js';
 import type { MemoryBudget } from '../http/request-body.js';
+import type { IsTrustedProxy } from './client-address.js';
 import { allowHalfClosed, currentResponse, limitResponseTime, trackConnections } from './connections.js';
 import { type Use, boundConnections } from './connection-bounds.js';
 import { readFraming } from './framing.js';
@@ -22,7 +23,7 @@ import { countUnsentResponses, createUnsentCount } from './unsent.js';
 /** What the listeners for clients share. */
 export interface ClientConnections {
   /** Whether the other end of a connection is a trusted proxy. */
-  isTrustedProxy: (address: string) => boolean;
+  isTrustedProxy: IsTrustedProxy;
   /** Of responses that clients have not read. */
   unsent: MemoryBudget;
 }

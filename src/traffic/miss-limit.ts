@@ -17,9 +17,9 @@ const WHY: Readonly<Record<LimitReason, string>> = {
   'most-misses': 'most of the reads while the Handle server is under pressure',
 };
 
-/** `settings`: `traffic.unknown` as it is now; a reload may change it. */
+/** `settings` is called anew: a reload may change them. */
 export function createMissLimit(
-  settings: () => Config['traffic']['unknown'],
+  settings: () => { traffic: Pick<Config['traffic'], 'unknown'> },
   { metrics, clock: { now } }: Context,
   { networks, servers }: MissLimitParts,
 ): LimitMiss {
@@ -45,9 +45,9 @@ export function createMissLimit(
     const at = now();
     if (networks.find(network) !== undefined) return;
     const { counts, pressedOfAll } = window.count(network, added, at);
-    const reason = judgeMisses(counts, pressedOfAll, settings());
+    const reason = judgeMisses(counts, pressedOfAll, settings().traffic.unknown);
     if (reason === undefined) return;
-    networks.limit({ network, until: at + settings().forMs, reason });
+    networks.limit({ network, until: at + settings().traffic.unknown.forMs, reason });
   }
 
   async function judge<T>(
@@ -70,7 +70,7 @@ export function createMissLimit(
   return function limitMiss(caller, read, isUnknown) {
     const network = caller?.network;
     // Turned off by a reload, for requests from before.
-    if (network === undefined || settings().perMinute === 0) return read();
+    if (network === undefined || settings().traffic.unknown.perMinute === 0) return read();
     return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
   };
 }

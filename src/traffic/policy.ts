@@ -20,7 +20,6 @@ import {
   type IsTrustedProxy,
   clientOf,
   createAddressOf,
-  createProxyTrust,
   networkOf,
   plainAddress,
 } from '../server/client-address.js';
@@ -36,8 +35,8 @@ import {
 } from './rules.js';
 
 interface TrafficSettings {
-  traffic: { rules: readonly TrafficRule[]; unknown: Pick<Config['traffic']['unknown'], 'perMinute'> };
-  http: Pick<Config['http'], 'trustedProxies'>;
+  rules: readonly TrafficRule[];
+  unknown: Pick<Config['traffic']['unknown'], 'perMinute'>;
 }
 
 interface TrafficParts {
@@ -45,6 +44,7 @@ interface TrafficParts {
   resolver: Pick<Resolver<unknown>, 'fromMemory'>;
   table: RouteTable;
   checksLogin: ChecksLogin;
+  isTrustedProxy: IsTrustedProxy;
 }
 
 export interface TrafficPolicy {
@@ -88,16 +88,14 @@ interface Judgement {
 }
 
 export function createTrafficPolicy(
-  { traffic, http }: TrafficSettings,
+  { rules, unknown }: TrafficSettings,
   context: Context,
-  { coordination: { takeTokens }, resolver, table, checksLogin }: TrafficParts,
+  { coordination: { takeTokens }, resolver, table, checksLogin, isTrustedProxy }: TrafficParts,
 ): TrafficPolicy {
-  const { rules } = traffic;
   for (const { name } of rules) context.metrics.addTrafficRule(name);
-  const isTrusted = createProxyTrust(http.trustedProxies);
-  const addressOf = createAddressOf(isTrusted);
+  const addressOf = createAddressOf(isTrustedProxy);
   const readFacts = createReadFacts({ addressOf, resolver, table });
-  const callerOf = createCallerOf(traffic.unknown, isTrusted);
+  const callerOf = createCallerOf(unknown, isTrustedProxy);
   const report = createReport(context);
   const logins = new ConfirmedLogins(checksLogin);
   const { apply, judge, judgeHandle } = createJudge(rules, { takeTokens, callerOf, report, logins });
@@ -124,7 +122,7 @@ export function createTrafficPolicy(
     admitMessage(given, handle) {
       const address = plainAddress(given);
       // Behind a load balancer the client is unknown; a closed connection has no address.
-      if (isIP(address) === 0 || isTrusted(address, 0)) return UNKNOWN_CLIENTS;
+      if (isIP(address) === 0 || isTrustedProxy(address)) return UNKNOWN_CLIENTS;
       const judging = judge({ ...MESSAGE, address, handle }, {});
       return judging instanceof Promise ? judging.then(admitted) : admitted(judging);
     },
@@ -274,10 +272,10 @@ function createReport({ metrics, log }: Context) {
   };
 }
 
-function createCallerOf({ perMinute }: TrafficSettings['traffic']['unknown'], isTrusted: IsTrustedProxy) {
+function createCallerOf({ perMinute }: TrafficSettings['unknown'], isTrustedProxy: IsTrustedProxy) {
   // A trusted proxy is no client, and programs of this machine are the operator's.
   const isJudged = (address: string): boolean =>
-    perMinute > 0 && isIP(address) !== 0 && !isTrusted(address, 0) && !isLoopback(address);
+    perMinute > 0 && isIP(address) !== 0 && !isTrustedProxy(address) && !isLoopback(address);
 
   return function callerOf(
     { headers }: Pick<IncomingMessage, 'headers'>,

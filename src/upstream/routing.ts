@@ -1,4 +1,5 @@
 // Reads and writes of handles at the server that is responsible for each.
+import type { Config } from '../config/schema.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { UpstreamClient } from './client.js';
@@ -165,6 +166,22 @@ export function createPrefixRouting<Server extends Routed>(
     return isPrefixRecord
       ? distinct([...serverOf(upperAscii(suffix)), ...fallback, root])
       : distinct([...server, root]);
+  };
+}
+
+type PrefixPeriods = Config['cache']['staleIfError'];
+
+/** The period (ms) of the longest matching prefix of a key, by the same rules. A reload may replace the periods. */
+export function createFindPeriod(periods: () => PrefixPeriods): (key: string) => number {
+  let known = periods();
+  let find = createPrefixRouting(known);
+  return function findPeriod(key) {
+    const current = periods();
+    if (current !== known) {
+      known = current;
+      find = createPrefixRouting(known);
+    }
+    return find(key)[0]?.ms ?? 0;
   };
 }
 

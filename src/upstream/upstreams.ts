@@ -47,6 +47,7 @@ export function createUpstreams(
     ? createReferredServers(upstream, context, { ...parts, findReferral })
     : undefined;
   const findServers = createPrefixRouting(servers, root);
+  context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
   return {
     servers,
     findServers,
@@ -58,6 +59,9 @@ export function createUpstreams(
     },
   };
 }
+
+const usageOf = ({ url, usage }: HandleServer) =>
+  Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
 
 const findRoot = (servers: readonly HandleServer[]): HandleServer | undefined =>
   servers.find(({ prefixes }) => prefixes.includes('0.NA'));
@@ -93,7 +97,10 @@ interface HandleServerParts {
   createDispatcher?: typeof createPools | undefined;
 }
 
-export interface HandleServer extends Pick<ServerConfig, 'url' | 'prefixes' | 'readOnly' | 'writeTimeoutMs'> {
+export interface HandleServer extends Pick<
+  ServerConfig,
+  'url' | 'prefixes' | 'readOnly' | 'concurrency' | 'writeTimeoutMs'
+> {
   /** Reads that callers share. */
   reads: UpstreamClient;
   /** For requests with the credentials of one caller. */
@@ -115,7 +122,7 @@ function createHandleServer(
   context: Context,
   { keysOf, createDispatcher, ...parts }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
 ): HandleServer {
-  const { url, prefixes, readOnly, writeTimeoutMs, connections } = settings;
+  const { url, prefixes, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
     { url, connections, ...readTrust(settings) },
     createDispatcher,
@@ -123,7 +130,7 @@ function createHandleServer(
   const limiter = new ConcurrencyLimiter({
     ...settings,
     // Fixed: the latency of a write says nothing about how busy the server is, that of a list depends on its client.
-    minConcurrency: settings.concurrency,
+    minConcurrency: concurrency,
     onRejected: () => {
       context.metrics.countRejected({ server: url, kind: 'passed' });
     },
@@ -134,6 +141,7 @@ function createHandleServer(
     url,
     prefixes,
     readOnly,
+    concurrency,
     writeTimeoutMs,
     reads,
     records: createRecordClient(settings, { ...parts, limiter, dispatcher, onIgnoredLogin }),

@@ -1,11 +1,17 @@
 // A request of ePIC v2: checks login, path and method, and calls the function that answers.
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Config } from '../config/schema.js';
+import type { Context } from '../context.js';
+import type { Coordination } from '../coordination/coordination.js';
 import { ServiceError } from '../errors.js';
+import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
+import { createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
 import { type AnonymousCall, type V2Call, type V2Deps, readLogin } from './call.js';
+import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
@@ -19,7 +25,30 @@ export interface V2Interface {
   errorReply: ErrorRequestHandler;
 }
 
-export function createV2(deps: V2Deps): V2Interface {
+interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
+  coordination: Pick<Coordination, 'unclaimed'>;
+  reverse?: { lookup: ReverseLookup } | undefined;
+}
+
+export function createV2(
+  config: Pick<Config, 'v2' | 'http'>,
+  context: Context,
+  { coordination, reverse, ...parts }: V2Parts,
+): V2Interface {
+  const deps: V2Deps = {
+    ...parts,
+    settings: {
+      ...config.v2,
+      identities: new Map(config.v2.identities),
+      maxBodyBytes: config.http.maxBodyBytes,
+    },
+    unclaimed: coordination.unclaimed,
+    ...(reverse && { reverseLookup: reverse.lookup }),
+    freshness: freshnessRules(config).freshness,
+    onStale: context.metrics.countStale,
+    onUnexpected: createReportUnexpected(context),
+    now: context.clock.now,
+  };
   return {
     async route(req, res) {
       try {

@@ -1,14 +1,11 @@
 // The admin listener answers neither callers without the token nor pages of other origins.
 import request from 'supertest';
 import { describe, expect, it, test } from 'vitest';
-import { createTokenCheck } from '../../src/admin/token.js';
-import { isLoopback } from '../../src/config/addresses.js';
 import { createAdminAlone } from '../support/admin.js';
 import { configFrom, problemsFrom } from '../support/load-config.js';
 
 const TOKEN = 'correct-horse-battery:staple';
-const admin = (token?: string) =>
-  request(createAdminAlone({ tokenCheck: createTokenCheck({ token, isLoopback }) }));
+const admin = (token?: string) => request(createAdminAlone({ token }));
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
 describe('with a token', () => {

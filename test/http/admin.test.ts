@@ -5,13 +5,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import request from 'supertest';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { AdminDeps } from '../../src/admin/app.js';
 import { createMetrics } from '../../src/observe/metrics.js';
 import { ask } from '../support/ask.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/health.js';
 
-const admin = (deps?: Partial<AdminDeps>) => request(createAdminAlone(deps));
+const admin = (deps?: Parameters<typeof createAdminAlone>[0]) => request(createAdminAlone(deps));
 
 describe('the admin listener', () => {
   it('reports a live process, whatever the state of its parts', async () => {

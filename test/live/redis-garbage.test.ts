@@ -1,8 +1,7 @@
 // Foreign keys and messages in Redis are no record and do no harm.
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { groupNames } from '../../src/cache/redis/namespace.js';
-import { defaultKeyPrefix } from '../../src/compose/cache.js';
+import { defaultKeyPrefix, groupNames } from '../../src/cache/redis/namespace.js';
 import { startDemoServer } from '../support/demo.js';
 import { numberIn, numbered, putNumbered } from '../support/demo-writes.js';
 import type { Proxy } from '../support/proxy.js';

@@ -1,5 +1,6 @@
 // A process that answers requests: the real cache, resolver and write path over simulated Redis and upstream.
-import { type Cache, type RedisOptions, createCache } from '../../src/cache/cache.js';
+import { type Cache, assembleCache } from '../../src/cache/cache.js';
+import type { RedisOptions } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
@@ -12,7 +13,7 @@ import type { RedisServer } from './redis.js';
 import { type Upstream, WRITE_TIMEOUT_MS, versionOf } from './upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-/** As in src/compose/cache.ts: the time in which a write that timed out may still be carried out. */
+/** As in src/cache/cache.ts: the time in which a write that timed out may still be carried out. */
 const FENCE_SPARE_MS = 15_000;
 const SECOND_MS = 1000;
 
@@ -47,7 +48,7 @@ export class Server {
     this.#upstream = upstream;
     const { clock } = process;
     const nothing = (): void => undefined;
-    this.cache = createCache({
+    this.cache = assembleCache({
       bounds: BOUNDS,
       redis,
       fenceLifeMs: WRITE_TIMEOUT_MS + FENCE_SPARE_MS,

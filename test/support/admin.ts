@@ -1,15 +1,12 @@
 // The admin listener alone, whose calls do nothing.
 import type { RequestListener } from 'node:http';
-import { type AdminDeps, createAdminApp } from '../../src/admin/app.js';
+import { type AdminParts, createAdmin } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
-import { createTokenCheck } from '../../src/admin/token.js';
-import { routesOfAdmin } from '../../src/compose/routes.js';
-import { isLoopback } from '../../src/config/addresses.js';
-import { guard } from '../../src/http/guard.js';
-import { RouteTable } from '../../src/http/route-table.js';
 import { createReadiness } from '../../src/observe/health.js';
-import { createMetrics } from '../../src/observe/metrics.js';
+import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
+import { testContext } from './context.js';
+import { configFrom } from './load-config.js';
 
 const unused = (): never => {
   throw new Error('not used by this test');
@@ -28,20 +25,23 @@ export const noOperations: Operations = {
   exportRecords: unused,
 };
 
-/** Without a token, unless the check of one is given. */
-export const createAdminAlone = (deps: Partial<AdminDeps> = {}): RequestListener =>
-  guard(
-    createAdminApp({
-      table: new RouteTable(routesOfAdmin),
-      openApi: (_req, _res, next) => {
-        next();
-      },
-      tokenCheck: createTokenCheck({ token: undefined, isLoopback }),
-      metrics: createMetrics(),
-      readiness: createReadiness(),
-      heldMs: () => undefined,
-      operations: noOperations,
-      ...deps,
-    }),
-    (error) => deps.onUnexpected?.(error),
-  );
+interface AloneOptions extends Partial<AdminParts> {
+  token?: string | undefined;
+  metrics?: Metrics;
+  /** Called with the errors of the log. */
+  onUnexpected?: (error: unknown) => void;
+}
+
+/** Without a token, unless one is given. */
+export function createAdminAlone({
+  token = '',
+  metrics = createMetrics(),
+  onUnexpected,
+  ...parts
+}: AloneOptions = {}): RequestListener {
+  const context = testContext({ metrics });
+  Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
+  const config = configFrom({ env: token === '' ? {} : { ADMIN_TOKEN: token } });
+  const defaults = { readiness: createReadiness(), heldMs: () => undefined, operations: noOperations };
+  return createAdmin(config, context, { ...defaults, ...parts });
+}

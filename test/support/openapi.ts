@@ -1,6 +1,7 @@
 // Holds requests and answers to the OpenAPI documents of the two listeners.
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { publicRoutes, routesOfAdmin } from '../../src/compose/routes.js';
+import { routesOfAdmin } from '../../src/admin/routes.js';
+import { publicRoutes } from '../../src/routes.js';
 import { RouteTable, documentPath } from '../../src/http/route-table.js';
 import {
   type OpenApiDocument,

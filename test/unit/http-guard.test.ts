@@ -40,16 +40,13 @@ const rule = {
   log: false,
   shadow: false,
 } as const;
-const { wrap } = createTrafficPolicy(
-  { traffic: { rules: [rule], unknown: { perMinute: 0 } }, http: { trustedProxies: [] } },
-  testContext(),
-  {
-    coordination: { takeTokens: () => Promise.reject(boom) },
-    resolver: { fromMemory: () => undefined },
-    table: new RouteTable([]),
-    checksLogin: () => false,
-  },
-);
+const { wrap } = createTrafficPolicy({ rules: [rule], unknown: { perMinute: 0 } }, testContext(), {
+  coordination: { takeTokens: () => Promise.reject(boom) },
+  resolver: { fromMemory: () => undefined },
+  table: new RouteTable([]),
+  checksLogin: () => false,
+  isTrustedProxy: () => false,
+});
 
 const FAILING: [string, Failing][] = [
   [

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { upstreamServers } from '../../src/config/upstream-servers.js';
-import { defaultKeyPrefix } from '../../src/compose/cache.js';
+import { defaultKeyPrefix } from '../../src/cache/redis/namespace.js';
 
 function prefixFor(env: Record<string, string>, machine?: string): string {
   const config = loadConfig({ env, readFile: () => '' });

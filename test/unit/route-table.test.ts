@@ -2,7 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
-import { publicRoutes, routesOfAdmin } from '../../src/compose/routes.js';
+import { routesOfAdmin } from '../../src/admin/routes.js';
+import { publicRoutes } from '../../src/routes.js';
 import { RouteTable, routeFor } from '../../src/http/route-table.js';
 import { readTarget } from '../../src/http/target.js';
 

@@ -106,7 +106,8 @@ describe('the limit', () => {
       clock: { ...systemClock, now: () => clock.now },
     });
     const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
-    const settings = () => ({ perMinute: 3, notFoundShare: 0.9, forMs: 10_000 });
+    const unknown = { perMinute: 3, notFoundShare: 0.9, forMs: 10_000 };
+    const settings = () => ({ traffic: { unknown } });
     const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
     const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
       const caller = { class: given, client: network, network };
@@ -166,7 +167,8 @@ describe('the limit', () => {
   test('a failed read counts neither as found nor as unknown', async () => {
     const quiet = (): void => undefined;
     const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
-    const settings = () => ({ perMinute: 1, notFoundShare: 0.1, forMs: 1000 });
+    const unknown = { perMinute: 1, notFoundShare: 0.1, forMs: 1000 };
+    const settings = () => ({ traffic: { unknown } });
     const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
     const caller = { class: 'normal', client: 'a', network: 'a' } as const;
     for (let times = 0; times < 5; times++) {

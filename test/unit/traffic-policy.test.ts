@@ -9,16 +9,13 @@ const listener = (): void => undefined;
 const plain = { name: 'rule', log: false, shadow: false };
 
 const wrapped = (rules: TrafficRule[]): unknown =>
-  createTrafficPolicy(
-    { traffic: { rules, unknown: { perMinute: 0 } }, http: { trustedProxies: [] } },
-    testContext(),
-    {
-      coordination: { takeTokens: vi.fn() },
-      resolver: { fromMemory: vi.fn() },
-      table: new RouteTable([]),
-      checksLogin: () => false,
-    },
-  ).wrap(listener);
+  createTrafficPolicy({ rules, unknown: { perMinute: 0 } }, testContext(), {
+    coordination: { takeTokens: vi.fn() },
+    resolver: { fromMemory: vi.fn() },
+    table: new RouteTable([]),
+    checksLogin: () => false,
+    isTrustedProxy: () => false,
+  }).wrap(listener);
 
 test.each<[string, TrafficRule[]]>([
   ['no rule', []],

@@ -1,9 +1,13 @@
 // Names of keys and channels in Redis. A prefix belongs to one upstream, so that deployments of two never share entries.
 import { hash } from 'node:crypto';
+import { hostname } from 'node:os';
 import slotOf from 'cluster-key-slot';
 import type { Redis } from 'ioredis';
+import { isLoopback } from '../../config/addresses.js';
+import type { Config } from '../../config/schema.js';
+import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
 import { GROUPS, type Group, groupOf } from '../coherence/groups.js';
-import type { RedisMaster } from './connections.js';
+import { type RedisMaster, databaseNumber } from './connections.js';
 
 export interface NamespaceOptions {
   keyPrefix: string;
@@ -76,8 +80,20 @@ export class RedisNamespace {
   }
 }
 
+/** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
+export function defaultKeyPrefix(
+  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  redis: Pick<Config['redis'], 'url' | 'cluster'>,
+  machine = hostname(),
+): string {
+  const upstream = describeServers(servers);
+  // A loopback address is another server on each machine.
+  const isLocal = servers.some(({ url }) => isLoopback(new URL(url).hostname));
+  return `hrp:${shortHash(isLocal ? `${upstream} of ${machine}` : upstream)}:${databaseNumber(redis)}:`;
+}
+
 /** 72 bits, so that collisions are improbable. */
-export const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
+const shortHash = (text: string): string => hash('sha256', text, 'base64url').slice(0, 12);
 
 /** The entry of a key and the state of its group, in one slot. */
 export function groupNames(keyPrefix: string, key: string): [entry: string, state: string] {

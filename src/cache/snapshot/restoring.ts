@@ -1,5 +1,7 @@
 // Puts records into memory that were not loaded: from the snapshot, the seed and imports; and reads them for exports.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Config } from '../../config/schema.js';
+import { type ServerConfig, describeServers } from '../../config/upstream-servers.js';
 import type { Context } from '../../context.js';
 import { readFileLines } from '../../handle/file-lines.js';
 import { upperAscii } from '../../handle/handle.js';
@@ -9,19 +11,15 @@ import { makeUncheckedEntry } from '../policy.js';
 import { formatRecordLine, parseRecordLine } from './record-line.js';
 import { LAST_SNAPSHOT_MS, Snapshot, reasonOf } from './snapshot.js';
 
-export interface RestoringOptions {
-  /** `cache.snapshot`. */
-  snapshot: { file?: string | undefined; everyMs: number };
-  /** `seed`. */
-  seed: { file?: string | undefined };
-  /** Names the upstream: the snapshot of another one is rejected. */
-  identity: string;
-  /** Whether there is a Handle server that could check a record. */
-  hasServer: boolean;
-  caseSensitive: boolean;
+interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> {
+  /** The Handle servers: without one nothing checks a record, and the snapshot of others is refused. */
+  servers: readonly ServerConfig[];
+}
+
+interface RestoringParts {
+  memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
   /** `cache.staleIfError` for a key, read for each record: a reload may change it. */
   staleIfErrorMs: (key: string) => number;
-  memory: Pick<MemoryStore, 'moment' | 'readFrom' | 'restore'>;
 }
 
 /** What became of lines of records. */
@@ -53,16 +51,22 @@ const PAGE_BYTES = 512 * 1024;
 const TURN_CHARS = 64 * 1024;
 
 /** How much longer the end takes because of the last snapshot. */
-export const lastSnapshotMs = ({ file }: RestoringOptions['snapshot']): number =>
+export const lastSnapshotMs = ({ file }: Config['cache']['snapshot']): number =>
   file === undefined ? 0 : LAST_SNAPSHOT_MS;
 
 /** Restores in the background what the configuration names. */
-export function createRestoring(options: RestoringOptions, context: Context): Restoring {
-  const { hasServer, caseSensitive, identity, memory, seed } = options;
+export function createRestoring(
+  settings: RestoringSettings,
+  context: Context,
+  { memory, staleIfErrorMs }: RestoringParts,
+): Restoring {
+  const { seed, servers } = settings;
+  const { caseSensitive } = settings.upstream;
+  const hasServer = servers.length > 0;
   const { now } = context.clock;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
-    const staleIfErrorMs = options.staleIfErrorMs(key);
-    const unchecked = makeUncheckedEntry(entry, { now: now(), staleIfErrorMs, hasServer });
+    const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer };
+    const unchecked = makeUncheckedEntry(entry, kept);
     return unchecked.deleteAt > now() && memory.restore(key, unchecked, ticket);
   };
   const restoreLines = async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
@@ -77,7 +81,8 @@ export function createRestoring(options: RestoringOptions, context: Context): Re
       await nextTurn();
     }
   };
-  const { file, everyMs } = options.snapshot;
+  const { file, everyMs } = settings.cache.snapshot;
+  const identity = JSON.stringify({ upstream: describeServers(servers), caseSensitive });
   const snapshot =
     file === undefined ? undefined : new Snapshot({ file, everyMs, identity, memory, restore }, context);
   let isSeeded = seed.file === undefined;

@@ -3,21 +3,26 @@ import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
+import type { Config } from '../../config/schema.js';
+import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
 import { frameOf } from '../../http/body.js';
 import { VARY } from '../../http/cache-headers.js';
 import { contextOf } from '../../http/context.js';
 import { exposeHeaders } from '../../http/cors.js';
+import { createReportUnexpected } from '../../http/error-reply.js';
 import { acceptsGzip } from '../../http/representation.js';
 import { type WithBody, parseJsonBody } from '../../http/request-body.js';
 import type { RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
+import type { Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
+import type { Upstreams } from '../../upstream/upstreams.js';
 import { type ElementDeps, createElementSource } from './elements.js';
 import { type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
-import type { StreamElements } from './stream.js';
+import { type StreamElements, createStreamElements } from './stream.js';
 
-export interface BatchDeps extends Omit<ElementDeps, 'refusalOf'> {
+interface BatchDeps extends Omit<ElementDeps, 'refusalOf'> {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
@@ -34,8 +39,35 @@ export interface BatchHandlers {
   batchByBody: RequestHandler;
 }
 
-export function createBatch(deps: BatchDeps): BatchHandlers {
-  const { withBody, maxBodyBytes } = deps;
+export interface BatchParts extends Pick<
+  BatchDeps,
+  'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
+> {
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
+  upstreams: Pick<Upstreams, 'servers' | 'serverOf'>;
+}
+
+export function createBatch(
+  { http: { maxBodyBytes, gzipMinBytes } }: Pick<Config, 'http'>,
+  context: Context,
+  { resolver, upstreams: { servers, serverOf }, ...parts }: BatchParts,
+): BatchHandlers {
+  const { withBody } = parts;
+  // A batch may be for one server alone.
+  const least = Math.min(...servers.map(({ concurrency }) => concurrency));
+  const part = (divisor: number): number => Math.max(1, Math.floor(least / divisor));
+  const deps: BatchDeps = {
+    ...parts,
+    // Single reads always have the other half.
+    streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
+    fromMemory: (handle) => resolver.fromMemory(handle),
+    resolve: (handle, options) => resolver.resolve(handle, options),
+    maxBodyBytes,
+    gzipMinBytes,
+    onStale: context.metrics.countStale,
+    onElement: context.metrics.countBatchHandle,
+    onUnexpected: createReportUnexpected(context),
+  };
   return {
     async batchByQuery(req: Request, res: Response): Promise<void> {
       assertAnonymous(req);

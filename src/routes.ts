@@ -1,14 +1,13 @@
-// The routes of each listener: those of the interfaces that are on.
-import { ADMIN_GROUP, adminRoutes } from '../admin/routes.js';
-import type { Config } from '../config/schema.js';
-import type { Route } from '../http/route-table.js';
-import { nativeRoutes } from '../native/routes.js';
-import { openApiRoutes } from '../openapi/routes.js';
-import { batchRoutes } from '../record/batch/routes.js';
-import { endpointRoutes, reverseLookupRoutes } from '../record/relayed-routes.js';
-import { recordRoutes } from '../record/routes.js';
-import { redirectRoutes } from '../redirect/routes.js';
-import { v2Routes } from '../v2/routes.js';
+// The routes of the public listener: those of the interfaces that are on.
+import type { Config } from './config/schema.js';
+import type { Route } from './http/route-table.js';
+import { nativeRoutes } from './native/routes.js';
+import { openApiRoutes } from './openapi/routes.js';
+import { batchRoutes } from './record/batch/routes.js';
+import { endpointRoutes, reverseLookupRoutes } from './record/relayed-routes.js';
+import { recordRoutes } from './record/routes.js';
+import { redirectRoutes } from './redirect/routes.js';
+import { v2Routes } from './v2/routes.js';
 
 type Switch = 'batch' | 'v2' | 'redirect' | 'reverseLookup' | 'tunnel';
 
@@ -33,5 +32,3 @@ export const routesOf = ({ batch, v2, redirect, reverseLookup, native }: Config)
     reverseLookup: reverseLookup.url !== undefined,
     tunnel: native.tunnel,
   });
-
-export const routesOfAdmin: readonly Route[] = [...adminRoutes, ...openApiRoutes(ADMIN_GROUP)];

@@ -1,0 +1,74 @@
+// The schemas of what is sent to the admin API and reported by it.
+import { LOG_LEVELS } from '../config/schema-server.js';
+import { z } from 'zod';
+import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+
+/** A longer list would block a process. */
+const MAX_HANDLES = 10_000;
+
+const handle = z
+  .string()
+  .min(1)
+  .refine((text) => Buffer.byteLength(text) <= MAX_HANDLE_BYTES && !text.includes('\0'), 'not a handle');
+const soft = z.boolean().optional().describe('Keep the entries as stale, for an upstream that fails.');
+
+export const purgeBody = z
+  .union(
+    [
+      z.strictObject({ handle, soft }),
+      z.strictObject({ handles: z.array(handle).min(1).max(MAX_HANDLES), soft }),
+      z.strictObject({ prefix: handle, soft }),
+      z.strictObject({ all: z.literal(true), soft }),
+    ],
+    {
+      error: `give {"handle": "…"}, {"handles": ["…"]} with at most ${MAX_HANDLES}, {"prefix": "…"} or {"all": true}, and "soft": true or false`,
+    },
+  )
+  .meta({ id: 'PurgeOrder' });
+
+export const logLevelBody = z
+  .strictObject(
+    { level: z.enum(LOG_LEVELS) },
+    { error: `give {"level": "…"} with one of ${LOG_LEVELS.join(', ')}` },
+  )
+  .meta({ id: 'LogLevel' });
+
+/** The cache entries of a handle, in each tier. */
+export const cacheCopies = z
+  .object({
+    handle: z.string(),
+    cached: z.boolean(),
+    copies: z.array(
+      z.object({
+        tier: z.enum(['memory', 'redis']),
+        kind: z.enum(['found', 'empty', 'not-found']),
+        use: z.enum(['fresh', 'stale', 'none']),
+        ageSeconds: z.number(),
+        lifeLeftSeconds: z.number().describe('The rest of its TTL; 0 when stale.'),
+        standInLeftSeconds: z.number().describe('For which it may be served stale.'),
+        bytes: z.int(),
+        hits: z.int().optional().describe('In this instance, since it was stored.'),
+      }),
+    ),
+  })
+  .meta({ id: 'CacheCopies' });
+
+/** Of the last five to ten minutes, refused requests included, without responses from the response cache. */
+const clients = z.array(z.object({ name: z.string(), misses: z.int() }));
+
+export const trafficReport = z.object({
+  rules: z.array(z.object({ name: z.string(), matched: z.int(), limited: z.int(), shadowed: z.int() })),
+  networks: clients,
+  agents: clients,
+  /** The one that ends last comes first. */
+  blocked: z.array(
+    z.object({
+      network: z.string(),
+      until: z.string().meta({ format: 'date-time' }),
+      reason: z.enum(['unknown-names', 'most-misses']),
+    }),
+  ),
+});
+
+export type CacheCopy = z.output<typeof cacheCopies>['copies'][number];
+export type Traffic = z.output<typeof trafficReport>;

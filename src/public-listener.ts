@@ -1,0 +1,191 @@
+// Creates the public listener: a request is answered by traffic rules, reads, the tunnel, redirects or Express, asked in this order.
+import type { RequestListener } from 'node:http';
+import type { Cache } from './cache/cache.js';
+import type { PreparedDeps } from './cache/prepared-cache.js';
+import type { Config } from './config/schema.js';
+import type { Context } from './context.js';
+import type { Coordination } from './coordination/coordination.js';
+import { createReportUnexpected, toErrorHandler } from './http/error-reply.js';
+import { createScanHeaders } from './http/fast-headers.js';
+import { type FailingListener, type Listener, guard } from './http/guard.js';
+import { type ChecksLogin, createChecksLogin } from './http/identity.js';
+import type { MemoryBudget } from './http/request-body.js';
+import { createAcceptRequestId } from './http/request-id.js';
+import { createRequestLog } from './http/request-log.js';
+import { type Route, RouteTable } from './http/route-table.js';
+import type { NativeAnswer } from './native/answer.js';
+import { takesMessages } from './native/routes.js';
+import { createTunnelHit, createTunnelRoute } from './native/tunnel.js';
+import type { Hits } from './observe/hits.js';
+import { createOpenApi } from './openapi/serve.js';
+import { type Forwarding, createForwarding } from './record/forwarding.js';
+import { createRecordHandlers } from './record/handlers.js';
+import { createPipeline } from './record/pipeline.js';
+import { type ReadParts, createRead } from './record/read.js';
+import { createRequestCheck } from './record/request-checks.js';
+import { ResponseCache } from './record/response-cache.js';
+import { type RedirectInterface, createRedirect } from './redirect/redirect.js';
+import type { Resolver } from './resolver/resolver.js';
+import { routesOf } from './routes.js';
+import type { FindClient, IsTrustedProxy } from './server/client-address.js';
+import { type TrafficPolicy, createTrafficPolicy } from './traffic/policy.js';
+import type { LimitMiss } from './upstream/caller.js';
+import type { createPools } from './upstream/connections.js';
+import type { Upstreams } from './upstream/upstreams.js';
+import { createV2 } from './v2/answer.js';
+import { type HandleLock, createHandleLock } from './write/handle-lock.js';
+import type { OriginOf } from './write/origin-record.js';
+import { createCarryOut } from './write/write.js';
+
+/** What requests are answered from. */
+interface PublicParts extends Pick<ReadParts, 'runStepsOf'> {
+  resolver: Resolver<unknown>;
+  cache: Cache;
+  coordination: Coordination;
+  upstreams: Upstreams;
+  native: NativeAnswer;
+  limitMiss: LimitMiss;
+  originOf: OriginOf;
+  preparing: PreparedDeps;
+  hits: Hits;
+  isTrustedProxy: IsTrustedProxy;
+  findClient: FindClient;
+  /** Our own name in `Via`. */
+  pseudonym: string;
+  /** Of request bodies. */
+  bodies: MemoryBudget;
+  createDispatcher?: typeof createPools | undefined;
+}
+
+export interface PublicListener {
+  listener: RequestListener;
+  /** Judges native messages over TCP by the same traffic rules. */
+  admitMessage: TrafficPolicy['admitMessage'];
+  /** Begins anew with the settings of now; requests in flight finish with those from before. */
+  reload: () => void;
+  /** Writes the buffered log lines, and closes the connections to the reverse look-up service. */
+  close: () => Promise<void>;
+}
+
+/** What a reload keeps. */
+interface KeptParts extends PublicParts, Forwarding {
+  lock: HandleLock;
+  checksLogin: ChecksLogin;
+}
+
+/** `settings` is called at the start and by a reload. */
+export function createPublicListener(
+  settings: () => Config,
+  context: Context,
+  parts: PublicParts,
+): PublicListener {
+  const kept: KeptParts = {
+    ...parts,
+    ...createForwarding(settings(), parts),
+    checksLogin: createChecksLogin(parts.upstreams.checksLogins),
+    lock: createHandleLock(parts),
+  };
+  let current = createListener(settings(), context, kept);
+  return {
+    listener: (req, res) => {
+      current.listener(req, res);
+    },
+    admitMessage: (address, handle) => current.admitMessage(address, handle),
+    reload() {
+      current = createListener(settings(), context, kept);
+    },
+    async close() {
+      kept.hits.flush();
+      await kept.reverse?.close();
+    },
+  };
+}
+
+/** What a reload replaces. */
+function createListener(
+  config: Config,
+  context: Context,
+  kept: KeptParts,
+): Pick<PublicListener, 'listener' | 'admitMessage'> {
+  const routes = routesOf(config);
+  const table = new RouteTable(routes);
+  const policy = createTrafficPolicy(config.traffic, context, { ...kept, table });
+  const steps: RequestSteps = {
+    ...kept,
+    ...policy,
+    scanHeaders: createScanHeaders(kept.pseudonym),
+    check: createRequestCheck({ ...config.http, ...policy }),
+    requestLog: createRequestLog(context, kept.findClient),
+    acceptRequestId: createAcceptRequestId(kept.isTrustedProxy),
+    responses: new ResponseCache(kept.preparing),
+  };
+  const onUnexpected = createReportUnexpected(context);
+  const read = createRead(config, context, steps);
+  const tunnelHit = createTunnelHit(config, context, {
+    ...steps,
+    ...kept.native,
+    takesMessages: (path) => takesMessages(table, path),
+  });
+  const pages = config.redirect.enabled ? createRedirect(config, context, { ...steps, table }) : undefined;
+  // Guarded by itself, because Express passes errors to its third argument.
+  const pipeline = guard(createExpress(config, context, { ...steps, routes, table, pages }), onUnexpected);
+  const handler: Listener = (req, res) => {
+    const answering = read(req, res);
+    if (answering !== false) return answering;
+    const hit = tunnelHit?.(req, res);
+    if (hit instanceof Promise) {
+      return hit.then((isSent) => {
+        if (!isSent) pipeline(req, res);
+      });
+    }
+    const redirecting = pages?.listener(req, res) ?? false;
+    if (redirecting !== false) return redirecting;
+    pipeline(req, res);
+    return undefined;
+  };
+  const judged = policy.wrap(handler);
+  return {
+    listener: guard(context.tracer?.wrap(judged) ?? judged, onUnexpected),
+    admitMessage: policy.admitMessage,
+  };
+}
+
+/** What the read path, the tunnel and Express share. */
+interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'responses' | keyof KeptParts> {
+  responses: ResponseCache;
+}
+
+const DESCRIPTION = {
+  summary: 'Resolve and write persistent identifiers through a caching proxy.',
+  // Short, because an update of the proxy may change the document.
+  cacheControl: 'public, max-age=300',
+};
+
+interface ExpressParts extends RequestSteps {
+  routes: readonly Route[];
+  table: RouteTable;
+  /** Answers outside Express; here its routes are checked, and its errors have its form. */
+  pages: RedirectInterface | undefined;
+}
+
+/** The interfaces that are on, behind Express. */
+function createExpress(config: Config, context: Context, { pages, ...steps }: ExpressParts): FailingListener {
+  const parts = { ...steps, carryOut: createCarryOut({ ...steps, rules: config.deletion }) };
+  const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
+  const handlers = {
+    ...createRecordHandlers(config, context, parts),
+    openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
+    v2: epic?.route,
+    tunnel: createTunnelRoute({ ...parts, ...parts.native }),
+  };
+  parts.table.assertHandled({ ...handlers, ...pages?.handlers });
+  return createPipeline(config, context, {
+    ...parts,
+    handlers,
+    fallbacks: { ...(epic && { v2: epic.route }) },
+    errorReplies: {
+      ...(epic && { v2: epic.errorReply }),
+      ...(pages && { redirect: toErrorHandler(pages.sendError) }),
+    },
+  });
+}
