@@ -1,10 +1,6 @@
 // Forwards a request to the upstream (http-proxy-middleware) and returns the open response.
-import {
-  type ClientRequest,
-  IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-} from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
@@ -57,39 +53,39 @@ interface ForwardCallbacks {
  * The request as http-proxy sees it. It is not the client's: http-proxy would abort with a client that leaves,
  * although the upstream may act on what it was sent, and the handle would be invalidated before the write.
  */
-class ForwardedRequest extends IncomingMessage {
+class ForwardedRequest extends Readable {
+  readonly method: string;
+  readonly url: string;
+  headers: OutgoingHttpHeaders = {};
+  /** http-proxy reads it when the upstream resets the connection. */
+  readonly socket = { destroyed: false };
   readonly callbacks: ForwardCallbacks;
   readonly #upstream: OutgoingRequest;
-  #sent: ClientRequest | undefined;
 
-  constructor(client: IncomingMessage, upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
-    super(client.socket);
+  constructor(upstream: OutgoingRequest, callbacks: ForwardCallbacks) {
+    super({ read: () => undefined });
     this.method = upstream.method;
     this.url = upstream.target;
     this.callbacks = callbacks;
     this.#upstream = upstream;
   }
 
-  /** Replaces the headers: http-proxy calls it after it has added its own and before it sends them. */
+  /** To be called before http-proxy copies the headers: it has added a length to some. */
   replaceHeaders(): void {
-    this.headers = this.#upstream.headers as IncomingMessage['headers'];
+    this.headers = this.#upstream.headers;
   }
 
-  /**
-   * http-proxy sends by this method only (test/unit/node-internals fails when it does otherwise). The connection may
-   * come much later, when the requests before it are done.
-   */
-  override pipe<T extends NodeJS.WritableStream>(sent: T): T {
-    this.#sent = sent as unknown as ClientRequest;
+  /** To be called when there is a connection: http-proxy pipes this body, and Node sends the head with its beginning. */
+  sendBy(sent: ClientRequest): void {
     // http-proxy has folded slashes in it.
-    this.#sent.path = this.#upstream.target;
-    this.#sent.end(this.#upstream.body);
-    return sent;
+    sent.path = this.#upstream.target;
+    this.push(this.#upstream.body);
+    this.push(null);
   }
 
-  /** Also while it waits for a connection. */
+  /** Also while it waits for a connection: http-proxy aborts what it sends with its request. */
   cancel(): void {
-    this.#sent?.destroy();
+    this.emit('aborted');
   }
 }
 
@@ -112,12 +108,16 @@ export function createForwarder(
       start: (request) => {
         request.replaceHeaders();
       },
-      proxyReq: (sent, { callbacks }) => {
+      proxyReq: (sent, request) => {
         sent.once('close', () => {
-          callbacks.onFailure(connectionClosed());
+          request.callbacks.onFailure(connectionClosed());
         });
+        request.sendBy(sent);
       },
-      proxyRes: receiveResponse,
+      // By its types a response is of the class of the request.
+      proxyRes: (response, { callbacks }) => {
+        receiveResponse(response as unknown as IncomingMessage, callbacks);
+      },
       error: (error, { callbacks }) => {
         callbacks.onFailure(error);
       },
@@ -136,7 +136,7 @@ export function createForwarder(
         reject(toForwardError(error));
       };
       const upstream = { method, target: basePath + target, headers, body };
-      const request = new ForwardedRequest(req, upstream, { onResponse, onFailure });
+      const request = new ForwardedRequest(upstream, { onResponse, onFailure });
       const timer = setTimeout(() => {
         onFailure(new ServiceError('UPSTREAM_TIMEOUT'));
         request.cancel();
@@ -146,7 +146,7 @@ export function createForwarder(
   };
 }
 
-function receiveResponse(response: IncomingMessage, { callbacks }: ForwardedRequest): void {
+function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks): void {
   if (isFinalStatus(response.statusCode)) {
     callbacks.onResponse(response);
     return;
