@@ -11,6 +11,7 @@ import {
   type RedisMaster,
   type Subscription,
   type SubscriptionEvents,
+  corkForTurn,
   openRedis,
   openSubscription,
 } from './connections.js';
@@ -101,6 +102,7 @@ export class RedisCommands {
   }
 
   command(name: string, ...args: Argument[]): Promise<unknown> {
+    corkForTurn(this.redis);
     return this.redis.call(name, ...args);
   }
 
@@ -127,6 +129,7 @@ export class RedisCommands {
     timeoutMs = this.#options.commandTimeoutMs,
   ): Promise<T | undefined> {
     if (!this.#isUp) return undefined;
+    corkForTurn(this.redis);
     try {
       return await this.attempt(command(this.redis), timeoutMs);
     } catch (error) {
@@ -148,6 +151,7 @@ export class RedisCommands {
 
   /** Runs a script by its digest. @throws Error */
   async script(source: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    corkForTurn(this.redis);
     try {
       return await this.redis.evalsha(digestOf(source), keys.length, ...keys, ...args);
     } catch (error) {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import type { Writable } from 'node:stream';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
@@ -85,7 +86,6 @@ export function openRedis(place: RedisAddress): RedisConnections {
   };
   const { Redis } = ioredis();
   const commands = new Redis(options);
-  writeTogether(commands);
   return {
     commands,
     isCluster: false,
@@ -102,23 +102,14 @@ export function openRedis(place: RedisAddress): RedisConnections {
 }
 
 /**
- * The commands of one turn of the event loop are sent in one write. The automatic pipelines of ioredis take twice the CPU,
- * and hold commands back until earlier ones are answered.
+ * Call it before a command: those of one turn of the event loop are sent in one write. The automatic pipelines of ioredis
+ * take twice the CPU, and hold commands back until earlier ones are answered; a cluster has them, and no stream here.
  */
-function writeTogether(connection: Redis): void {
-  connection.on('connect', () => {
-    const { stream } = connection;
-    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
-    const uncork = (): void => {
-      stream.uncork();
-    };
-    stream.write = (...args: unknown[]) => {
-      if (stream.writableCorked === 0) {
-        stream.cork();
-        setImmediate(uncork);
-      }
-      return write(...args);
-    };
+export function corkForTurn({ stream }: { stream?: Writable }): void {
+  if (stream === undefined || stream.writableCorked > 0) return;
+  stream.cork();
+  setImmediate(() => {
+    stream.uncork();
   });
 }
 
