@@ -113,6 +113,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
     reload(next) {
+      // A level set on the admin listener stays unless the key itself has changed.
       if (next.log.level !== current.log.level) context.log.level = next.log.level;
       current = settingsOf(next);
       listening.reload();

@@ -36,7 +36,8 @@ type SendRaw = (res: ServerResponse, response: RawResponse, now: number) => void
 /**
  * `writeHead` checks every header again, and a body after it is a second write: a fifth of a whole hit. Here Node
  * writes the first head of each second, and the lines it adds (Date, Connection, Keep-Alive) are copied into all
- * others of that second. If `_header` is missing in another release of Node, `writeHead` writes all heads.
+ * others of that second. If `_header` is missing in another release of Node, `writeHead` writes all heads
+ * (test/live/internals).
  */
 export function createSendRaw(): SendRaw {
   const learnt = { second: -1, text: '' };

@@ -34,8 +34,6 @@ export function createReload({ config, logger, apply }: ReloadDeps): (read: Read
     // Logged at the more verbose one of the old and the new level.
     const isLogged = logger.isLevelEnabled('info');
     if (isLogged) log();
-    // A level set on the admin listener stays unless the key itself has changed.
-    if (plan.changed.includes('log.level')) logger.level = plan.config.log.level;
     running = plan.config;
     // The database may have been replaced under the same name.
     if (plan.changed.length > 0 || running.redirect.countryDatabase !== undefined) apply(running);
