@@ -26,6 +26,16 @@ describeScripts('the scripts of bans and members', (world) => {
     expect(known.bans).toContainEqual({ number: numbers[2], prefix: '21.T1/2 ', isSoft: false });
   });
 
+  test('the ban of an era that begins counts for the maximum', async () => {
+    await world.scripts.enter('', 'one');
+    const first = await world.scripts.publish(ban('21.T1/first'));
+    for (let at = 1; at < MAX_BANS; at++) await world.scripts.publish(ban(`21.T1/${at} `));
+    const { bans: known } = await world.scripts.enter('at another server', 'two');
+    expect(known.floor).toBe(first);
+    expect(known.bans).toHaveLength(MAX_BANS);
+    expect(known.bans).toContainEqual({ number: known.seq, prefix: '', isSoft: true });
+  });
+
   test('an entry is gone when a ban is newer than its load', async () => {
     await world.scripts.put(KEY, entryOf('old'));
     world.scripts.bans.add({

@@ -31,6 +31,8 @@ export interface Mutation {
   apply: () => () => void;
   /** The faults that are needed; all by default. */
   faults?: readonly FaultName[];
+  /** The seed that shows it soonest, where most others do not show it. */
+  seed?: number;
   /** Needs more seeds than a test has time for. */
   isRare?: true;
   /** The deployment that is needed. */
@@ -59,6 +61,15 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 4,
     apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
     faults: ['failover to a stale replica', 'process killed'],
+  },
+  'a barrier confirms what it published on a server that was the master before': {
+    isRare: true,
+    apply: () => replace(Member, 'hasEntered', () => () => true),
+    faults: [
+      'failover and back to the old master',
+      'failover to a stale replica',
+      'Redis restarted with an old dump',
+    ],
   },
   'a writer without Redis acknowledges at once': {
     row: 5,
@@ -103,6 +114,7 @@ export const MUTATIONS: Record<string, Mutation> = {
       args,
     ]),
     faults: ['slow upstream'],
+    seed: 25,
   },
   'the eras of a server are not compared': {
     apply: withScripts((source, args) => [

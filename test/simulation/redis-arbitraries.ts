@@ -186,7 +186,9 @@ export const scriptCalls: fc.Arbitrary<Step> = fc.oneof(
   script(coherence.STORE, ENTRY_KEYS, run, ticket, key, entry, life),
   script(coherence.SYNC, [...ENTRY_KEYS.slice(1), ...BANS], run),
   script(coherence.BAN, BANS, run, ban, is('3'), ...publishing),
-  script(coherence.ENTER, BANS, run, era, fc.constantFrom('era-1', 'era-2'), ...publishing).map(ordered),
+  script(coherence.ENTER, BANS, run, era, fc.constantFrom('era-1', 'era-2'), ...publishing, is('3')).map(
+    ordered,
+  ),
   script(coherence.RENEW, MEMBERS, member, is('2500'), flag, lease, run, now, is('2000')),
   script(coherence.EXPEL, MEMBERS, member, member),
   script(PATIENT_LOCK, LOCK_KEYS, id, life, writer, life),

@@ -1,5 +1,4 @@
-// This instance as a member of those that share a Redis: its lease, the changes it publishes, and those it receives. See
-// ../coherence/README.md.
+// This instance as a member of those that share a Redis. See ../coherence/README.md.
 import { type Clock, oneAtATime, untilDeadline } from '../clock.js';
 import { Fences } from '../coherence/fences.js';
 import { GroupNumbers, groupOf } from '../coherence/groups.js';
@@ -264,13 +263,12 @@ export class Member implements Membership {
 
   /** A lapsed member cannot lower its fences any more. A fence that arrives later counts at the next renewal. */
   #softenLapsed({ lapsed }: Renewal): void {
-    const { pending, clock } = this.#deps;
     // Memory makes the entries under expired fences stale with its own copy of the fences.
-    while (this.#fences.takeExpired(clock.now()) !== undefined);
+    while (this.#fences.takeExpired(this.#deps.clock.now()) !== undefined);
     const keys = lapsed.flatMap((member) => this.#fences.removeOf(member));
     this.#soften(keys);
     // In Redis too. Every member does this, because it may be the only one that knows of the fence.
-    for (const key of keys) pending.add({ kind: 'soften', key });
+    for (const key of keys) this.#deps.pending.add({ kind: 'soften', key });
   }
 
   #soften(keys: readonly string[]): void {
@@ -308,7 +306,12 @@ export class Member implements Membership {
 
   /** The publication may be lost with the server that it was sent to, and a former master may be back that lacks it. */
   async #runBarrier(publication: Publication): Promise<boolean> {
-    return (await this.#awaitMembers(publication)) && this.#enteredRun() === publication.run;
+    return (await this.#awaitMembers(publication)) && this.hasEntered(publication.run);
+  }
+
+  /** Whether this member can still publish on the server that it has published on. */
+  hasEntered(run: string): boolean {
+    return this.#enteredRun() === run;
   }
 
   /** A member that renews its lease but has missed the message gets it a second time, and is expelled if it misses that too. */
@@ -327,12 +330,9 @@ export class Member implements Membership {
   /** The members of another server do not know of the change. */
   async #awaitCall(call: string, run: string): Promise<string[] | undefined> {
     const acknowledgements = this.#acknowledgements;
+    const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
     try {
-      if (this.#enteredRun() !== run) return undefined;
-      return await awaitAcknowledgements(
-        { clock: this.#deps.clock, list: this.#list, acknowledgements },
-        call,
-      );
+      return this.hasEntered(run) ? await awaitAcknowledgements(barrier, call) : undefined;
     } finally {
       acknowledgements.end(call);
     }

@@ -136,35 +136,42 @@ return numbers`;
 /** Length of the names of the eras that came before. One that is forgotten costs loads. */
 const MAX_ERAS_LENGTH = 1000;
 
+/** Lists a ban. Above the maximum the oldest ones are dropped, and the last of these is the floor. */
+const ADD_BAN = `
+local function addBan(state, seq, ban, maximum)
+  redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), ban)
+  local numbers = {}
+  for _, name in ipairs(redis.call('HKEYS', state)) do
+    if string.sub(name, 1, 2) == 'b:' then numbers[#numbers + 1] = tonumber(string.sub(name, 3)) end
+  end
+  table.sort(numbers)
+  for at = 1, #numbers - maximum do
+    redis.call('HDEL', state, 'b:' .. text(numbers[at]))
+    redis.call('HSET', state, 'floor', text(numbers[at]))
+  end
+end`;
+
 /**
  * Publishes a ban. KEYS: state of the bans. ARGV: run, ban, maximum number of bans, channel, command to publish, message
  * without its number. Returns the number. It is never behind the clock of Redis, so that a member that missed messages
  * cannot take a newer ban for an older one.
  */
-export const BAN = `${NOW}${OPEN_STATE}
+export const BAN = `${NOW}${OPEN_STATE}${ADD_BAN}
 local seq = openState(KEYS[1], ARGV[1]) + 1
-redis.call('HSET', KEYS[1], 'seq', text(seq), 'b:' .. text(seq), ARGV[2])
-local numbers = {}
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.sub(name, 1, 2) == 'b:' then numbers[#numbers + 1] = tonumber(string.sub(name, 3)) end
-end
-table.sort(numbers)
-for at = 1, #numbers - ARGV[3] do
-  redis.call('HDEL', KEYS[1], 'b:' .. text(numbers[at]))
-  redis.call('HSET', KEYS[1], 'floor', text(numbers[at]))
-end
+addBan(KEYS[1], seq, ARGV[2], ARGV[3])
 redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
 return text(seq)`;
 
 /**
  * Enters the era of this server, and reads the bans. KEYS: state of the bans. ARGV: run, the era that the member comes from
- * ('' for none), a name for the next era, channel, command to publish, message of a ban without its number.
+ * ('' for none), a name for the next era, channel, command to publish, message of a ban without its number, maximum number
+ * of bans.
  *
  * An era is a time during which this server was the master without a break. When a member comes from an era that the
  * server does not know of, another server was the master in between: the next era begins, and no entry from before is
  * fresh.
  */
-export const ENTER = `${NOW}${OPEN_STATE}
+export const ENTER = `${NOW}${OPEN_STATE}${ADD_BAN}
 local state, from = KEYS[1], ARGV[2]
 local seq = openState(state, ARGV[1])
 local known = redis.call('HMGET', state, 'era', 'before')
@@ -172,7 +179,7 @@ local era, before = known[1], known[2] or ''
 local isKnown = from == '' or from == era or string.find(before, from, 1, true)
 if era and not isKnown then
   seq = seq + 1
-  redis.call('HSET', state, 'seq', text(seq), 'b:' .. text(seq), 'soft ')
+  addBan(state, seq, 'soft ', ARGV[7])
   redis.call(ARGV[5], ARGV[4], text(seq) .. ' ' .. ARGV[6])
   era, before = false, before .. ' ' .. era
 end

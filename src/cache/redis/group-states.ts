@@ -73,7 +73,7 @@ export async function enterEra(
   const name = stateName(commands.keyPrefix, 'bans');
   const run = runOf(commands, name);
   const text = formatChange(BAN_EARLIER_ERAS, { member, call: '' });
-  const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text];
+  const args = [run, from, next, channels.ofGroup('bans'), channels.publish, text, MAX_BANS];
   const fields = (await commands.script(ENTER, [name], args)) as string[];
   const known: KnownBans = { kind: 'bans', run, seq: 0, floor: 0, bans: [] };
   let era = '';

@@ -55,57 +55,34 @@ async function writeBlocks(
   handle: FileHandle,
   { identity, slices, pace, signal }: SnapshotSource,
 ): Promise<WrittenSnapshot> {
-  const blocks = new BlockAppender(handle);
-  let records = 0;
-  await blocks.append(encodeHead(identity));
+  const content = new ContentBuffer();
+  const compressing: Promise<Buffer>[] = [];
+  const written = { records: 0, bytes: 0 };
+  const append = async (bytes: Buffer): Promise<void> => {
+    await handle.writeFile(bytes);
+    written.bytes += bytes.length;
+  };
+  /** Compresses on other threads, and appends in order all but `left` blocks. */
+  const endBlock = async (left: number): Promise<void> => {
+    const block = compress(content.take());
+    block.catch(() => undefined);
+    compressing.push(block);
+    for (const next of compressing.splice(0, compressing.length - left)) await append(await next);
+  };
+  await append(encodeHead(identity));
   for (const entries of slices) {
-    for (const kept of entries) if (!blocks.add(kept)) await blocks.makeRoom();
-    records += entries.length;
+    for (const kept of entries) {
+      content.add(kept);
+      // No promise for each record.
+      if (content.isFull) await endBlock(MAX_COMPRESSING);
+    }
+    written.records += entries.length;
     await pace();
     signal.throwIfAborted();
   }
-  await blocks.end();
-  return { records, bytes: blocks.bytes };
-}
-
-/** Compresses blocks on other threads, and appends them in their order. */
-class BlockAppender {
-  readonly #handle: FileHandle;
-  readonly #content = new ContentBuffer();
-  readonly #compressing: Promise<Buffer>[] = [];
-  bytes = 0;
-
-  constructor(handle: FileHandle) {
-    this.#handle = handle;
-  }
-
-  /** False when the block is full then. No promise for each record. */
-  add(kept: KeyedEntry): boolean {
-    this.#content.add(kept);
-    return !this.#content.isFull;
-  }
-
-  async makeRoom(): Promise<void> {
-    const block = compress(this.#content.take());
-    block.catch(() => undefined);
-    if (this.#compressing.push(block) > MAX_COMPRESSING) await this.#appendFirst();
-  }
-
-  async end(): Promise<void> {
-    await this.makeRoom();
-    while (this.#compressing.length > 0) await this.#appendFirst();
-    await this.append(END);
-  }
-
-  async append(bytes: Buffer): Promise<void> {
-    await this.#handle.writeFile(bytes);
-    this.bytes += bytes.length;
-  }
-
-  async #appendFirst(): Promise<void> {
-    const block = await this.#compressing.shift();
-    if (block) await this.append(block);
-  }
+  await endBlock(0);
+  await append(END);
+  return written;
 }
 
 const deflate = promisify(deflateRaw);
