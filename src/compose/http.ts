@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Cache } from '../cache/cache.js';
 import type { PreparedDeps } from '../cache/prepared-cache.js';
 import type { Coordination } from '../coordination/coordination.js';
-import { createForwardRead } from '../record/forward-read.js';
+import { createForwardRead } from '../record/pass-through.js';
 import { type Client, createFindClient, createProxyTrust } from '../server/client-address.js';
 import { type ReportUnexpected, createReportUnexpected } from '../http/error-reply.js';
 import { type FailingListener, type Listener, guard } from '../http/guard.js';
