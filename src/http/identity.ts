@@ -1,5 +1,6 @@
 // Who a login says it is, for limits and queues. Only the Handle server knows whether it is true.
 import { foldHandle } from '../handle/handle.js';
+import type { ValueReference } from '../handle/value.js';
 
 /**
  * The identity in a Basic login: index and handle, and nothing else. Neither the password nor the spelling of the name
@@ -9,11 +10,32 @@ import { foldHandle } from '../handle/handle.js';
  * @returns undefined without a Basic login: a session names nobody that can be checked here
  */
 export function identityOf(authorization: string | undefined): string | undefined {
+  const login = readBasic(authorization);
+  if (login === undefined) return undefined;
+  const { index, handle } = readIdentity(decodePercent(login.name));
+  return `${index}:${foldHandle(handle, false)}`;
+}
+
+/**
+ * The first colon ends the name (RFC 7617 §2), so an identity has its own colon as `%3A`.
+ *
+ * @returns undefined without a Basic login; no password where there is no colon
+ */
+export function readBasic(
+  authorization: string | undefined,
+): { name: string; password: Buffer | undefined } | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/=_-]+) *$/i.exec(authorization ?? '') ?? [];
   if (encoded === undefined) return undefined;
-  const [name = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':', 1);
-  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(decodePercent(name)) ?? [];
-  return `${Number(index ?? 0)}:${foldHandle(handle ?? decodePercent(name), false)}`;
+  const bytes = Buffer.from(encoded, 'base64');
+  const colon = bytes.indexOf(':');
+  if (colon === -1) return { name: bytes.toString('utf8'), password: undefined };
+  return { name: bytes.toString('utf8', 0, colon), password: bytes.subarray(colon + 1) };
+}
+
+/** Without an index it is 0, as a Handle server reads it. */
+export function readIdentity(text: string): ValueReference {
+  const [, index, handle] = /^(\d{1,10}):(.*)$/s.exec(text) ?? [];
+  return { index: Number(index ?? 0), handle: handle ?? text };
 }
 
 /**
@@ -28,7 +50,7 @@ export const createChecksLogin =
   (handle, authorization) =>
     identityOf(authorization) !== undefined && checksLogins(handle);
 
-function decodePercent(text: string): string {
+export function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,9 +1,9 @@
 // The handlers of the record interface, by the names that its routes give them.
+import { type ForwardReadDeps, createForwardRead } from './pass-through.js';
 import type { RequestHandler } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type BatchParts, createBatch } from './batch/answer.js';
-import { type ForwardReadDeps, createForwardRead } from './forward-read.js';
 import type { Forwarding } from './forwarding.js';
 import { type WriteRouteDeps, createWriteRoute } from './write.js';
 

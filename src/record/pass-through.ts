@@ -1,14 +1,18 @@
-// Relays requests whose responses are never cached and never shared: with credentials, lists, other endpoints.
+// Relays requests whose responses are never cached and never shared: GET and HEAD that read.ts leaves, POST of a handle,
+// lists, other endpoints.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type RequestContext, contextOf } from '../http/context.js';
+import type { ChecksLogin } from '../http/identity.js';
 import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
+import { rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
+import type { LimitMiss } from '../upstream/caller.js';
 import { parseRecord, recordEtag } from './condition.js';
 import { type Forward, upstreamTarget } from './forward.js';
 
@@ -20,6 +24,7 @@ import {
   readResponseBody,
   relayResponse,
 } from './relay-response.js';
+import { isList } from './record-request.js';
 import { assertPlain } from './request-checks.js';
 
 export interface PassThroughDeps {
@@ -95,4 +100,37 @@ function* etagFor(
   const record = yield* parseRecord(body.toString());
   const selection = readRecordQuery(readParameters(target.query));
   return record && (yield* recordEtag(record, { handle, selection, format, encoding }));
+}
+
+export interface ForwardReadDeps {
+  passThrough: PassThrough;
+  limitMiss: LimitMiss;
+  checksLogin: ChecksLogin;
+}
+
+/** A read that is forwarded is a miss like others, unless the Handle server judges its login. */
+export function createForwardRead({ passThrough, limitMiss, checksLogin }: ForwardReadDeps): RequestHandler {
+  return async function forwardRead(req: Request, res: Response): Promise<void> {
+    parseHandle(res);
+    const { handle, caller } = contextOf(res);
+    if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
+      await passThrough(req, res);
+      return;
+    }
+    const forward = async (): Promise<void> => {
+      const closed = new Promise<void>((resolve) => res.once('close', resolve));
+      await passThrough(req, res);
+      await closed;
+    };
+    // A client that leaves early learns nothing, and neither does this count.
+    const isAnswered = (): boolean => res.writableFinished && res.statusCode < 500;
+    await limitMiss(caller, forward, () => (isAnswered() ? res.statusCode === 404 : undefined));
+  };
+}
+
+/** With credentials a wrong password has to be 401 even for public data. A list has no handle. */
+function parseHandle(res: Response): void {
+  const context = contextOf(res);
+  const rawHandle = rawHandleOf(context.target.path) ?? '';
+  if (!isList(rawHandle, readParameters(context.target.query))) context.handle = readHandle(rawHandle);
 }

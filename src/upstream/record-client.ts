@@ -5,11 +5,12 @@ import { ServiceError } from '../errors.js';
 import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue, Selection } from '../handle/value.js';
+import type { TimeSlicer } from '../time-slicer.js';
 import type { Caller } from './caller.js';
 import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
-import { type RecordAnswer, readAnswer, valuesOf } from './reply.js';
+import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
 
 export interface ReadOptions {
   authorization?: string | undefined;
@@ -76,6 +77,7 @@ interface RecordClientParts {
   pseudonym: string;
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
+  slicer: TimeSlicer;
   /** Called when a write is refused because its login was ignored. */
   onIgnoredLogin: (() => void) | undefined;
 }
@@ -135,7 +137,10 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
 }
 
 /** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
-function createSend(settings: RecordClientSettings, { pseudonym, limiter, dispatcher }: RecordClientParts) {
+function createSend(
+  settings: RecordClientSettings,
+  { pseudonym, limiter, dispatcher, slicer }: RecordClientParts,
+) {
   const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);
 
@@ -159,7 +164,8 @@ function createSend(settings: RecordClientSettings, { pseudonym, limiter, dispat
         request.beforeSend?.();
         const maxBodyBytes = handle === undefined ? maxListBytes : maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
-        return readAnswer(response, { handle: handle?.text, caseSensitive });
+        const reading = readAnswer(response, { handle: handle?.text, caseSensitive });
+        return readInSlices(slicer, reading, { chars: response.body.length, caller: request.caller });
       },
       { key, caller: request.caller },
     );

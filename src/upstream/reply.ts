@@ -12,7 +12,8 @@ import {
   invalidResponse,
   parseMembers,
 } from './response.js';
-import type { Steps } from '../time-slicer.js';
+import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
+import type { Caller } from './caller.js';
 import { isTooBusy } from './upstream-server.js';
 
 /** What was requested. */
@@ -42,8 +43,19 @@ export interface RecordAnswer {
   challenge: string | undefined;
 }
 
+/** Shorter responses are read in less than a millisecond. */
+const SMALL_CHARS = 16 * 1024;
+
+/** A long response is read in slices, on the account of the client that waits for it; none waits for a refresh. */
+export const readInSlices = <T>(
+  slicer: TimeSlicer,
+  reading: Steps<T>,
+  { chars, caller }: { chars: number; caller: Caller | undefined },
+): T | Promise<T> =>
+  chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
+
 /** @throws ServiceError UPSTREAM_BAD_ANSWER for a response that no Handle server would give */
-export function readAnswer(response: UpstreamResponse, requested: Requested): RecordAnswer {
+export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
   const answer = { status, body, retryAfter, challenge: headerOf(response, 'www-authenticate') };
@@ -55,6 +67,7 @@ export function readAnswer(response: UpstreamResponse, requested: Requested): Re
     if (status < 400 || status >= 500) throw error;
     return { ...answer, responseCode: undefined, members: {} };
   }
+  yield;
   assertConsistent(response, members, requested);
   return { ...answer, responseCode: members.responseCode, members };
 }

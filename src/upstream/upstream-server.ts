@@ -9,8 +9,8 @@ import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { Caller } from './caller.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
-import { type TimeSlicer, runToEnd } from '../time-slicer.js';
-import { readOutcome } from './reply.js';
+import type { TimeSlicer } from '../time-slicer.js';
+import { readInSlices, readOutcome } from './reply.js';
 import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
 import { type UpstreamResponse, headerOf } from './response.js';
 
@@ -32,11 +32,6 @@ export interface ServerParts {
 
 /** In the metrics they are one server: strangers' prefix records do not decide how many series there are. */
 export const REFERRED = 'referred';
-
-/** Shorter responses are read in less than a millisecond. */
-const SMALL_CHARS = 16 * 1024;
-/** No client waits for a refresh. */
-const clientIn = (caller: Caller | undefined): string => caller?.client ?? 'background';
 
 interface ServerRead {
   handle: string;
@@ -85,8 +80,8 @@ export function createServer(
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
       const reading = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
-      const isSmall = body.length <= SMALL_CHARS;
-      const outcome = isSmall ? runToEnd(reading) : await slicer.run(reading, { client: clientIn(caller) });
+      const read = readInSlices(slicer, reading, { chars: body.length, caller });
+      const outcome = read instanceof Promise ? await read : read;
       report(outcome.kind);
       health?.succeeded();
       breaker.succeeded();

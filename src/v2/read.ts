@@ -15,7 +15,8 @@ import type { Steps } from '../time-slicer.js';
 import { type OriginRecord, readVisible } from '../write/origin-record.js';
 import { type AnonymousCall, type V2Call, type V2Deps, originFor } from './call.js';
 import { JSON_TYPE, PRIVATE, refusalError, send } from './response.js';
-import { canonicalForm, toV2, visibleValues } from './translation/record.js';
+import { bytesOfRecordData } from './translation/data.js';
+import { canonicalForm, toV2Value, visibleValues } from './translation/record.js';
 
 /** Values, and the length of the JSON that they came in: what work on them is measured by. */
 export interface SizedValues {
@@ -46,16 +47,21 @@ async function sendValues(
   record: SizedValues | undefined,
   headers: Record<string, string>,
 ): Promise<void> {
-  const validators = record && (await validatorsOf(run, record));
-  const verdict = assertPreconditions(req, validators);
-  if (record === undefined || validators?.isVisible !== true) throw new ServiceError('V2_NOT_FOUND');
-  const all = { ...headers, ...validatorHeaders(validators) };
-  if (verdict === 'not-modified') {
-    send(res, { status: 304, headers: all });
-    return;
-  }
-  const shown = await run(toV2(record.values), record.chars);
-  send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: writeJson(shown) });
+  const rendered = record && (await run(renderValues(record.values), record.chars));
+  const verdict = assertPreconditions(req, rendered);
+  if (rendered === undefined || rendered.shown === 0) throw new ServiceError('V2_NOT_FOUND');
+  const all = { ...headers, ...validatorHeaders(rendered) };
+  if (verdict === 'not-modified') send(res, { status: 304, headers: all });
+  else send(res, { status: 200, headers: all, contentType: JSON_TYPE, body: rendered.json });
+}
+
+/** The bytes of each value are looked at once, for its JSON and for the ETag. */
+function* renderValues(values: readonly HandleValue[]): Steps<Validators & { shown: number; json: string }> {
+  const shown: string[] = [];
+  const validators = yield* makeValidators(values, (value, bytes) => {
+    shown.push(writeJson(toV2Value(value, bytes)));
+  });
+  return { ...validators, shown: shown.length, json: `[${shown.join(',')}]` };
 }
 
 export interface CallerRecord extends SizedValues {
@@ -121,8 +127,6 @@ export interface Validators {
   etag: string;
   /** The newest timestamp of the visible values; undefined where the server has stamped none. */
   lastModified: Date | undefined;
-  /** Whether there are values that v2 shows. */
-  isVisible: boolean;
 }
 
 export const validatorsOf = (
@@ -134,11 +138,16 @@ export const validatorsOf = (
  * A strong ETag of the meaning of the values, not of the bytes of a response: the server's order and
  * timestamps do not change it, so the ETag of a write is known before the record is read back.
  */
-export function* makeValidators(values: readonly HandleValue[]): Steps<Validators> {
+export function* makeValidators(
+  values: readonly HandleValue[],
+  onVisible?: (value: HandleValue, bytes: Buffer) => void,
+): Steps<Validators> {
   const forms: string[] = [];
   let newest = -Infinity;
   for (const value of visibleValues(values)) {
-    forms.push(canonicalForm(value));
+    const bytes = bytesOfRecordData(value);
+    forms.push(canonicalForm(value, bytes));
+    onVisible?.(value, bytes);
     const time = typeof value.timestamp === 'string' ? Date.parse(value.timestamp) : NaN;
     if (time > newest) newest = time;
     yield;
@@ -146,7 +155,6 @@ export function* makeValidators(values: readonly HandleValue[]): Steps<Validator
   return {
     etag: etagOf(JSON.stringify(forms), 'identity'),
     lastModified: newest === -Infinity ? undefined : new Date(newest),
-    isVisible: forms.length > 0,
   };
 }
 

@@ -1,6 +1,5 @@
 // The one way to write, for every interface: rule, body, condition, fence, request, settlement. Read it from the top.
 import type { IncomingMessage } from 'node:http';
-import type { Fence } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
 import type { WriteOutcome } from '../handle/outcome.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -64,72 +63,50 @@ interface WriteParts {
 const MAX_TRIES = 3;
 
 export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut {
-  const raiseFence = async (origin: OriginRecord): Promise<Fence> => {
-    assertWritable(origin.server);
-    return resolver.fence(origin.handle);
-  };
-
-  async function attempt<Body, Current, Answer extends WriteAnswer, Result>(
-    { origin, plan }: Pick<Write<Body, Current, Answer, Result>, 'origin' | 'plan'>,
-    { body, current, held }: { body: Body; current: Current | undefined; held: Held },
-  ): Promise<Result | undefined> {
-    const { requests, isStored, conclude } = await plan(body, current);
-    const sending = requests.map((send) => () => send(held.assertHeld));
-    const answer = await sendFenced(await raiseFence(origin), sending, isStored);
-    if (answer?.status === 401 || answer?.status === 403) held.onRefused();
-    return conclude(answer);
-  }
-
-  /** Under the lock of the handle on all instances, so that no other writer comes between the read and the requests. */
-  async function underCondition<Body, Current, Answer extends WriteAnswer, Result>(
-    { req, origin, plan, isAtomic, read }: ConditionalWrite<Body, Current, Answer, Result>,
-    body: Body,
-  ): Promise<Result> {
-    const attemptOn = (current: Current, held: Held): Promise<Result | undefined> =>
-      attempt({ origin, plan }, { body, current, held });
-    return lock(origin.handle, {
-      req,
-      read,
-      unlocked: (current) => (isAtomic?.(current) ? attemptOn(current, NOT_HELD) : undefined),
-      async work(current, held) {
-        for (let tries = 0; tries < MAX_TRIES; tries++) {
-          const result = await attemptOn(tries === 0 ? current : await read(), held);
-          if (result !== undefined) return result;
-        }
-        throw concurrentModification();
-      },
-    }).catch((failure: unknown) => recheckIfFailed(failure, origin));
-  }
-
-  /** A caller whose condition fails has mostly got its ETag from the cache, and reads the record there again. */
-  async function recheckIfFailed(failure: unknown, { handle, caller }: OriginRecord): Promise<never> {
-    if (failure instanceof ServiceError && failure.code === 'CONDITION_FAILED')
-      await resolver.recheck(handle, caller);
-    throw failure;
-  }
-
-  return async function carryOut(write) {
-    const { origin, deletion, read, withBody } = write;
-    if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, origin.handle.text))
+  return async function carryOut({ req, origin, deletion, withBody, read, isAtomic, plan }) {
+    const { handle, server, caller } = origin;
+    if (deletion !== undefined && !allowsDeletion(rules, deletion.scope, handle.text))
       return deletion.refuse();
+
     return withBody(async (body) => {
-      if (read !== undefined) return underCondition({ ...write, read }, body);
-      const result = await attempt(write, { body, current: undefined, held: NOT_HELD });
-      if (result === undefined) throw concurrentModification();
-      return result;
+      type Current = Parameters<typeof plan>[1];
+      const attempt = async (current: Current, held: Held) => {
+        const { requests, isStored, conclude } = await plan(body, current);
+        assertWritable(server);
+        const fence = await resolver.fence(handle);
+        const sending = requests.map((send) => () => send(held.assertHeld));
+        const answer = await sendFenced(fence, sending, isStored);
+        if (answer?.status === 401 || answer?.status === 403) held.onRefused();
+        return conclude(answer);
+      };
+      if (read === undefined) return (await attempt(undefined, NOT_HELD)) ?? concurrentModification();
+
+      return lock(handle, {
+        req,
+        read,
+        unlocked: (current) => (isAtomic?.(current) ? attempt(current, NOT_HELD) : undefined),
+        async work(current, held) {
+          for (let tries = 0; tries < MAX_TRIES; tries++) {
+            const result = await attempt(tries === 0 ? current : await read(), held);
+            if (result !== undefined) return result;
+          }
+          return concurrentModification();
+        },
+      }).catch(async (failure: unknown) => {
+        // A caller whose condition fails has mostly got its ETag from the cache, and reads the record there again.
+        if (isFailedCondition(failure)) await resolver.recheck(handle, caller);
+        throw failure;
+      });
     });
   };
 }
 
-type ConditionalWrite<Body, Current, Answer extends WriteAnswer, Result> = Write<
-  Body,
-  Current,
-  Answer,
-  Result
-> & { read: () => Promise<Current> };
+function concurrentModification(): never {
+  throw new ServiceError('BUSY', { detail: 'concurrent modification' });
+}
 
-const concurrentModification = (): ServiceError =>
-  new ServiceError('BUSY', { detail: 'concurrent modification' });
+const isFailedCondition = (failure: unknown): boolean =>
+  failure instanceof ServiceError && failure.code === 'CONDITION_FAILED';
 
 /**
  * Sends the requests under the fence, until one is refused, and settles it by what they have come to. While it is up no

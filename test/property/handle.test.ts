@@ -3,8 +3,10 @@ import { describe, expect } from 'vitest';
 import {
   MAX_HANDLE_BYTES,
   foldHandle,
+  handleRef,
   handleToPath,
   parseHandle,
+  recordKey,
   upperAscii,
 } from '../../src/handle/handle.js';
 
@@ -42,6 +44,18 @@ describe('a handle on its way through paths', () => {
         slash === -1 ? handle.toLowerCase() : handle.slice(0, slash).toLowerCase() + handle.slice(slash);
       fc.pre(upperAscii(respelled) === upperAscii(handle));
       expect(foldHandle(respelled, caseSensitive)).toBe(foldHandle(handle, caseSensitive));
+    },
+  );
+
+  test.prop([handles, fc.boolean()])(
+    'is parsed once: its text as it came, the key of its record, its prefix in capitals',
+    (handle, caseSensitive) => {
+      const [prefix = ''] = handle.split('/', 1);
+      expect(handleRef(handle, caseSensitive)).toEqual({
+        text: handle,
+        key: recordKey(handle, caseSensitive),
+        prefix: upperAscii(prefix),
+      });
     },
   );
 

@@ -54,8 +54,6 @@ export function firstIssue({ issues }: z.ZodError): string {
   return `${steps.join('').replace(/^\./, '')}: ${message}`.replace(/^: /, '');
 }
 
-const LETTERS = 'rwrw';
-
 export const permissionFields = {
   privs: z
     .string({ error: 'give four characters such as rwr-' })
@@ -79,8 +77,10 @@ export function readPermissions({ privs, ...flags }: Permissions): string {
 
 /** `rwr-` for `1110`. */
 export function showPermissions(permissions: string | undefined): string {
-  const digits = lastFourPermissions(permissions);
-  return Array.from(LETTERS, (letter, at) => (digits[at] === '1' ? letter : '-')).join('');
+  const [adminRead, adminWrite, publicRead, publicWrite] = lastFourPermissions(permissions);
+  const read = (digit?: string): string => (digit === '1' ? 'r' : '-');
+  const write = (digit?: string): string => (digit === '1' ? 'w' : '-');
+  return read(adminRead) + write(adminWrite) + read(publicRead) + write(publicWrite);
 }
 
 /**

@@ -40,9 +40,8 @@ export function visibleValues(values: readonly HandleValue[]): HandleValue[] {
 }
 
 /** The members have the order of the original service. */
-function toV2Value(value: HandleValue): V2Value {
+export function toV2Value(value: HandleValue, bytes = bytesOfRecordData(value)): V2Value {
   const { index, type, timestamp, ttl, references, permissions } = value;
-  const bytes = bytesOfRecordData(value);
   return {
     idx: index,
     type,
@@ -147,9 +146,9 @@ export function restate({ index, type, data, permissions, ttl, references }: Han
 }
 
 /** A text that is equal for equal values. Without the timestamp: a PUT that changes nothing keeps the ETag. */
-export function canonicalForm(value: HandleValue): string {
+export function canonicalForm(value: HandleValue, bytes = bytesOfRecordData(value)): string {
   const { index, type, ttl, references, permissions } = value;
-  const data = bytesOfRecordData(value).toString('base64');
+  const data = bytes.toString('base64');
   const { ttl_type, ttl: life } = showTtl(ttl);
   const refs = showReferences(references).sort();
   return JSON.stringify([index, type, data, ttl_type, life, refs, lastFourPermissions(permissions)]);
