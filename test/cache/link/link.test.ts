@@ -260,13 +260,13 @@ test('a fence counts only while a lease runs, also when its reply arrives', asyn
 
 test('a message connection that is ready too late is closed, not kept beside the next one', async () => {
   const { world, clock, link } = open();
-  const { opened, open } = gate();
+  const { opened, open: release } = gate();
   world.ready = opened;
   void link.renewNow();
   await clock.pass(2100);
   world.ready = Promise.resolve();
   await link.renewNow();
-  open();
+  release();
   await settled();
   expect([world.subscriptions, link.leaseLeftMs() > 0]).toEqual([1, true]);
 });
@@ -274,11 +274,11 @@ test('a message connection that is ready too late is closed, not kept beside the
 describe('a member that is closed', () => {
   test('while it subscribes keeps no connection, and does not join', async () => {
     const { world, link } = open();
-    const { opened, open } = gate();
+    const { opened, open: release } = gate();
     world.ready = opened;
     const renewed = link.renewNow();
     await link.close();
-    open();
+    release();
     await renewed;
     await settled();
     expect([world.subscriptions, world.asked]).toEqual([0, ['leave']]);
@@ -286,12 +286,12 @@ describe('a member that is closed', () => {
 
   test('between its first two renewals does not join after it has left', async () => {
     const { world, link } = open();
-    const { opened, open } = gate();
+    const { opened, open: release } = gate();
     world.renewed = opened;
     const renewed = link.renewNow();
     await settled();
     await link.close();
-    open();
+    release();
     await renewed;
     expect(world.asked).toEqual(['enter from none', 'renew', 'leave']);
   });
@@ -299,13 +299,13 @@ describe('a member that is closed', () => {
   test('while it renews has no lease, and reports no failure', async () => {
     const { world, link } = open();
     await link.renewNow();
-    const { opened, open } = gate();
+    const { opened, open: release } = gate();
     world.renewed = opened;
     world.asked.length = 0;
     const renewed = link.renewNow();
     await settled();
     await link.close();
-    open();
+    release();
     await renewed;
     await link.renewNow();
     expect([link.leaseLeftMs(), world.asked]).toEqual([0, ['ping', 'renew', 'leave']]);
