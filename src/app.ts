@@ -16,7 +16,14 @@ import { createNative } from './native/native.js';
 import { createPeerTrust } from './server/client-address.js';
 import type { ClientConnections } from './server/http-server.js';
 import { createMissLimit } from './traffic/miss-limit.js';
-import { type EventLoop, type Readiness, createReadiness, watchEventLoop } from './observe/health.js';
+import {
+  type EventLoop,
+  type Readiness,
+  type StartChecks,
+  addStartChecks,
+  createReadiness,
+  watchEventLoop,
+} from './observe/health.js';
 import { newPseudonym } from './upstream/caller.js';
 import { type Resolution, referralOf } from './resolver/resolution.js';
 import type { Resolver } from './resolver/resolver.js';
@@ -27,7 +34,6 @@ import { type CacheEvents, makeCache } from './compose/cache.js';
 import { createPreparing } from './cache/prepared-cache.js';
 import { type Coordination, createCoordination } from './coordination/coordination.js';
 import { makeHandler } from './compose/http.js';
-import { type StartChecks, addStartChecks } from './observe/health.js';
 import { makeOperations } from './compose/operations.js';
 import { type SharedDeps, makeBounds, makeTracing } from './compose/shared-deps.js';
 import { createResolver, staleMsOf } from './resolver/create-resolver.js';

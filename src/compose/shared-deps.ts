@@ -4,8 +4,7 @@ import type { Context } from '../context.js';
 import { type MemoryBudget, createMemoryBudget } from '../http/request-body.js';
 import type { Logger } from '../observe/logger.js';
 import type { Metrics } from '../observe/metrics.js';
-import { createSpanSender } from '../observe/tracer.js';
-import { type Tracer, createTracer } from '../observe/tracer.js';
+import { type Tracer, createSpanSender, createTracer } from '../observe/tracer.js';
 import { TimeSlicer } from '../time-slicer.js';
 import type { createPools } from '../upstream/connections.js';
 

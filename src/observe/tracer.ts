@@ -137,7 +137,7 @@ interface Span {
   isFailure: boolean;
 }
 
-export interface SpanSender {
+interface SpanSender {
   add: (span: Span) => void;
   /** Exports the buffered spans. */
   close: () => Promise<void>;

@@ -13,7 +13,7 @@ import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
 /** The public listeners, such as `http://127.0.0.1:8080`, and those that are on: `tcp://127.0.0.1:2641`. */
-export interface PublicAddresses extends NativeAddresses {
+interface PublicAddresses extends NativeAddresses {
   url: string;
 }
 
