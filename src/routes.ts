@@ -2,7 +2,7 @@
 import type { Config } from './config/schema.js';
 import type { Route } from './http/route-table.js';
 import { nativeRoutes } from './native/routes.js';
-import { openApiRoutes } from './openapi/routes.js';
+import { openApiRoutes } from './openapi/serve.js';
 import { batchRoutes } from './record/batch/routes.js';
 import { endpointRoutes, reverseLookupRoutes } from './record/relayed-routes.js';
 import { recordRoutes } from './record/routes.js';

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.js';
 import { type Route, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
 import { readTarget } from '../http/target.js';
 
-export interface Call {
+interface Call {
   match: RouteMatch | undefined;
   /** Undefined where the path, or the path with this method, is not answered. */
   route: Route | undefined;

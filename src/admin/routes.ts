@@ -1,8 +1,8 @@
 // The routes of the admin listener.
+import { openApiRoutes } from '../openapi/serve.js';
 import { z } from 'zod';
 import { PROBLEM, anyObject, json, pathText } from '../http/schemas.js';
 import { type Route, type Security, defineRoutes } from '../http/route-table.js';
-import { openApiRoutes } from '../openapi/routes.js';
 import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.js';
 
 const ADMIN_GROUP = {

@@ -1,8 +1,7 @@
 // Statistics of the instance, read from its metrics: since its start, and of the last minute by the readings between.
 import { CATALOGUE } from '../errors.js';
-import { METRICS, type MetricEntry } from '../observe/metric-list.js';
+import { type MetricEntry, METRICS, VALUES } from '../observe/metric-list.js';
 import type { Metrics, StoreUsage } from '../observe/metrics.js';
-import { VALUES } from '../observe/metric-list.js';
 
 interface Reading {
   labels: Partial<Record<string, string | number>>;
@@ -139,7 +138,7 @@ interface Reads {
   stale: number;
 }
 
-export function hitRatio({ hits, misses, stale }: Reads): number | null {
+function hitRatio({ hits, misses, stale }: Reads): number | null {
   const all = hits + stale + misses;
   return all === 0 ? null : Number(((hits + stale) / all).toFixed(4));
 }
@@ -199,7 +198,7 @@ function quantile({ count, buckets }: Histogram, rank: number): number | null {
 }
 
 /** What was measured between two readings. */
-export const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
+const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
   count: newer.count - older.count,
   buckets: newer.buckets.map(({ le, count }, at) => ({ le, count: count - (older.buckets[at]?.count ?? 0) })),
 });

@@ -2,13 +2,32 @@
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import { BlockList, isIP } from 'node:net';
 
-/** The origin of an http(s) URL that has only a host and a port; undefined for any other. */
-export function readOrigin(text: string): string | undefined {
-  const url = parseUrl(text);
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) return undefined;
-  const bare = url.username + url.password + url.search + url.hash === '' && url.pathname === '/';
-  return bare && !/[?#@]/.test(text) ? url.origin : undefined;
+/** The URL, or undefined when it is invalid. */
+export function parseUrl(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined;
 }
+
+function parseHttpUrl(text: string): URL | undefined {
+  const url = parseUrl(text);
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+}
+
+/** An http(s) URL, optionally with a path, without trailing slashes; undefined for any other. */
+export function readBaseUrl(text: string): string | undefined {
+  const url = parseHttpUrl(text);
+  return url && !/[?#@]/.test(text) ? url.origin + withoutSlashesAtEnd(url.pathname) : undefined;
+}
+
+/** The origin of an http(s) URL that has only a host and a port; undefined for any other. */
+export const readOrigin = (text: string): string | undefined =>
+  parseHttpUrl(text)?.pathname === '/' ? readBaseUrl(text) : undefined;
+
+/** An http(s) URL in normal form; undefined for any other. */
+export const readWebUrl = (text: string): string | undefined => parseHttpUrl(text)?.href;
+
+/** An http(s) URL, or a mailto: URL with one address, in normal form; undefined for any other. */
+export const readLinkUrl = (text: string): string | undefined =>
+  /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 
 /** A redis(s) URL unchanged; undefined for any other. */
 export function readRedisUrl(text: string): string | undefined {
@@ -35,30 +54,6 @@ function readFingerprint(text: string): string | undefined {
   const digits = text.replaceAll(':', '').toUpperCase();
   const isFingerprint = /^([0-9A-F]{64}|([0-9A-F]{2}:){31}[0-9A-F]{2})$/i.test(text);
   return isFingerprint ? (digits.match(/../g) ?? []).join(':') : undefined;
-}
-
-/** The URL, or undefined when it is invalid. */
-export function parseUrl(text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined;
-}
-
-/** An http(s) URL, optionally with a path, without trailing slashes; undefined for any other. */
-export function readBaseUrl(text: string): string | undefined {
-  const url = parseUrl(text);
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || /[?#@]/.test(text))
-    return undefined;
-  return url.origin + withoutSlashesAtEnd(url.pathname);
-}
-
-/** An http(s) URL in normal form; undefined for any other. */
-export function readWebUrl(text: string): string | undefined {
-  const url = parseUrl(text);
-  return url !== undefined && ['http:', 'https:'].includes(url.protocol) ? url.href : undefined;
-}
-
-/** An http(s) URL, or a mailto: URL with one address, in normal form; undefined for any other. */
-export function readLinkUrl(text: string): string | undefined {
-  return /^mailto:[^\s@:?]+@[^\s@:?]+(\?\S*)?$/i.test(text) ? parseUrl(text)?.href : readWebUrl(text);
 }
 
 /** Names of networks that Express knows. */

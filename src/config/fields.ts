@@ -110,26 +110,23 @@ const parsed = <T>(errorFor: (given: unknown) => string, read: (text: string) =>
     return z.NEVER;
   });
 
-/** A whole number, also as a string of digits: environment variables are strings. */
-export function wholeNumber({ min, max, byDefault }: AllowedRange<number>) {
-  return integer(min, max).prefault(byDefault);
-}
-
-/** A part of a whole, also as a string. */
-export function share({ min, max, byDefault }: AllowedRange<number>) {
-  const error = `give a number from ${min} to ${max}`;
-  const fromText = (given: unknown) =>
-    typeof given === 'string' && /^(?:\d+(?:\.\d+)?|\.\d+)$/.test(given) ? Number(given) : given;
-  return z
-    .preprocess(fromText, z.number({ error }).min(min, { error }).max(max, { error }))
-    .prefault(byDefault);
-}
+/** A number that may be given as a string: environment variables are strings. */
+const numeric = <T extends z.ZodType>(pattern: RegExp, schema: T) =>
+  z.preprocess((given) => (typeof given === 'string' && pattern.test(given) ? Number(given) : given), schema);
 
 function integer(min: number, max: number) {
   const error = `give a whole number from ${min} to ${max}`;
-  const fromText = (given: unknown) =>
-    typeof given === 'string' && /^-?\d+$/.test(given) ? Number(given) : given;
-  return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error }));
+  return numeric(/^-?\d+$/, z.int({ error }).min(min, { error }).max(max, { error }));
+}
+
+export const wholeNumber = ({ min, max, byDefault }: AllowedRange<number>) =>
+  integer(min, max).prefault(byDefault);
+
+/** A part of a whole. */
+export function share({ min, max, byDefault }: AllowedRange<number>) {
+  const error = `give a number from ${min} to ${max}`;
+  const part = z.number({ error }).min(min, { error }).max(max, { error });
+  return numeric(/^(?:\d+(?:\.\d+)?|\.\d+)$/, part).prefault(byDefault);
 }
 
 /** The port of a listener that is off without it. */

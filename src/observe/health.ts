@@ -3,24 +3,16 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
 import type { StoreUsage } from './metrics.js';
 
-interface ReadinessReport {
-  ready: boolean;
-  notReady: string[];
-}
+export type Readiness = ReturnType<typeof createReadiness>;
 
-export interface Readiness {
-  register(name: string, isReady: () => boolean): void;
-  report(): ReadinessReport;
-}
-
-export function createReadiness(): Readiness {
+export function createReadiness() {
   const checks = new Map<string, () => boolean>();
   return {
-    register(name, isReady) {
+    register(name: string, isReady: () => boolean): void {
       if (checks.has(name)) throw new TypeError(`duplicate readiness check ${name}`);
       checks.set(name, isReady);
     },
-    report() {
+    report(): { ready: boolean; notReady: string[] } {
       const notReady = [...checks].filter(([, isReady]) => !isReady()).map(([name]) => name);
       return { ready: notReady.length === 0, notReady };
     },
@@ -41,16 +33,13 @@ interface StartChecksParts {
   };
 }
 
-export interface StartChecks {
-  /** The upstream or a mirror has answered. */
-  upstreamAnswered: () => void;
-}
+export type StartChecks = ReturnType<typeof addStartChecks>;
 
 /** A check that has passed once does not fail any more: an upstream that goes down later takes no reader away. */
 export function addStartChecks(
   { admin }: Pick<Config, 'admin'>,
   { readiness, cache, restoring }: StartChecksParts,
-): StartChecks {
+) {
   const startedAt = performance.now();
   let isConnected = cache.redisState() === 'unused';
   let canAnswer = admin.readyWithoutUpstream;
@@ -71,7 +60,8 @@ export function addStartChecks(
     return canAnswer;
   });
   return {
-    upstreamAnswered() {
+    /** The upstream or a mirror has answered. */
+    upstreamAnswered: (): void => {
       canAnswer = true;
     },
   };
@@ -116,20 +106,14 @@ export class HoldWatch {
   }
 }
 
-export interface EventLoop {
-  /** 99th percentile of the last whole second (ms). */
-  delayMs: () => number;
-  /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
-  heldMs: () => number | undefined;
-  close: () => void;
-}
+export type EventLoop = ReturnType<typeof watchEventLoop>;
 
 const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
 /** `maxHoldMs`: 0 for no limit. */
-export function watchEventLoop(maxHoldMs: number): EventLoop {
+export function watchEventLoop(maxHoldMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   let delayMs = 0;
@@ -143,9 +127,11 @@ export function watchEventLoop(maxHoldMs: number): EventLoop {
     watch.beat(performance.now());
   }, BEAT_MS).unref();
   return {
+    /** 99th percentile of the last whole second (ms). */
     delayMs: () => delayMs,
+    /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
     heldMs: () => watch.heldMs(performance.now()),
-    close() {
+    close(): void {
       clearInterval(timer);
       clearInterval(beats);
       histogram.disable();

@@ -17,14 +17,7 @@ interface PreparedHit {
   status: number;
 }
 
-export interface Hits {
-  /** Start time for a request, for `count`; undefined where a hit is not measured. */
-  startTimer: () => number | undefined;
-  /** `requestId`: only one that came with the request. */
-  count: (hit: PreparedHit, requestId: string | undefined, startedAt: number | undefined) => void;
-  /** Writes the buffered log lines. */
-  flush: () => void;
-}
+export type Hits = ReturnType<typeof createHits>;
 
 interface HitsDeps {
   metrics: Pick<Metrics, 'registerFlush' | 'countHits' | 'observeHits'>;
@@ -38,7 +31,7 @@ const SAMPLE = 16;
 const SECOND_MS = 1000;
 
 /** A reading of the clock costs 165 ns, a hundredth of a hit. */
-export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps): Hits {
+export function createHits({ metrics, log: logger, clock: { now, monotonic } }: HitsDeps) {
   const { log, flush } = createHitLog(logger, now);
   const families = new Map<Family, FamilyHits>();
   let secondStartedAt = monotonic();
@@ -62,8 +55,11 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
   }
 
   return {
-    startTimer: () => (hitsOfSecond < MAX_EXACT || hitsOfSecond % SAMPLE === 0 ? monotonic() : undefined),
-    count(hit, requestId, startedAt) {
+    /** Start time for a request, for `count`; undefined where a hit is not measured. */
+    startTimer: (): number | undefined =>
+      hitsOfSecond < MAX_EXACT || hitsOfSecond % SAMPLE === 0 ? monotonic() : undefined,
+    /** `requestId`: only one that came with the request. */
+    count(hit: PreparedHit, requestId: string | undefined, startedAt: number | undefined): void {
       const { family, status } = hit;
       let hits = families.get(family);
       if (hits === undefined) families.set(family, (hits = { byStatus: new Map(), unmeasured: 0 }));
@@ -77,6 +73,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
       }
       log(hit, requestId, ms);
     },
+    /** Writes the buffered log lines. */
     flush,
   };
 }
@@ -92,13 +89,6 @@ interface PinoInternals {
   [pino.symbols.chindingsSym]: string;
 }
 
-interface HitLog {
-  /** `requestId`: only one that came with the request; it is not escaped. `ms`: where it was measured. */
-  log: (line: PreparedHit, requestId: string | undefined, ms: number | undefined) => void;
-  /** Writes the buffered lines. */
-  flush: () => void;
-}
-
 const FLUSH_CHARS = 16_384;
 const FLUSH_MS = 100;
 
@@ -108,7 +98,7 @@ const FLUSH_MS = 100;
  * A pino line and its stream cost about 4 µs, a fifth of a whole response. Here lines are buffered, and all but the
  * times is cached per `PreparedHit` object.
  */
-function createHitLog(logger: Logger, now: () => number): HitLog {
+function createHitLog(logger: Logger, now: () => number) {
   const { [pino.symbols.streamSym]: stream, [pino.symbols.chindingsSym]: bindings } =
     logger as unknown as PinoInternals;
   const restOf = new WeakMap<PreparedHit, string>();
@@ -123,6 +113,7 @@ function createHitLog(logger: Logger, now: () => number): HitLog {
     buffer = '';
   }
 
+  /** `requestId`: only one that came with the request; it is not escaped. `ms`: where it was measured. */
   function log(line: PreparedHit, requestId: string | undefined, ms: number | undefined): void {
     if (!logger.isLevelEnabled('info')) return;
     let rest = restOf.get(line);

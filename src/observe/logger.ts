@@ -5,7 +5,7 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pin
 export { LOG_LEVELS } from '../config/schema-server.js';
 export type { Logger };
 
-export interface LoggerOptions {
+interface LoggerOptions {
   level: string;
   /** Defaults to stdout. */
   destination?: DestinationStream;

@@ -33,7 +33,7 @@ export interface StoreUsage {
 }
 
 /** Use of a concurrency limit of a Handle server. */
-export interface LimitUsage {
+interface LimitUsage {
   server: string;
   /** `read` or `passed`. */
   kind: string;

@@ -6,7 +6,7 @@ interface RecentError {
 }
 
 /** Whether a server works, by its last requests; of one that fails with the error's code, cause and remedy. */
-export interface ServerState {
+interface ServerState {
   state: 'unknown' | 'working' | 'failing';
   code?: string;
   cause?: string;
@@ -100,7 +100,7 @@ const GENERATION_MS = 5 * 60_000;
  * name starts with the largest dropped count (space-saving, in batches): a frequent name is never missing, and a count
  * may be too high but never too low.
  */
-export class TopList {
+class TopList {
   readonly #now: () => number;
   #young = new Sketch();
   #old = new Sketch();

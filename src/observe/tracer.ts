@@ -8,25 +8,21 @@ import type { Context } from '../context.js';
 interface RequestTrace {
   readonly traceId: string;
   /** Adds attributes to the span of the request. */
-  describe: (attributes: Record<string, string | number>) => void;
+  describe: (attributes: Span['attributes']) => void;
 }
 
 interface MessageTrace extends RequestTrace {
   end: (isFailure: boolean) => void;
 }
 
-type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
-
-export interface Tracer {
-  /** Traces the requests of a listener. */
-  wrap: (listener: RequestListener) => RequestListener;
-  /** Traces a request that is not HTTP; nobody continues its trace. `end` sends its span. */
-  run: <T>(name: string, work: (trace: MessageTrace) => T) => T;
-  /** The trace of the current request (AsyncLocalStorage). */
-  current: () => RequestTrace | undefined;
-  /** Records a call that has just ended for the current request. */
-  addCall: (call: { name: string; durationMs: number; result: string; isFailure: boolean }) => void;
+interface OpenSpan extends RequestTrace {
+  spanId: string;
+  isSampled: boolean;
+  attributes: Record<string, string | number>;
+  send: (name: string, isFailure: boolean) => void;
 }
+
+type RequestListener = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface TracerDeps {
   sender: { add: (span: Span) => void };
@@ -36,87 +32,78 @@ interface TracerDeps {
   now: () => number;
 }
 
-interface OpenSpan extends RequestTrace {
-  context: TraceContext;
-  parentSpanId: string | undefined;
-  attributes: Record<string, string | number>;
-}
+export type Tracer = ReturnType<typeof createTracer>;
 
-export function createTracer({ sender, samplePercent, random, now }: TracerDeps): Tracer {
+export function createTracer({ sender, samplePercent, random, now }: TracerDeps) {
   const storage = new AsyncLocalStorage<OpenSpan>();
-  const sendSpan = createSendSpan(sender, now);
-  const samples = (): boolean => random() * 100 < samplePercent;
 
-  /** Sends the span of a request when its response has ended. */
-  function sendOnClose({ method = '' }: IncomingMessage, res: ServerResponse, span: OpenSpan): void {
-    const startedAt = now();
-    const send = (): void => {
-      const { statusCode } = res;
-      const ofHttp = { 'http.request.method': method, 'http.response.status_code': statusCode };
-      Object.assign(span.attributes, { ...ofHttp, ...span.attributes });
-      sendSpan(span, { name: method, startedAt, isFailure: statusCode >= 500 });
+  function open(header?: string): OpenSpan {
+    const parent = readTraceParent(header);
+    const { traceId = randomHex(16), isSampled = random() * 100 < samplePercent } = parent ?? {};
+    const attributes: OpenSpan['attributes'] = {};
+    const started = { traceId, spanId: randomHex(8), startedAt: now(), attributes };
+    return {
+      ...started,
+      isSampled,
+      describe: (more) => Object.assign(attributes, more),
+      send(name, isFailure) {
+        if (!isSampled) return;
+        const above = parent && { parentSpanId: parent.spanId };
+        sender.add({ ...started, ...above, name, kind: 'server', endedAt: now(), isFailure });
+      },
     };
-    // Other listeners of `close` add attributes first.
-    if (span.context.isSampled) {
-      res.once('close', () => {
-        queueMicrotask(send);
-      });
-    }
   }
 
   return {
-    wrap: (listener) =>
+    /** Traces the requests of a listener. */
+    wrap: (listener: RequestListener): RequestListener =>
       function traced(req, res) {
-        const span = openSpan(req.headers['traceparent']?.toString(), samples);
-        sendOnClose(req, res, span);
+        const span = open(req.headers['traceparent']?.toString());
+        // Other listeners of `close` add attributes first.
+        if (span.isSampled) {
+          res.once('close', () => {
+            queueMicrotask(() => {
+              sendRequest(span, req, res);
+            });
+          });
+        }
         return storage.run(span, listener, req, res);
       },
-    run(name, work) {
-      const span = openSpan(undefined, samples);
-      const startedAt = now();
+    /** Traces a request that is not HTTP; nobody continues its trace. `end` sends its span. */
+    run<T>(name: string, work: (trace: MessageTrace) => T): T {
+      const span = open();
       const end = (isFailure: boolean): void => {
-        sendSpan(span, { name, startedAt, isFailure });
+        span.send(name, isFailure);
       };
       return storage.run(span, () => work({ ...span, end }));
     },
-    current: () => storage.getStore(),
-    addCall({ name, durationMs, result, isFailure }) {
+    /** The trace of the current request (AsyncLocalStorage). */
+    current: (): RequestTrace | undefined => storage.getStore(),
+    /** Records a call that has just ended for the current request. */
+    addCall({ name, durationMs, result, isFailure }: EndedCall): void {
       const request = storage.getStore();
-      if (request?.context.isSampled !== true) return;
+      if (request?.isSampled !== true) return;
+      const { traceId, spanId: parentSpanId } = request;
       const endedAt = now();
-      sender.add({
-        traceId: request.traceId,
-        spanId: newSpanId(),
-        parentSpanId: request.context.spanId,
-        name,
-        kind: 'client',
-        startedAt: endedAt - durationMs,
-        endedAt,
-        attributes: { 'handle_proxy.outcome': result },
-        isFailure,
-      });
+      const times = { startedAt: endedAt - durationMs, endedAt };
+      const attributes = { 'handle_proxy.outcome': result };
+      const spanId = randomHex(8);
+      sender.add({ traceId, spanId, parentSpanId, name, kind: 'client', ...times, attributes, isFailure });
     },
   };
 }
 
-type SendSpan = (span: OpenSpan, call: { name: string; startedAt: number; isFailure: boolean }) => void;
+interface EndedCall {
+  name: string;
+  durationMs: number;
+  result: string;
+  isFailure: boolean;
+}
 
-const createSendSpan =
-  (sender: TracerDeps['sender'], now: () => number): SendSpan =>
-  ({ context, parentSpanId, attributes }, call) => {
-    if (!context.isSampled) return;
-    const { traceId, spanId } = context;
-    const parent = parentSpanId !== undefined && { parentSpanId };
-    sender.add({ traceId, spanId, ...parent, kind: 'server', endedAt: now(), attributes, ...call });
-  };
-
-function openSpan(header: string | undefined, samples: () => boolean): OpenSpan {
-  const parent = readTraceParent(header);
-  const { traceId = newTraceId(), isSampled = samples() } = parent ?? {};
-  const attributes: OpenSpan['attributes'] = {};
-  const describe: OpenSpan['describe'] = (more) => Object.assign(attributes, more);
-  const context = { traceId, spanId: newSpanId(), isSampled };
-  return { traceId, describe, context, parentSpanId: parent?.spanId, attributes };
+function sendRequest(span: OpenSpan, { method = '' }: IncomingMessage, { statusCode }: ServerResponse): void {
+  const ofHttp = { 'http.request.method': method, 'http.response.status_code': statusCode };
+  Object.assign(span.attributes, { ...ofHttp, ...span.attributes });
+  span.send(method, statusCode >= 500);
 }
 
 interface TraceContext {
@@ -137,8 +124,7 @@ export function readTraceParent(header: string | undefined): TraceContext | unde
   return { traceId, spanId, isSampled: (parseInt(flags, 16) & 1) === 1 };
 }
 
-const newTraceId = (): string => randomBytes(16).toString('hex');
-const newSpanId = (): string => randomBytes(8).toString('hex');
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 interface Span {
   traceId: string;

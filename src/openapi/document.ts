@@ -12,30 +12,24 @@ import {
 /** A JSON Schema (2020-12). */
 export type Schema = Readonly<Record<string, unknown>>;
 
-export interface Parameter {
+interface Described {
+  description: string;
+}
+
+/** Schemas by media type. */
+type Media = Record<string, { schema: Schema; example?: unknown }>;
+
+export interface Parameter extends Described {
   name: string;
   in: 'path' | 'query' | 'header';
-  description: string;
   required?: boolean;
   schema: Schema;
-  example?: string | number;
+  example?: string;
 }
 
-export interface MediaType {
-  schema: Schema;
-  example?: unknown;
-}
-
-export interface ResponseObject {
-  description: string;
-  headers?: Record<string, { description: string; schema: Schema }>;
-  content?: Record<string, MediaType>;
-}
-
-export interface RequestBody {
-  description: string;
-  required: boolean;
-  content: Record<string, MediaType>;
+export interface ResponseObject extends Described {
+  headers?: Record<string, Described & { schema: Schema }>;
+  content?: Media;
 }
 
 export interface Operation {
@@ -44,7 +38,7 @@ export interface Operation {
   summary: string;
   description?: string;
   parameters?: Parameter[];
-  requestBody?: RequestBody;
+  requestBody?: Described & { required: boolean; content: Media };
   responses: Record<string, ResponseObject>;
   security?: Record<string, string[]>[];
 }
@@ -52,24 +46,7 @@ export interface Operation {
 /** In the order of the page. */
 export const METHODS = ['get', 'head', 'put', 'post', 'delete'] as const;
 export type OperationMethod = (typeof METHODS)[number];
-export type PathItem = { [method in OperationMethod]?: Operation };
-
-interface Info {
-  version: string;
-  title: string;
-  summary: string;
-}
-
-export interface OpenApiDocument {
-  openapi: '3.1.0';
-  info: Info & { license: { name: string; identifier: string } };
-  servers: { url: string }[];
-  tags: { name: string; description: string }[];
-  /** Those of a call without its own: none is needed. */
-  security: [Record<string, never>];
-  paths: Record<string, PathItem>;
-  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, Schema> };
-}
+type PathItem = { [method in OperationMethod]?: Operation };
 
 const SECURITY_SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Schema>> = {
   basic: {
@@ -86,7 +63,12 @@ const SECURITY_SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Schema>> = {
   adminToken: { type: 'http', scheme: 'bearer', description: 'admin.token of the configuration.' },
 };
 
-export function createDocument(info: Info, routes: readonly Route[]): OpenApiDocument {
+export type OpenApiDocument = ReturnType<typeof createDocument>;
+
+export function createDocument(
+  info: { version: string; title: string; summary: string },
+  routes: readonly Route[],
+) {
   const paths: Record<string, PathItem> = {};
   const writer = new OperationWriter();
   for (const route of routes) {
@@ -96,25 +78,22 @@ export function createDocument(info: Info, routes: readonly Route[]): OpenApiDoc
     const known = item[method];
     item[method] = known === undefined ? operation : merge(known, operation, route.when === undefined);
   }
-  const used = new Set(routes.flatMap(({ security = [] }) => security));
-  const document: OpenApiDocument = {
+  for (const item of Object.values(paths)) if (item.get !== undefined) item.head = headOf(item.get);
+  const used = new Set<string>(routes.flatMap(({ security = [] }) => security));
+  const securitySchemes = Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name));
+  const document = {
     openapi: '3.1.0',
     info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [...new Map(routes.map(({ tag }) => [tag.name, tag])).values()],
+    // Of a call without its own: none is needed.
     security: [{}],
-    paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
-    components: {
-      schemas: writer.schemas,
-      securitySchemes: Object.fromEntries(
-        Object.entries(SECURITY_SCHEMES).filter(([name]) => used.has(name as Security)),
-      ),
-    },
+    paths,
+    components: { schemas: writer.schemas, securitySchemes: Object.fromEntries(securitySchemes) },
   };
   // zod refers to the definitions of the schema itself.
-  return JSON.parse(
-    JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/'),
-  ) as OpenApiDocument;
+  const text = JSON.stringify(document).replaceAll('"#/$defs/', '"#/components/schemas/');
+  return JSON.parse(text) as typeof document;
 }
 
 /** Writes operations, and gathers the schemas that have a name. */
@@ -144,14 +123,9 @@ class OperationWriter {
     };
   }
 
-  #parameters({
-    path,
-    parameters,
-    query,
-    headers,
-  }: Pick<Route, 'path' | 'parameters' | 'query' | 'headers'>) {
+  #parameters({ path, parameters, query, headers }: Partial<Route>): Parameter[] {
     const inPath = this.#parametersOf('path', parameters);
-    const names = [...path.matchAll(/\{(\w+)/g)].map(([, name]) => name);
+    const names = [...(path ?? '').matchAll(/\{(\w+)/g)].map(([, name]) => name);
     return [
       ...names.flatMap((name) => inPath.filter((parameter) => parameter.name === name)),
       ...this.#parametersOf('query', query),
@@ -175,42 +149,34 @@ class OperationWriter {
   }
 
   #responses({ errors, errorContent, responses }: Pick<Route, 'errors' | 'errorContent' | 'responses'>) {
-    const described: Record<string, ResponseDescription | string> = {};
+    const titles: Record<string, string> = {};
     for (const code of errors) {
       const { status, title } = CATALOGUE[code];
-      const { description } = (described[status] as ResponseDescription | undefined) ?? {};
-      described[status] = {
-        description: description === undefined ? title : `${description}; or: ${title}`,
-        ...(errorContent && { content: errorContent }),
-      };
+      titles[status] = titles[status] === undefined ? title : `${titles[status]}; or: ${title}`;
     }
-    const all = Object.entries({ ...described, ...responses });
-    return Object.fromEntries(all.map(([status, response]) => [status, this.#response(response)]));
+    const ofErrors = mapValues(titles, (description) => ({
+      description,
+      ...(errorContent && { content: errorContent }),
+    }));
+    return mapValues({ ...ofErrors, ...responses }, (response) => this.#response(response));
   }
 
   #response(response: ResponseDescription | string): ResponseObject {
     if (typeof response === 'string') return { description: response };
     const { description, headers, content } = response;
-    const described: ResponseObject = { description };
-    if (headers !== undefined) {
-      described.headers = Object.fromEntries(
-        Object.entries(headers).map(([name, text]) => [
-          name,
-          { description: text, schema: { type: 'string' } },
-        ]),
-      );
-    }
-    if (content !== undefined) described.content = this.#content(content);
-    return described;
+    const describe = (text: string) => ({ description: text, schema: { type: 'string' } });
+    return {
+      description,
+      ...(headers && { headers: mapValues(headers, describe) }),
+      ...(content && { content: this.#content(content) }),
+    };
   }
 
-  #content(content: Content, example?: unknown): Record<string, MediaType> {
-    return Object.fromEntries(
-      Object.entries(content).map(([type, schema]) => [
-        type,
-        { schema: this.#jsonSchema(schema), ...(example !== undefined && { example }) },
-      ]),
-    );
+  #content(content: Content, example?: unknown): Media {
+    return mapValues(content, (schema) => ({
+      schema: this.#jsonSchema(schema),
+      ...(example !== undefined && { example }),
+    }));
   }
 
   #jsonSchema(validator: z.ZodType): JsonSchema {
@@ -240,6 +206,12 @@ const OPTIONS: z.core.ToJSONSchemaParams = {
   },
 };
 
+const mapValues = <T, R>(
+  from: Readonly<Record<string, T>>,
+  map: (value: T, name: string) => R,
+): Record<string, R> =>
+  Object.fromEntries(Object.entries(from).map(([name, value]) => [name, map(value, name)]));
+
 /** Two routes of one method and path: a request is for the second when its condition holds. */
 function merge(one: Operation, other: Operation, isOtherPlain: boolean): Operation {
   const [plain, conditional] = isOtherPlain ? [other, one] : [one, other];
@@ -253,7 +225,12 @@ function merge(one: Operation, other: Operation, isOtherPlain: boolean): Operati
     ...(description !== '' && { description }),
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && { requestBody }),
-    responses: mergeResponses(plain.responses, conditional.responses),
+    responses: {
+      ...plain.responses,
+      ...mapValues(conditional.responses, (response, status) =>
+        mergeResponses(plain.responses[status] ?? response, response),
+      ),
+    },
     security: unique([...(plain.security ?? [{}]), ...(conditional.security ?? [{}])]),
   };
 }
@@ -272,7 +249,9 @@ function mergeParameters(one: readonly Parameter[], other: readonly Parameter[])
   });
 }
 
-function mergeBodies(one: RequestBody | undefined, other: RequestBody | undefined): RequestBody | undefined {
+type Body = Operation['requestBody'];
+
+function mergeBodies(one: Body, other: Body): Body {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     description: `${one.description}; or: ${other.description}`,
@@ -281,45 +260,27 @@ function mergeBodies(one: RequestBody | undefined, other: RequestBody | undefine
   };
 }
 
-function mergeResponses(one: Operation['responses'], other: Operation['responses']): Operation['responses'] {
-  const merged = { ...one };
-  for (const [status, response] of Object.entries(other)) {
-    const known = merged[status];
-    merged[status] = known === undefined ? response : mergeResponse(known, response);
-  }
-  return merged;
-}
-
-function mergeResponse(one: ResponseObject, other: ResponseObject): ResponseObject {
-  const content = { ...one.content };
+function mergeResponses(one: ResponseObject, other: ResponseObject): ResponseObject {
+  const content: Media = { ...one.content };
   for (const [type, { schema }] of Object.entries(other.content ?? {})) {
-    const known = content[type];
-    const [first, ...more] = unique([...(known === undefined ? [] : [known.schema]), schema]);
-    content[type] = { schema: more.length === 0 ? schema : { anyOf: [first, ...more] } };
+    const schemas = unique([content[type]?.schema ?? schema, schema]);
+    content[type] = { schema: schemas.length === 1 ? schema : { anyOf: schemas } };
   }
+  const descriptions = [one, other].flatMap(({ description }) => description.split('; or: '));
   return {
     ...one,
-    description: [...new Set([one, other].flatMap(({ description }) => description.split('; or: ')))].join(
-      '; or: ',
-    ),
+    description: [...new Set(descriptions)].join('; or: '),
     ...(Object.keys(content).length > 0 && { content }),
   };
 }
 
 /** Every GET has a HEAD: the same headers, no body (RFC 9110 §9.3.2). */
-function withHead(item: PathItem): PathItem {
-  if (item.get === undefined) return item;
-  const { operationId, summary, responses } = item.get;
-  const head: Operation = {
-    ...item.get,
-    operationId: `${operationId}Head`,
-    summary: `The headers of: ${summary}`,
-    responses: Object.fromEntries(
-      Object.entries(responses).map(([status, { description, headers }]) => [
-        status,
-        { description, ...(headers && { headers }) },
-      ]),
-    ),
-  };
-  return { ...item, head };
-}
+const headOf = ({ operationId, summary, responses, ...get }: Operation): Operation => ({
+  ...get,
+  operationId: `${operationId}Head`,
+  summary: `The headers of: ${summary}`,
+  responses: mapValues(responses, ({ description, headers }) => ({
+    description,
+    ...(headers && { headers }),
+  })),
+});

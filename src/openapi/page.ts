@@ -1,16 +1,21 @@
 // Renders the document as a page, with a form for every GET.
 import { type Html, html } from '../html/html.js';
 import type { SitePage } from '../html/layout.js';
-import type { OpenApiDocument, Operation, OperationMethod, Parameter, ResponseObject } from './document.js';
-
-/** A HEAD is described with its GET. */
-const METHODS: readonly OperationMethod[] = ['get', 'put', 'post', 'delete'];
+import {
+  METHODS,
+  type OpenApiDocument,
+  type Operation,
+  type OperationMethod,
+  type Parameter,
+  type ResponseObject,
+} from './document.js';
 
 export function documentPage({ info, tags, paths }: OpenApiDocument): SitePage {
   const entries = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
-      return operation === undefined ? [] : [{ path, method, operation }];
+      // A HEAD is described with its GET.
+      return operation === undefined || method === 'head' ? [] : [{ path, method, operation }];
     }),
   );
   return {

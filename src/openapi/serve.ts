@@ -1,14 +1,37 @@
-// Serves the description of a listener as JSON and as a page.
+// Serves the document as JSON and as a page: its routes on each listener, and their handler.
 import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
 import { VERSION } from '../config/package-files.js';
 import type { Config } from '../config/schema.js';
 import { brandingOf } from '../html/layout.js';
 import { createPageSender } from '../html/send.js';
 import { readParameters } from '../http/query.js';
-import type { Route } from '../http/route-table.js';
+import { type Route, defineRoutes } from '../http/route-table.js';
+import { anyObject, json } from '../http/schemas.js';
 import { readTarget } from '../http/target.js';
 import { createDocument } from './document.js';
 import { documentPage, tryUrl } from './page.js';
+
+export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
+  defineRoutes(
+    { ...group, handler: 'openApi', errors: ['METHOD_REFUSED'] },
+    {
+      'GET /openapi': {
+        id: 'readDescriptionPage',
+        summary: 'This document as a page',
+        responses: {
+          200: { description: 'The page', content: { 'text/html': z.string() } },
+          303: 'The call of a form',
+          304: 'Not modified',
+        },
+      },
+      'GET /openapi.json': {
+        id: 'readDescription',
+        summary: 'This document',
+        responses: { 200: json('The document', anyObject), 304: 'Not modified' },
+      },
+    },
+  );
 
 interface OpenApiParts {
   /** Those of the listener. */

@@ -9,7 +9,7 @@ import { createExchangeDrain } from '../server/drain.js';
 /** An address that cannot be used. */
 export class ListenError extends Error {}
 
-export interface ListenAddress {
+interface ListenAddress {
   host: string;
   port: number;
   /** Of a TCP listener: whether other processes may listen on the port too. A UDP socket is created with that. */
@@ -24,7 +24,7 @@ const LISTENERS = {
 } as const;
 
 /** Its keys are those of its host and port. */
-export type ListenerName = keyof typeof LISTENERS;
+type ListenerName = keyof typeof LISTENERS;
 
 /**
  * @returns the URL, with the port taken

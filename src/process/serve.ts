@@ -1,7 +1,6 @@
 // Opens the listeners, and closes them without losing a request.
 import type { RequestListener } from 'node:http';
-import { type App, createApp } from '../app.js';
-import type { StartChecks } from '../observe/health.js';
+import { createApp } from '../app.js';
 import { createProbes, startProbes } from './probes.js';
 import type { Config } from '../config/schema.js';
 import { upstreamServers } from '../config/upstream-servers.js';
@@ -14,7 +13,7 @@ import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
 /** The public listeners, such as `http://127.0.0.1:8080`, and those that are on: `tcp://127.0.0.1:2641`. */
-export interface PublicAddresses extends NativeAddresses {
+interface PublicAddresses extends NativeAddresses {
   url: string;
 }
 
@@ -26,13 +25,6 @@ export interface Service extends PublicAddresses {
   reload: (read: ReadConfig) => void;
   /** Logs an uncaught exception. */
   onUncaught: (error: unknown) => void;
-}
-
-function logUncaught(logger: Logger): (error: unknown) => void {
-  return (error) => {
-    const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
-    logger.fatal({ err }, 'uncaught exception, exiting');
-  };
 }
 
 /** Opens all listeners. @throws ListenError when an address cannot be used */
@@ -49,7 +41,10 @@ export async function serve(
     ...open.addresses,
     adminUrl: admin.url,
     reload: createReload({ config, logger, apply: open.app.reload }),
-    onUncaught: logUncaught(logger),
+    onUncaught(error) {
+      const err = error instanceof Error ? error : new Error(`thrown value: ${String(error)}`);
+      logger.fatal({ err }, 'uncaught exception, exiting');
+    },
     async stop(timeoutMs) {
       logger.info('stopping');
       cancelProbes();
@@ -62,15 +57,8 @@ export async function serve(
   };
 }
 
-interface PublicService {
-  addresses: PublicAddresses;
-  app: App;
-  checks: StartChecks;
-  stop: (timeoutMs?: number) => Promise<void>;
-}
-
 /** Opens the public listener and the native ones. */
-async function servePublic(config: Config, logger: Logger): Promise<PublicService> {
+async function servePublic(config: Config, logger: Logger) {
   const app = createApp({ config, logger, metrics: createMetrics() });
   const checks = app.addStartChecks();
   const server = createHttpServer(app.handler, config, app.context, app.connections);
@@ -81,10 +69,10 @@ async function servePublic(config: Config, logger: Logger): Promise<PublicServic
   const native = await openNative(config, app.nativeListeners);
   isAccepting = true;
   return {
-    addresses: { url, ...native.addresses },
+    addresses: { url, ...native.addresses } satisfies PublicAddresses,
     app,
     checks,
-    async stop(timeoutMs = Infinity) {
+    stop: async (timeoutMs = Infinity): Promise<void> => {
       isAccepting = false;
       const withinMs = Math.min(timeoutMs, config.server.shutdownTimeoutMs);
       await Promise.all([drain(withinMs), native.drain(withinMs)]);

@@ -1,7 +1,6 @@
 // What an instance waits for before it reports ready for the first time.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { addStartChecks } from '../../src/observe/health.js';
-import { createReadiness } from '../../src/observe/health.js';
+import { addStartChecks, createReadiness } from '../../src/observe/health.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] });

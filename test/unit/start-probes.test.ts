@@ -1,7 +1,6 @@
 // When the servers are tried at the start, and what the log says of it.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Probe, ProbeTarget } from '../../src/process/probes.js';
-import { startProbes } from '../../src/process/probes.js';
+import { type Probe, startProbes } from '../../src/process/probes.js';
 import type { ProbeReport } from '../../src/upstream/probe.js';
 
 beforeEach(() => {
@@ -19,7 +18,7 @@ const refused = (cause = 'refused'): ProbeReport => ({
 });
 
 /** A server whose probes have the results of the list, and then its last one. */
-function serverWith(target: ProbeTarget, results: ProbeReport[]) {
+function serverWith(target: Probe['target'], results: ProbeReport[]) {
   const last = results.at(-1)!;
   const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));
   return { target, server: `http://${target}.test`, run };

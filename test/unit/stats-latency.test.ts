@@ -1,7 +1,6 @@
 // Percentiles of the statistics, and the last minute of the status page.
 import { expect, test } from 'vitest';
-import { percentilesOf } from '../../src/admin/statistics.js';
-import { createHistory } from '../../src/admin/statistics.js';
+import { createHistory, percentilesOf } from '../../src/admin/statistics.js';
 
 const histogram = (...counts: [number, number, number]) => ({
   count: counts[2],
