@@ -62,15 +62,6 @@ export const MUTATIONS: Record<string, Mutation> = {
     apply: () => replace(RedisCommands, 'runOf', () => () => 'any'),
     faults: ['failover to a stale replica', 'process killed'],
   },
-  'a barrier confirms what it published on a server that was the master before': {
-    isRare: true,
-    apply: () => replace(Member, 'hasEntered', () => () => true),
-    faults: [
-      'failover and back to the old master',
-      'failover to a stale replica',
-      'Redis restarted with an old dump',
-    ],
-  },
   'a writer without Redis acknowledges at once': {
     row: 5,
     apply: () => replace(Member, 'waitForReturn', () => () => Promise.resolve(false)),

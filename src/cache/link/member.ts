@@ -306,11 +306,11 @@ export class Member implements Membership {
 
   /** The publication may be lost with the server that it was sent to, and a former master may be back that lacks it. */
   async #runBarrier(publication: Publication): Promise<boolean> {
-    return (await this.#awaitMembers(publication)) && this.hasEntered(publication.run);
+    return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
 
   /** Whether this member can still publish on the server that it has published on. */
-  hasEntered(run: string): boolean {
+  #hasEntered(run: string): boolean {
     return this.#enteredRun() === run;
   }
 
@@ -332,7 +332,7 @@ export class Member implements Membership {
     const acknowledgements = this.#acknowledgements;
     const barrier = { clock: this.#deps.clock, list: this.#list, acknowledgements };
     try {
-      return this.hasEntered(run) ? await awaitAcknowledgements(barrier, call) : undefined;
+      return this.#hasEntered(run) ? await awaitAcknowledgements(barrier, call) : undefined;
     } finally {
       acknowledgements.end(call);
     }
