@@ -35,13 +35,13 @@ export interface AliasDeps {
 export async function followAliases(first: ResolvedHandle, deps: AliasDeps): Promise<AliasChain> {
   const { resolve, keyOf } = deps;
   const aliases: string[] = [];
-  const seen = new Set([keyOf(first.handle)]);
+  const seen = new Set<string>();
   let end = first;
   let earliest = earlier(undefined, first.resolution);
   for (let next = await aliasIn(end, deps); next !== undefined; next = await aliasIn(end, deps)) {
     aliases.push(end.handle);
+    seen.add(keyOf(end.handle));
     if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
-    seen.add(keyOf(next));
     end = { handle: next, resolution: await resolve(next) };
     earliest = earlier(earliest, end.resolution);
   }

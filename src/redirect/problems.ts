@@ -16,9 +16,9 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import { prefersJson } from './accept.js';
-import type { Namespace } from './locations/namespace.js';
-import { problemPage } from './problem-page.js';
+import { prefersJson } from './request.js';
+import type { Namespace } from './locations/other-records.js';
+import { problemPage } from './pages.js';
 import { readShow } from './request.js';
 
 interface ProblemResponse {

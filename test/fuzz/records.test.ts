@@ -3,10 +3,9 @@
 import { expect, test, vi } from 'vitest';
 import { textValue } from '../handle-server/seed.js';
 import type { HandleValue } from '../../src/handle/value.js';
-import { listsIn } from '../../src/redirect/locations/handle-lists.js';
-import { createLocationListParser } from '../../src/redirect/locations/location-list.js';
-import { namespaceIn } from '../../src/redirect/locations/namespace.js';
-import { writeLocations } from '../../src/redirect/locations/write-list.js';
+import { createLocationListParser, listsIn } from '../../src/redirect/locations/location-list.js';
+import { namespaceIn } from '../../src/redirect/locations/other-records.js';
+import { writeLocations } from '../../src/redirect/locations/template.js';
 import { readRedirectQuery } from '../../src/redirect/request.js';
 import { findTarget } from '../../src/redirect/target.js';
 import { valuesTable } from '../../src/redirect/record-page.js';
