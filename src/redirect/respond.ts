@@ -14,7 +14,7 @@ import { earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
 import { type GatheredLists, gatherLists } from './locations/gather.js';
 import { listsIn, mayRedirect } from './locations/location-list.js';
-import { type ListReaderDeps, type PrefixOfHandle, createListReader } from './locations/gather.js';
+import { type ListReaderDeps, type PrefixOfHandle, RequestListReader } from './locations/gather.js';
 import { prefixHandleOf } from './locations/other-records.js';
 import type { PrefixRecord } from './locations/other-records.js';
 import { writeLocations } from './locations/template.js';
@@ -151,7 +151,7 @@ async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Resol
   const { caller } = contextOf(res);
   // A limited network gets the locations of cached records, and causes no questions.
   const unjudged = unjudgedCaller(res);
-  const reader = createListReader(deps, { authoritative, prefix, caller, unjudged, run });
+  const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
   const own = await run(listsIn(values, deps.parseList), chars);
   const gathered = await gatherLists(own, { handle, reader });
   return {

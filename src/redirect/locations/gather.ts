@@ -1,8 +1,8 @@
 // Gathers everything that takes part in the redirect of a handle: its own lists, included ones, those of the prefix.
-import { readValues } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
 import type { Steps } from '../../time-slicer.js';
+import { redirectValues } from '../values.js';
 import {
   type HandleLists,
   type Include,
@@ -131,8 +131,8 @@ async function includedHandles(includes: readonly Include[], reader: ListReader)
   return found.flat();
 }
 
-const readAll = (handles: readonly string[], { readLists }: ListReader): Promise<HandleLists[]> =>
-  mapInGroups(handles, readLists);
+const readAll = (handles: readonly string[], reader: ListReader): Promise<HandleLists[]> =>
+  mapInGroups(handles, (handle) => reader.readLists(handle));
 
 /** One group after the other: each of two hundred handles may have a record of a megabyte. */
 async function mapInGroups<Given, Made>(
@@ -172,127 +172,97 @@ interface ReadingRequest {
   run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
 }
 
-interface NotingListReader extends ListReader {
-  /** The records whose values took part. */
-  used: readonly FromEntry[];
-  /** Characters of them. */
-  readonly chars: number;
-  /** False when a handle was not read that might be read at another time. */
-  readonly isComplete: boolean;
-  /** Whether other records were read than those of the prefix and of 0.NA/0.NA. */
-  readonly readsOthers: boolean;
-}
-
 /** HDLProxy asks for each; a chain of its 21 levels is within it. What memory holds does not count. */
 const MAX_ASKED = 25;
 /** Of all records together. Real lists have some kilobytes. */
 const MAX_CHARS = 4 * 1024 * 1024;
 
-/** The records of other handles, each read once. */
-interface RecordReader extends Pick<NotingListReader, 'chars' | 'isComplete'> {
-  read: (handle: string) => Promise<FromEntry | undefined>;
-}
-
-function createRecordReader(
-  { keyOf, otherRecords }: Pick<ListReaderDeps, 'keyOf' | 'otherRecords'>,
-  { authoritative, caller }: Pick<ReadingRequest, 'authoritative' | 'caller'>,
-): RecordReader {
-  const records = new Map<string, Promise<FromEntry | undefined>>();
-  let asksLeft = MAX_ASKED;
-  let chars = 0;
-  let isComplete = true;
-
-  function leaveOut(): FromEntry | undefined {
-    isComplete = false;
-    return undefined;
-  }
-
-  async function find(handle: string): Promise<FromEntry | undefined> {
-    let found = authoritative && asksLeft > 0 ? undefined : otherRecords.known(handle);
-    if (found === undefined && asksLeft > 0) {
-      asksLeft -= 1;
-      found = await otherRecords.ask(handle, { authoritative, caller });
-    }
-    return found === undefined || found.hasFailed ? leaveOut() : found.record;
-  }
-
-  async function findWithinBound(handle: string): Promise<FromEntry | undefined> {
-    if (chars > MAX_CHARS) return undefined;
-    const record = await find(handle);
-    chars += record?.entry.values.length ?? 0;
-    return chars > MAX_CHARS ? undefined : record;
-  }
-
-  return {
-    read: (handle) => once(records, keyOf(handle), () => findWithinBound(handle)),
-    get chars() {
-      return chars;
-    },
-    get isComplete() {
-      return isComplete;
-    },
-  };
-}
-
 const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
 
-/** A handle that does not exist, is refused or cannot be read is left out (recordings "include: absent handle", …). */
-export function createListReader(deps: ListReaderDeps, request: ReadingRequest): NotingListReader {
-  const { keyOf, parseList, prefixRecords } = deps;
-  const { prefix, unjudged, run } = request;
-  const records = createRecordReader(deps, request);
-  const lists = new Map<string, Promise<HandleLists>>();
-  const used: FromEntry[] = [];
-  let isPrefixRead = true;
-  let readsOthers = false;
+/**
+ * Reads for one request, each handle once. One that does not exist, is refused or cannot be read is left out (recordings
+ * "include: absent handle", …).
+ */
+export class RequestListReader implements ListReader {
+  /** The records whose values took part. */
+  readonly used: FromEntry[] = [];
+  /** Characters of the records. */
+  chars = 0;
+  /** False when a handle was not read that might be read at another time. */
+  isComplete = true;
+  /** Whether other records were read than those of the prefix and of 0.NA/0.NA. */
+  readsOthers = false;
+  readonly #deps: ListReaderDeps;
+  readonly #request: ReadingRequest;
+  readonly #records = new Map<string, Promise<FromEntry | undefined>>();
+  readonly #lists = new Map<string, Promise<HandleLists>>();
+  #asksLeft = MAX_ASKED;
 
-  function* listsOf({ entry }: FromEntry): Steps<HandleLists> {
-    return yield* listsIn(yield* readValues(entry), parseList);
+  constructor(deps: ListReaderDeps, request: ReadingRequest) {
+    this.#deps = deps;
+    this.#request = request;
   }
 
-  async function readLists(handle: string): Promise<HandleLists> {
-    readsOthers = true;
-    const record = await records.read(handle);
-    if (record === undefined) return NOTHING;
-    used.push(record);
-    return run(listsOf(record), record.entry.values.length);
+  readLists(handle: string): Promise<HandleLists> {
+    this.readsOthers = true;
+    return once(this.#lists, this.#deps.keyOf(handle), async () => {
+      const record = await this.#read(handle);
+      if (record === undefined) return NOTHING;
+      this.used.push(record);
+      return this.#request.run(this.#listsOf(record), record.entry.values.length);
+    });
+  }
+
+  async readNamespace(handle: string): Promise<Namespace> {
+    const { prefixRecords } = this.#deps;
+    const { prefix, unjudged } = this.#request;
+    if (prefixRecords === undefined) return NO_NAMESPACE;
+    this.readsOthers ||= handle !== prefix.handle && handle !== GLOBAL_NAMESPACE;
+    const known = handle === prefix.handle ? prefix.record : undefined;
+    const { namespace, record, hasFailed } = known ?? (await prefixRecords.read(handle, unjudged));
+    this.isComplete &&= !hasFailed;
+    return this.#noted(record, namespace);
+  }
+
+  async readIncludedNamespace(handle: string): Promise<Namespace> {
+    if (this.#deps.prefixRecords === undefined) return NO_NAMESPACE;
+    this.readsOthers = true;
+    const record = await this.#read(handle);
+    return this.#noted(record, namespaceOf(record?.entry));
+  }
+
+  *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
+    return yield* listsIn(yield* redirectValues(entry), this.#deps.parseList);
   }
 
   /** A prefix record that adds nothing shortens no redirect, but makes it stale. */
-  function note(record: FromEntry | undefined, { listHandles }: Namespace): void {
-    if (record !== undefined && (listHandles.length > 0 || record.stale !== undefined)) used.push(record);
+  #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
+    const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
+    if (record !== undefined && counts) this.used.push(record);
+    return namespace;
   }
 
-  return {
-    used,
-    get chars() {
-      return records.chars;
-    },
-    get isComplete() {
-      return records.isComplete && isPrefixRead;
-    },
-    get readsOthers() {
-      return readsOthers;
-    },
-    readLists: (handle) => once(lists, keyOf(handle), () => readLists(handle)),
-    async readNamespace(handle) {
-      if (prefixRecords === undefined) return NO_NAMESPACE;
-      readsOthers ||= handle !== prefix.handle && handle !== GLOBAL_NAMESPACE;
-      const known = handle === prefix.handle ? prefix.record : undefined;
-      const { namespace, record, hasFailed } = known ?? (await prefixRecords.read(handle, unjudged));
-      isPrefixRead &&= !hasFailed;
-      note(record, namespace);
-      return namespace;
-    },
-    async readIncludedNamespace(handle) {
-      if (prefixRecords === undefined) return NO_NAMESPACE;
-      readsOthers = true;
-      const record = await records.read(handle);
-      const namespace = namespaceOf(record?.entry);
-      note(record, namespace);
-      return namespace;
-    },
-  };
+  #read(handle: string): Promise<FromEntry | undefined> {
+    return once(this.#records, this.#deps.keyOf(handle), async () => {
+      if (this.chars > MAX_CHARS) return undefined;
+      const record = await this.#find(handle);
+      this.chars += record?.entry.values.length ?? 0;
+      return this.chars > MAX_CHARS ? undefined : record;
+    });
+  }
+
+  async #find(handle: string): Promise<FromEntry | undefined> {
+    const { otherRecords } = this.#deps;
+    const { authoritative, caller } = this.#request;
+    let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
+    if (found === undefined && this.#asksLeft > 0) {
+      this.#asksLeft -= 1;
+      found = await otherRecords.ask(handle, { authoritative, caller });
+    }
+    if (found !== undefined && !found.hasFailed) return found.record;
+    this.isComplete = false;
+    return undefined;
+  }
 }
 
 function once<T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
