@@ -16,10 +16,9 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import { prefersJson } from './request.js';
+import { prefersJson, readShow } from './request.js';
 import type { Namespace } from './locations/other-records.js';
 import { problemPage } from './pages.js';
-import { readShow } from './request.js';
 
 interface ProblemResponse {
   failure: ServiceError;

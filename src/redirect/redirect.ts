@@ -31,8 +31,7 @@ import { createSendProblem } from './problems.js';
 import { readRedirectParameters } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
-import { createOtherRecords } from './locations/other-records.js';
-import { createPrefixRecords } from './locations/other-records.js';
+import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 

@@ -9,19 +9,22 @@ import { contextOf, unjudgedCaller } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import { prefersJson } from './request.js';
+import { type RedirectQuery, prefersJson, readRedirectQuery } from './request.js';
 import { earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
-import { type GatheredLists, gatherLists } from './locations/gather.js';
+import {
+  type GatheredLists,
+  type ListReaderDeps,
+  type PrefixOfHandle,
+  RequestListReader,
+  gatherLists,
+} from './locations/gather.js';
 import { listsIn, mayRedirect } from './locations/location-list.js';
-import { type ListReaderDeps, type PrefixOfHandle, RequestListReader } from './locations/gather.js';
-import { prefixHandleOf } from './locations/other-records.js';
-import type { PrefixRecord } from './locations/other-records.js';
+import { type PrefixRecord, prefixHandleOf } from './locations/other-records.js';
 import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
-import { type RedirectQuery, readRedirectQuery } from './request.js';
 import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
 import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
