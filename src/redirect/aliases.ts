@@ -1,60 +1,70 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
-import type { FromEntry, Resolution } from '../resolver/resolution.js';
 import { MAX_HANDLE_BYTES } from '../handle/handle.js';
-import type { HandleValue } from '../handle/value.js';
-import type { Entry } from '../cache/entry.js';
-import { isOfType, textOf } from './values.js';
+import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
+import type { RunSteps } from '../http/request-work.js';
+import type { FromEntry, Resolution } from '../resolver/resolution.js';
+import { isOfType, redirectValues, textOf } from './values.js';
 
 /** HDLProxy's limit. */
 const MAX_ALIASES = 20;
 
-export interface ResolvedHandle<Result extends Resolution = Resolution> {
+export interface ResolvedHandle {
   handle: string;
-  resolution: Result;
+  resolution: Resolution;
 }
 
-export interface AliasChain {
+interface AliasChain {
   /** The last handle: a record, a refusal, or a handle that does not exist. */
   end: ResolvedHandle;
+  /** Those of its record on which redirects depend, and that the request selects. */
+  values: readonly HandleValue[];
   /** The aliases before it, in order. */
   aliases: string[];
   /** The resolution that expires first. A response made from several records expires with it. */
   earliest: FromEntry | undefined;
 }
 
-export interface AliasDeps {
+interface AliasDeps {
+  /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
+  query: Selection & { followAliases: boolean };
   resolve: (handle: string) => Promise<Resolution>;
   keyOf: (handle: string) => string;
-  /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
-  isSelected: (value: HandleValue) => boolean;
-  valuesOf: (entry: Entry) => readonly HandleValue[] | Promise<readonly HandleValue[]>;
+  run: RunSteps;
 }
 
 /** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */
-export async function followAliases(first: ResolvedHandle, deps: AliasDeps): Promise<AliasChain> {
-  const { resolve, keyOf } = deps;
+export async function followAliases(
+  first: ResolvedHandle,
+  { query, resolve, keyOf, run }: AliasDeps,
+): Promise<AliasChain> {
+  const isSelected = createValueFilter(query);
+  async function valuesOf({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
+    if (resolution.kind !== 'entry') return [];
+    const { entry } = resolution;
+    return (await run(redirectValues(entry), entry.values.length)).filter(isSelected);
+  }
+  const nextIn = (values: readonly HandleValue[]): string | undefined =>
+    query.followAliases ? aliasIn(values) : undefined;
+
   const aliases: string[] = [];
-  const seen = new Set([keyOf(first.handle)]);
+  const seen = new Set<string>();
   let end = first;
+  let values = await valuesOf(end);
   let earliest = earlier(undefined, first.resolution);
-  for (let next = await aliasIn(end, deps); next !== undefined; next = await aliasIn(end, deps)) {
+  for (let next = nextIn(values); next !== undefined; next = nextIn(values)) {
     aliases.push(end.handle);
+    seen.add(keyOf(end.handle));
     if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
-    seen.add(keyOf(next));
     end = { handle: next, resolution: await resolve(next) };
+    values = await valuesOf(end);
     earliest = earlier(earliest, end.resolution);
   }
-  return { end, aliases, earliest };
+  return { end, values, aliases, earliest };
 }
 
-async function aliasIn(
-  { resolution }: ResolvedHandle,
-  { isSelected, valuesOf }: AliasDeps,
-): Promise<string | undefined> {
-  if (resolution.kind !== 'entry') return undefined;
-  const values = await valuesOf(resolution.entry);
-  const found = values.find((value) => isOfType(value, 'HS_ALIAS') && isSelected(value));
+function aliasIn(values: readonly HandleValue[]): string | undefined {
+  const found = values.find((value) => isOfType(value, 'HS_ALIAS'));
   const text = found && textOf(found)?.trim();
   if (text === undefined || text === '') return undefined;
   // Lone surrogates become U+FFFD, as in the request to the Handle server.

@@ -16,10 +16,9 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import { readParameters } from '../http/query.js';
-import { prefersJson } from './accept.js';
-import type { Namespace } from './locations/namespace.js';
-import { problemPage } from './problem-page.js';
-import { readShow } from './request.js';
+import { prefersJson, readShow } from './request.js';
+import type { Namespace } from './locations/other-records.js';
+import { problemPage } from './pages.js';
 
 interface ProblemResponse {
   failure: ServiceError;

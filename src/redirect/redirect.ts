@@ -25,14 +25,13 @@ import {
   methodRefused,
 } from '../record/request-checks.js';
 import type { Resolver } from '../resolver/resolver.js';
-import { openCountries } from './countries.js';
-import { frontPage } from './front-page.js';
+import { openCountries } from './locations/addresses.js';
+import { frontPage } from './pages.js';
 import { createSendProblem } from './problems.js';
 import { readRedirectParameters } from './request.js';
 import { type RespondDeps, respondToHandle } from './respond.js';
 import { createLocationListParser } from './locations/location-list.js';
-import { createOtherRecords } from './locations/other-records.js';
-import { createPrefixRecords } from './locations/prefix-records.js';
+import { createOtherRecords, createPrefixRecords } from './locations/other-records.js';
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 

@@ -1,6 +1,7 @@
-// Reads the query parameters of a redirect request, as HDLProxy reads them.
+// Reads the query parameters of a redirect request, as HDLProxy reads them, and whether it wants JSON.
+import Negotiator from 'negotiator';
 import { type RecordQuery, readParameters } from '../http/query.js';
-import type { WantedAttribute } from './locations/negotiate.js';
+import type { WantedAttribute } from './locations/select.js';
 
 export interface RedirectQuery extends RecordQuery {
   /** `page`: the record, as a page or as JSON; `locations`: `action=showurls`; `api`: as the record interface. */
@@ -66,3 +67,12 @@ const readLocationAttributes = (parameters: URLSearchParams): WantedAttribute[] 
       const [name = '', ...rest] = pair.split(':');
       return { name: name.trim(), value: rest.length === 0 ? undefined : rest.join(':'), by: 'locatt' };
     });
+
+// The page first: it is sent where both are wanted as much, and without the header.
+const TYPES = ['text/html', 'application/json', 'application/problem+json'];
+
+/** True for programs that prefer JSON; browsers prefer HTML. */
+export function prefersJson(accept: string | undefined): boolean {
+  const [best = 'text/html'] = new Negotiator({ headers: { accept } }).mediaTypes(TYPES);
+  return best !== 'text/html';
+}

@@ -1,7 +1,7 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { handleToPath } from '../handle/handle.js';
-import { type HandleValue, createValueFilter } from '../handle/value.js';
+import type { HandleValue } from '../handle/value.js';
 import type { PageSender } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
 import { type Freshness, cacheHeaders, privateOnly } from '../http/cache-headers.js';
@@ -9,21 +9,24 @@ import { contextOf, unjudgedCaller } from '../http/context.js';
 import type { Representation } from '../http/representation.js';
 import { type RecordRouteDeps, answerRecord, resultOf } from '../record/record-reply.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import { prefersJson } from './accept.js';
-import { type AliasChain, type AliasDeps, type ResolvedHandle, earlierOf, followAliases } from './aliases.js';
+import { type RedirectQuery, prefersJson, readRedirectQuery } from './request.js';
+import { earlierOf, followAliases } from './aliases.js';
 import { candidatesOf } from './locations/candidates.js';
-import { type GatheredLists, gatherLists } from './locations/gather.js';
-import { listsIn, mayRedirect } from './locations/handle-lists.js';
-import { type ListReaderDeps, type PrefixOfHandle, createListReader } from './locations/list-reader.js';
-import { prefixHandleOf } from './locations/namespace.js';
-import type { PrefixRecord } from './locations/prefix-records.js';
-import { writeLocations } from './locations/write-list.js';
+import {
+  type GatheredLists,
+  type ListReaderDeps,
+  type PrefixOfHandle,
+  RequestListReader,
+  gatherLists,
+} from './locations/gather.js';
+import { listsIn, mayRedirect } from './locations/location-list.js';
+import { type PrefixRecord, prefixHandleOf } from './locations/other-records.js';
+import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
 import { escapeUnsafe } from './redirect-url.js';
-import { type RedirectQuery, readRedirectQuery } from './request.js';
 import { type RedirectTarget, type TargetRules, findTarget } from './target.js';
-import { redirectValues, selectedValues } from './values.js';
+import { selectedValues } from './values.js';
 import type { RunSteps } from '../http/request-work.js';
 
 export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
@@ -36,12 +39,17 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
   redirectFreshness: Freshness;
 }
 
-/** A request and the record for the response, after all aliases. */
-interface ResolvedRequest {
+/** A request, and what answers it. */
+interface Call {
   req: IncomingMessage;
   res: ServerResponse;
   deps: RespondDeps;
   query: RedirectQuery;
+  run: RunSteps;
+}
+
+/** With the record for the response, after all aliases. */
+interface FoundRecord extends Call {
   handle: string;
   aliases: readonly string[];
   resolution: FromEntry;
@@ -49,9 +57,12 @@ interface ResolvedRequest {
   values: readonly HandleValue[];
   /** When several records were read, the response expires with the first of them. */
   earliest: FromEntry;
+}
+
+/** With what other handles add to the record. */
+interface ResolvedRequest extends FoundRecord {
   /** The lists that take part; undefined for a record that is not redirected. */
   gathered: GatheredLists | undefined;
-  run: RunSteps;
   /** Characters of all records that take part. */
   chars: number;
   /** Whether the response depends on the record and its prefix alone. */
@@ -73,103 +84,81 @@ export async function respondToHandle(
 ): Promise<void> {
   const context = contextOf(res);
   context.handle = handle;
+  const query = readRedirectQuery(parameters);
   const resolve: RespondDeps['resolve'] = (name, options) =>
     shared.resolve(name, { caller: context.caller, ...options });
   const deps = { ...shared, resolve };
-  const query = readRedirectQuery(parameters);
   if (query.show === 'api') {
-    await answerRecord(req, res, { handle, query: query, deps });
+    await answerRecord(req, res, { handle, query, deps });
     return;
   }
-  const first = { handle, resolution: await deps.resolve(handle, query) };
-  contextOf(res).result = resultOf(first.resolution, query);
-  const run = deps.runStepsOf(res);
-  const chain = await resolveAliases(first, query, { ...deps, run });
-  const { handle: end, resolution } = chain.end;
+  const first = { handle, resolution: await resolve(handle, query) };
+  context.result = resultOf(first.resolution, query);
+  const call = { req, res, deps, query, run: deps.runStepsOf(res) };
+  const resolveAlias = (name: string): Promise<Resolution> => resolve(name, query);
+  const { end, ...chain } = await followAliases(first, { ...call, ...deps, resolve: resolveAlias });
+  const { resolution } = end;
   if (resolution.kind === 'refused') {
-    const failure = refusedError(end, resolution.refused);
-    await sendProblem(req, res, { failure, handle: end, sender: deps.sender });
+    const failure = refusedError(end.handle, resolution.refused);
+    await sendProblem(req, res, { failure, handle: end.handle, sender: deps.sender });
     return;
   }
-  const { aliases, earliest = resolution } = chain;
-  const prefixHandle = prefixHandleOf(end);
-  const prefix = hasPrefix(end)
+  const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
+  const prefixHandle = prefixHandleOf(end.handle);
+  const prefix = hasPrefix(end.handle)
     ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
     : undefined;
-  if (await sendMissing({ req, res, deps, query, handle, end, resolution, earliest, prefix })) return;
-  const read = await run(redirectValues(resolution.entry), resolution.entry.values.length);
-  const values = read.filter(createValueFilter(query));
-  const found = { req, res, deps, query, handle: end, aliases, resolution, values, earliest, run };
-  if (query.show === 'redirect' && aliases.length > 0 && req.method !== 'POST') {
+  if (await sendMissing(found, handle, prefix)) return;
+  if (query.show === 'redirect' && found.aliases.length > 0 && req.method !== 'POST') {
     reportStale(found);
     redirectToAlias(found);
     return;
   }
-  const request = { ...found, ...(await gather(found, { handle: prefixHandle, record: prefix })) };
+  const request = await gather(found, { handle: prefixHandle, record: prefix });
   reportStale(request);
   await respond(request);
 }
 
 /** A response is stale when one of its records is. */
-function reportStale({
-  res,
-  deps,
-  query,
-  earliest,
-}: Pick<ResolvedRequest, 'res' | 'deps' | 'query' | 'earliest'>): void {
+function reportStale({ res, deps, query, earliest }: FoundRecord): void {
   if (earliest.stale === undefined) return;
   deps.context.metrics.countStale(earliest.stale);
   contextOf(res).result = resultOf(earliest, query);
 }
 
-interface EndOfChain extends Pick<
-  ResolvedRequest,
-  'req' | 'res' | 'deps' | 'query' | 'resolution' | 'earliest'
-> {
-  handle: string;
-  /** The last of its aliases. */
-  end: string;
-  prefix: PrefixRecord | undefined;
-}
-
-/** False when there is a record to respond with. */
-async function sendMissing({ req, res, deps, query, prefix, ...chain }: EndOfChain): Promise<boolean> {
-  const { handle, end, earliest } = chain;
-  const isFound = chain.resolution.entry.kind !== 'not-found';
-  const failure = missingError({ handle, end, isFound, namespace: prefix?.namespace });
+/** False when there is a record to respond with. `handle`: as requested. */
+async function sendMissing(
+  found: FoundRecord,
+  handle: string,
+  prefix: PrefixRecord | undefined,
+): Promise<boolean> {
+  const { req, res, deps, resolution } = found;
+  const isFound = resolution.entry.kind !== 'not-found';
+  const { namespace } = prefix ?? {};
+  const failure = missingError({ handle, end: found.handle, isFound, namespace });
   if (failure === undefined) return false;
-  const first = prefix?.record ? earlierOf(earliest, prefix.record) : earliest;
-  reportStale({ res, deps, query, earliest: first });
-  const headers = headersOf({ query, earliest: first, deps }, deps.redirectFreshness);
-  const contact = prefix?.namespace.contact;
-  await sendProblem(req, res, { failure, handle, contact, headers, sender: deps.sender });
+  const earliest = prefix?.record ? earlierOf(found.earliest, prefix.record) : found.earliest;
+  reportStale({ ...found, earliest });
+  const headers = headersOf({ ...found, earliest }, deps.redirectFreshness);
+  await sendProblem(req, res, { failure, handle, contact: namespace?.contact, headers, sender: deps.sender });
   return true;
 }
 
-type Gathered = Pick<ResolvedRequest, 'gathered' | 'earliest' | 'chars' | 'isOfRecordAlone' | 'isComplete'>;
-
-type FoundRecord = Omit<ResolvedRequest, Exclude<keyof Gathered, 'earliest'>>;
-
-/** Reads what other handles add to the record. */
-async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Gathered> {
+async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<ResolvedRequest> {
   const { res, handle, values, query, resolution, earliest, deps, run } = found;
   const chars = resolution.entry.values.length;
   if (!mayRedirect(values)) {
-    return { gathered: undefined, earliest, chars, isOfRecordAlone: true, isComplete: true };
+    return { ...found, gathered: undefined, chars, isOfRecordAlone: true, isComplete: true };
   }
   const { authoritative } = query;
   const { caller } = contextOf(res);
   // A limited network gets the locations of cached records, and causes no questions.
-  const reader = createListReader(deps, {
-    authoritative,
-    prefix,
-    caller,
-    unjudged: unjudgedCaller(res),
-    run,
-  });
+  const unjudged = unjudgedCaller(res);
+  const reader = new RequestListReader(deps, { authoritative, prefix, caller, unjudged, run });
   const own = await run(listsIn(values, deps.parseList), chars);
   const gathered = await gatherLists(own, { handle, reader });
   return {
+    ...found,
     gathered,
     earliest: reader.used.reduce(earlierOf, earliest),
     chars: chars + reader.chars,
@@ -178,22 +167,7 @@ async function gather(found: FoundRecord, prefix: PrefixOfHandle): Promise<Gathe
   };
 }
 
-async function resolveAliases(
-  first: ResolvedHandle,
-  query: RedirectQuery,
-  deps: RespondDeps & { run: RunSteps },
-): Promise<AliasChain> {
-  if (!query.followAliases) return { end: first, aliases: [], earliest: undefined };
-  const resolve = (handle: string): Promise<Resolution> => deps.resolve(handle, query);
-  const isSelected = createValueFilter(query);
-  const valuesOf: AliasDeps['valuesOf'] = (entry) => deps.run(redirectValues(entry), entry.values.length);
-  return followAliases(first, { resolve, keyOf: deps.keyOf, isSelected, valuesOf });
-}
-
-function headersOf(
-  { query, earliest, deps }: Pick<ResolvedRequest, 'query' | 'earliest' | 'deps'>,
-  freshness: Freshness,
-): Record<string, string> {
+function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness): Record<string, string> {
   const { authoritative } = query;
   return cacheHeaders({ resolution: earliest, authoritative, now: deps.context.clock.now(), freshness });
 }

@@ -2,14 +2,24 @@
 import { ServiceError } from '../errors.js';
 import type { HandleValue } from '../handle/value.js';
 import type { Steps } from '../time-slicer.js';
-import { type Candidate, type Candidates, candidatesOf } from './locations/candidates.js';
+import {
+  type Candidate,
+  type Candidates,
+  NO_VARIATION,
+  type Variation,
+  candidatesOf,
+  variationOf,
+} from './locations/candidates.js';
 import type { GatheredLists } from './locations/gather.js';
-import { mayRedirect } from './locations/handle-lists.js';
-import { type NegotiationFacts, negotiatedAttributes } from './locations/negotiate.js';
+import { mayRedirect } from './locations/location-list.js';
+import {
+  type Choice,
+  type NegotiationFacts,
+  negotiatedAttributes,
+  selectLocation,
+} from './locations/select.js';
 import { type HeaderLine, responseHeaders } from './locations/response-headers.js';
-import { type Choice, selectLocation } from './locations/select.js';
 import { hrefOf, templateForms } from './locations/template.js';
-import { NO_VARIATION, type Variation, variationOf } from './locations/variation.js';
 import { type RedirectUrl, appendToUrl, toRedirectUrl } from './redirect-url.js';
 import type { RedirectQuery } from './request.js';
 import { isOfType, isUrlSubtype, textOf } from './values.js';

@@ -67,8 +67,9 @@ const mayMatter = (value: HandleValue): boolean =>
 
 /** Each redirect asks it of all values of a record, and nearly all of them differ in length or first letter. */
 const beginsWith = (type: string, wanted: string): boolean =>
-  ((type.charCodeAt(0) ^ wanted.charCodeAt(0)) & ~CASE_BIT) === 0 &&
-  upperAscii(type.slice(0, wanted.length)) === wanted;
+  type.startsWith(wanted) ||
+  (((type.charCodeAt(0) ^ wanted.charCodeAt(0)) & ~CASE_BIT) === 0 &&
+    upperAscii(type.slice(0, wanted.length)) === wanted);
 
 /** In which ASCII letters differ by case. */
 const CASE_BIT = 0x20;

@@ -2,21 +2,21 @@
 import { BlockList } from 'node:net';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, test as example } from 'vitest';
-import {
-  countRanges,
-  isInRanges,
-  readAddress,
-  readRanges,
-} from '../../src/redirect/locations/address-range.js';
+import { countRanges, isInRanges, readAddress, readRanges } from '../../src/redirect/locations/addresses.js';
 import { candidatesOf } from '../../src/redirect/locations/candidates.js';
 import { gatherLists } from '../../src/redirect/locations/gather.js';
-import { type HandleLists, countElements, listsIn } from '../../src/redirect/locations/handle-lists.js';
-import { readDouble } from '../../src/redirect/locations/java-double.js';
-import { type LocationList, parseLocationList } from '../../src/redirect/locations/location-list.js';
-import { NO_NAMESPACE } from '../../src/redirect/locations/namespace.js';
+import {
+  type HandleLists,
+  type LocationList,
+  countElements,
+  listsIn,
+  parseLocationList,
+  readDouble,
+} from '../../src/redirect/locations/location-list.js';
+import { NO_NAMESPACE } from '../../src/redirect/locations/other-records.js';
 import { responseHeaders } from '../../src/redirect/locations/response-headers.js';
 import { selectLocation } from '../../src/redirect/locations/select.js';
-import { writeLocations } from '../../src/redirect/locations/write-list.js';
+import { writeLocations } from '../../src/redirect/locations/template.js';
 import type { Steps } from '../../src/time-slicer.js';
 import { countSteps, finish } from '../support/steps.js';
 

@@ -3,13 +3,12 @@ import { validateHeaderValue } from 'node:http';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { escapeText } from '../../src/html/html.js';
-import { isInRanges, readAddress } from '../../src/redirect/locations/address-range.js';
+import { isInRanges, readAddress } from '../../src/redirect/locations/addresses.js';
 import { candidatesOf } from '../../src/redirect/locations/candidates.js';
 import { type LocationList, parseLocationList } from '../../src/redirect/locations/location-list.js';
-import { negotiatedAttributes } from '../../src/redirect/locations/negotiate.js';
 import { responseHeaders } from '../../src/redirect/locations/response-headers.js';
-import { readChooseBy, selectLocation } from '../../src/redirect/locations/select.js';
-import { writeLocations } from '../../src/redirect/locations/write-list.js';
+import { negotiatedAttributes, readChooseBy, selectLocation } from '../../src/redirect/locations/select.js';
+import { writeLocations } from '../../src/redirect/locations/template.js';
 import { jumble, noise, values } from '../support/arbitraries.js';
 import { finish } from '../support/steps.js';
 

@@ -17,6 +17,7 @@ const JSON_TYPES = [
   'application/json',
   'application/json;q=0.9, text/html;q=0.1',
   'application/problem+json',
+  'application/json, text/plain, */*',
 ];
 const PAGE_TYPES = [
   undefined,

@@ -1,7 +1,6 @@
 // What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
 import { expect, test } from 'vitest';
-import { createOtherRecords } from '../../src/redirect/locations/other-records.js';
-import { createPrefixRecords } from '../../src/redirect/locations/prefix-records.js';
+import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';

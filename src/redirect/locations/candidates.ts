@@ -1,10 +1,15 @@
-// The locations that a request is sent to one of, with the settings of their lists. Pure.
+// The locations that a request is sent to one of, with the settings of their lists, and what the choice depends on. Pure.
 import type { HandleValue } from '../../handle/value.js';
 import { isOfType, isUrlSubtype, textOf } from '../values.js';
 import { type GatheredLists, type Settings, createSettings } from './gather.js';
-import type { HandleLists } from './handle-lists.js';
-import { readDouble, writeDouble } from './java-double.js';
-import { type Location, type LocationList, isYes } from './location-list.js';
+import {
+  type HandleLists,
+  type Location,
+  type LocationList,
+  isYes,
+  readDouble,
+  writeDouble,
+} from './location-list.js';
 import { readChooseBy } from './select.js';
 
 export interface Candidate extends Location {
@@ -87,3 +92,44 @@ const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidat
     ]);
     return { attributes, weight, score: 0, value };
   });
+
+export interface Variation {
+  /** Names for `Vary`. */
+  headers: readonly string[];
+  /** Clients at other addresses may get another location. */
+  isByAddress: boolean;
+}
+
+export const NO_VARIATION: Variation = { headers: [], isByAddress: false };
+
+/**
+ * The same for every request of the list. HDLProxy names only Accept, and only with an `http_role` for it: a cache
+ * behind it sends Turtle to browsers.
+ */
+export function variationOf(
+  { locations, chooseBy, mayHave: has }: Candidates,
+  { looksUpCountry }: { looksUpCountry: boolean },
+): Variation {
+  if (locations.length <= 1) return NO_VARIATION;
+  return {
+    headers: chooseBy.includes('locatt')
+      ? Object.entries(VARIES_BY).flatMap(([header, by]) => (by.some((pair) => has(...pair)) ? [header] : []))
+      : [],
+    isByAddress:
+      (chooseBy.includes('address') && has('addresses')) ||
+      (looksUpCountry && chooseBy.includes('country') && has('country')),
+  };
+}
+
+/** Attributes, and their values where only one of them matters, by the header that selects them. */
+const VARIES_BY: Readonly<Record<string, readonly [name: string, value?: string][]>> = {
+  Accept: [['http_role'], ['ctype'], ['media-type']],
+  'Accept-Language': [['language']],
+  // Without a type in Accept, browsers are known by their name.
+  'User-Agent': [
+    ['http_role', 'browser'],
+    ['http_role', 'no_conneg'],
+    ['ctype', 'text/html'],
+    ['media-type', 'text/html'],
+  ],
+};

@@ -1,13 +1,29 @@
 // Gathers everything that takes part in the redirect of a handle: its own lists, included ones, those of the prefix.
-import { type HandleLists, MAX_ELEMENTS, countElements } from './handle-lists.js';
-import { type Include, type LocationList, isYes } from './location-list.js';
+import type { FromEntry } from '../../resolver/resolution.js';
+import type { ResolveOptions } from '../../resolver/resolver.js';
+import type { Steps } from '../../time-slicer.js';
+import { redirectValues } from '../values.js';
+import {
+  type HandleLists,
+  type Include,
+  type LocationList,
+  MAX_ELEMENTS,
+  type ParseLocationList,
+  countElements,
+  isYes,
+  listsIn,
+} from './location-list.js';
 import {
   GLOBAL_NAMESPACE,
   NO_NAMESPACE,
   type Namespace,
+  type OtherRecords,
+  type PrefixRecord,
+  type PrefixRecords,
+  namespaceOf,
   prefixHandleOf,
   toPrefixHandle,
-} from './namespace.js';
+} from './other-records.js';
 
 export interface GatheredLists {
   own: HandleLists;
@@ -115,8 +131,8 @@ async function includedHandles(includes: readonly Include[], reader: ListReader)
   return found.flat();
 }
 
-const readAll = (handles: readonly string[], { readLists }: ListReader): Promise<HandleLists[]> =>
-  mapInGroups(handles, readLists);
+const readAll = (handles: readonly string[], reader: ListReader): Promise<HandleLists[]> =>
+  mapInGroups(handles, (handle) => reader.readLists(handle));
 
 /** One group after the other: each of two hundred handles may have a record of a megabyte. */
 async function mapInGroups<Given, Made>(
@@ -128,4 +144,129 @@ async function mapInGroups<Given, Made>(
     made.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(make))));
   }
   return made;
+}
+
+export interface ListReaderDeps {
+  keyOf: (handle: string) => string;
+  parseList: ParseLocationList;
+  otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
+  /** Undefined when lists of prefixes are turned off. */
+  prefixRecords: PrefixRecords | undefined;
+}
+
+/** The record of its prefix, read before. */
+export interface PrefixOfHandle {
+  /** Such as 0.NA/21.T11998. */
+  handle: string;
+  record: PrefixRecord | undefined;
+}
+
+interface ReadingRequest {
+  authoritative: boolean;
+  prefix: PrefixOfHandle;
+  /** Judged by its misses. */
+  caller: ResolveOptions['caller'];
+  /** For the record of the prefix, which it has not asked for. */
+  unjudged: ResolveOptions['caller'];
+  /** Runs work on a record of so many characters. */
+  run: <T>(steps: Steps<T>, chars: number) => T | Promise<T>;
+}
+
+/** HDLProxy asks for each; a chain of its 21 levels is within it. What memory holds does not count. */
+const MAX_ASKED = 25;
+/** Of all records together. Real lists have some kilobytes. */
+const MAX_CHARS = 4 * 1024 * 1024;
+
+const NOTHING: HandleLists = { lists: [], links: [], headers: [] };
+
+/**
+ * Reads for one request, each handle once. One that does not exist, is refused or cannot be read is left out (recordings
+ * "include: absent handle", …).
+ */
+export class RequestListReader implements ListReader {
+  /** The records whose values took part. */
+  readonly used: FromEntry[] = [];
+  /** Characters of the records. */
+  chars = 0;
+  /** False when a handle was not read that might be read at another time. */
+  isComplete = true;
+  /** Whether other records were read than those of the prefix and of 0.NA/0.NA. */
+  readsOthers = false;
+  readonly #deps: ListReaderDeps;
+  readonly #request: ReadingRequest;
+  readonly #records = new Map<string, Promise<FromEntry | undefined>>();
+  readonly #lists = new Map<string, Promise<HandleLists>>();
+  #asksLeft = MAX_ASKED;
+
+  constructor(deps: ListReaderDeps, request: ReadingRequest) {
+    this.#deps = deps;
+    this.#request = request;
+  }
+
+  readLists(handle: string): Promise<HandleLists> {
+    this.readsOthers = true;
+    return once(this.#lists, this.#deps.keyOf(handle), async () => {
+      const record = await this.#read(handle);
+      if (record === undefined) return NOTHING;
+      this.used.push(record);
+      return this.#request.run(this.#listsOf(record), record.entry.values.length);
+    });
+  }
+
+  async readNamespace(handle: string): Promise<Namespace> {
+    const { prefixRecords } = this.#deps;
+    const { prefix, unjudged } = this.#request;
+    if (prefixRecords === undefined) return NO_NAMESPACE;
+    this.readsOthers ||= handle !== prefix.handle && handle !== GLOBAL_NAMESPACE;
+    const known = handle === prefix.handle ? prefix.record : undefined;
+    const { namespace, record, hasFailed } = known ?? (await prefixRecords.read(handle, unjudged));
+    this.isComplete &&= !hasFailed;
+    return this.#noted(record, namespace);
+  }
+
+  async readIncludedNamespace(handle: string): Promise<Namespace> {
+    if (this.#deps.prefixRecords === undefined) return NO_NAMESPACE;
+    this.readsOthers = true;
+    const record = await this.#read(handle);
+    return this.#noted(record, namespaceOf(record?.entry));
+  }
+
+  *#listsOf({ entry }: FromEntry): Steps<HandleLists> {
+    return yield* listsIn(yield* redirectValues(entry), this.#deps.parseList);
+  }
+
+  /** A prefix record that adds nothing shortens no redirect, but makes it stale. */
+  #noted(record: FromEntry | undefined, namespace: Namespace): Namespace {
+    const counts = namespace.listHandles.length > 0 || record?.stale !== undefined;
+    if (record !== undefined && counts) this.used.push(record);
+    return namespace;
+  }
+
+  #read(handle: string): Promise<FromEntry | undefined> {
+    return once(this.#records, this.#deps.keyOf(handle), async () => {
+      if (this.chars > MAX_CHARS) return undefined;
+      const record = await this.#find(handle);
+      this.chars += record?.entry.values.length ?? 0;
+      return this.chars > MAX_CHARS ? undefined : record;
+    });
+  }
+
+  async #find(handle: string): Promise<FromEntry | undefined> {
+    const { otherRecords } = this.#deps;
+    const { authoritative, caller } = this.#request;
+    let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);
+    if (found === undefined && this.#asksLeft > 0) {
+      this.#asksLeft -= 1;
+      found = await otherRecords.ask(handle, { authoritative, caller });
+    }
+    if (found !== undefined && !found.hasFailed) return found.record;
+    this.isComplete = false;
+    return undefined;
+  }
+}
+
+function once<T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const known = made.get(key) ?? make();
+  made.set(key, known);
+  return known;
 }

@@ -1,4 +1,5 @@
-// Reads the records that a redirect depends on beside its own, and remembers for a short time the answers that no cache keeps.
+// Reads the records that a redirect depends on beside its own, those of prefixes among them, and remembers for a short time the
+// answers that no cache keeps.
 import { LRUCache } from 'lru-cache';
 import type { Entry } from '../../cache/entry.js';
 import { isFresh, isNearEnd } from '../../cache/policy.js';
@@ -7,8 +8,15 @@ import type { PinnedEntries } from '../../cache/store.js';
 import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
+import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import type { HandleValue } from '../../handle/value.js';
+import { valuesOf } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions, Resolver } from '../../resolver/resolver.js';
+import { runToEnd } from '../../time-slicer.js';
+import { isOfType, textOf } from '../values.js';
+import { isYes } from './location-list.js';
+import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
   resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory' | 'keyOf'>;
@@ -168,3 +176,114 @@ function watchEntry(
     },
   };
 }
+
+export interface Namespace {
+  /** Handles whose lists take part in every redirect of the prefix. */
+  listHandles: readonly string[];
+  /** False when those of the global namespace, 0.NA/0.NA, are refused. */
+  usesGlobal: boolean;
+  isInactive: boolean;
+  /** Why it is inactive, in the words of its operator; empty for none. */
+  statusMessage: string;
+  /** Whom to write to about handles of the prefix; empty for none. */
+  contact: string;
+}
+
+export const NO_NAMESPACE: Namespace = {
+  listHandles: [],
+  usesGlobal: true,
+  isInactive: false,
+  statusMessage: '',
+  contact: '',
+};
+
+/** A longer one is taken for broken: it is read for each redirect of its prefix. Real ones have less than 1,000 characters. */
+const MAX_CHARS = 64 * 1024;
+/** As many as a list may include. */
+const MAX_LIST_HANDLES = 200;
+
+/** Of what is shown on a page. */
+const MAX_SHOWN_CHARS = 500;
+
+export const GLOBAL_NAMESPACE = '0.NA/0.NA';
+
+/** The value with the lowest index counts. A broken or empty one is none; HDLProxy responds with 500 to an empty one. */
+export function namespaceIn(values: readonly HandleValue[]): Namespace {
+  const [first] = values
+    .filter((value) => isOfType(value, 'HS_NAMESPACE'))
+    .sort((one, other) => one.index - other.index);
+  const text = (first && textOf(first)) ?? '';
+  const children = (text.length <= MAX_CHARS && runToEnd(scanDocument(text))?.children) || [];
+  const locs = children.filter(({ name }) => name === 'locs');
+  const shown = (wanted: string): string =>
+    (children.find(({ name }) => name === wanted)?.text ?? '').trim().slice(0, MAX_SHOWN_CHARS);
+  return {
+    listHandles: locs
+      .map((each) => each.text.trim())
+      .filter((handle) => handle !== '' && handle.length <= MAX_HANDLE_BYTES)
+      .slice(0, MAX_LIST_HANDLES),
+    usesGlobal: !locs.some(({ attributes }) => isYes(attributes.get('no_nslocs'))),
+    isInactive: children.some((each) => each.name === 'status' && each.text === 'inactive'),
+    statusMessage: shown('statusmsg'),
+    contact: shown('contact'),
+  };
+}
+
+/** `0.NA/21.T11998` for `21.T11998/abc`. */
+export const prefixHandleOf = (handle: string): string => `0.NA/${handle.split('/', 1)[0] ?? ''}`;
+
+/** `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). */
+export const toPrefixHandle = (name: string): string => (/^0\.NA\//i.test(name) ? name : `0.NA/${name}`);
+
+export interface PrefixRecord extends OtherRecord {
+  namespace: Namespace;
+}
+
+export interface PrefixRecords {
+  /** Of a prefix handle such as 0.NA/21.T11998. `caller`: one that is not judged by its misses. */
+  read: (prefixHandle: string, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
+  /** For prepared responses. Undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
+  plainPrefixOf: (handle: string, now: number) => Beside | undefined;
+}
+
+/** One object is shared by the prepared redirects of a prefix. */
+const MAX_PREFIXES = 10_000;
+
+export function createPrefixRecords(
+  records: Pick<OtherRecords, 'known' | 'knownOrDue' | 'ask' | 'watch'>,
+): PrefixRecords {
+  const plainPrefixes = new LRUCache<string, Beside>({ max: MAX_PREFIXES });
+
+  function watchPlain(prefixHandle: string): Beside | undefined {
+    const known = records.known(prefixHandle);
+    return known !== undefined && isPlain(known) ? records.watch(prefixHandle, known) : undefined;
+  }
+
+  return {
+    async read(prefixHandle, caller) {
+      const options = { authoritative: false, caller };
+      const found = records.knownOrDue(prefixHandle, options) ?? (await records.ask(prefixHandle, options));
+      return { ...found, namespace: namespaceOf(found.record?.entry) };
+    },
+    plainPrefixOf(handle, now) {
+      const prefixHandle = prefixHandleOf(handle);
+      const shared = plainPrefixes.get(prefixHandle);
+      if (shared?.isCurrent(now) === true) return shared;
+      const [own, global] = [watchPlain(prefixHandle), watchPlain(GLOBAL_NAMESPACE)];
+      if (own === undefined || global === undefined) return undefined;
+      const made = { isCurrent: (at: number) => own.isCurrent(at) && global.isCurrent(at) };
+      plainPrefixes.set(prefixHandle, made);
+      return made;
+    },
+  };
+}
+
+/** A prefix whose record cannot be read may be closed, or have locations. */
+function isPlain({ record, hasFailed }: OtherRecord): boolean {
+  const { isInactive, listHandles } = namespaceOf(record?.entry);
+  return !hasFailed && !isInactive && listHandles.length === 0;
+}
+
+/** Most prefix records have no HS_NAMESPACE, and keys and sites that need not be parsed. */
+export const namespaceOf = (entry: Entry | undefined): Namespace =>
+  entry !== undefined && /HS_NAMESPACE/i.test(entry.values) ? namespaceIn(valuesOf(entry)) : NO_NAMESPACE;

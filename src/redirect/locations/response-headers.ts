@@ -2,8 +2,7 @@
 import type { Steps } from '../../time-slicer.js';
 import { toRedirectUrl } from '../redirect-url.js';
 import { type GatheredLists, createSettings } from './gather.js';
-import type { HandleLists } from './handle-lists.js';
-import { type Attributes, type LocationList, isYes } from './location-list.js';
+import { type Attributes, type HandleLists, type LocationList, isYes } from './location-list.js';
 import { type TemplateForms, fillTemplate, hrefOf, templateForms, wellFormed } from './template.js';
 
 export type HeaderLine = readonly [name: string, value: string];

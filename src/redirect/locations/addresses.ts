@@ -1,5 +1,10 @@
-// The `addresses` of a location as sorted intervals, and the search for an address in them.
+// What a location may know of the client's address: `addresses` as sorted intervals, and its country.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type * as Maxmind from 'maxmind';
+import type { CountryResponse } from 'maxmind';
 import type { Steps } from '../../time-slicer.js';
 
 /** The addresses of both families as numbers: those of IPv4 come behind those of IPv6. */
@@ -63,31 +68,16 @@ function readRange(text: string): Interval | undefined {
   return [first, first + (1n << hostBits) - 1n];
 }
 
-/** Undefined for a text that is no address. A socket names an IPv4 caller in the form of IPv6. */
+/** A socket names an IPv4 client in the form of IPv6. */
+const plainAddress = (text: string): string => text.replace(/^::ffff:(?=\d+\.)/i, '');
+
+/** Undefined for a text that is no address. */
 export function readAddress(text: string): bigint | undefined {
-  const plain = text.replace(/^::ffff:(?=\d+\.)/i, '');
+  const plain = plainAddress(text);
   const version = isIP(plain);
-  if (version === 4) return IPV4_FROM + readIPv4(plain);
-  return version === 6 && !plain.includes('%') ? readIPv6(plain) : undefined;
-}
-
-const readIPv4 = (text: string): bigint =>
-  BigInt(text.split('.').reduce((number, part) => number * 256 + Number(part), 0));
-
-function readIPv6(text: string): bigint {
-  // The last two groups may be written as an IPv4 address (RFC 4291 section 2.2).
-  const [head = '', tail = ''] = text.replace(/(?<=:)\d+\.\d+\.\d+\.\d+$/, asGroups).split('::', 2);
-  const before = groupsOf(head);
-  const behind = groupsOf(tail);
-  const between = Array<string>(8 - before.length - behind.length).fill('0');
-  return BigInt(`0x${[...before, ...between, ...behind].map((group) => group.padStart(4, '0')).join('')}`);
-}
-
-const groupsOf = (text: string): string[] => (text === '' ? [] : text.split(':'));
-
-function asGroups(dotted: string): string {
-  const number = Number(readIPv4(dotted));
-  return `${Math.floor(number / 65_536).toString(16)}:${(number % 65_536).toString(16)}`;
+  if (version === 0 || plain.includes('%')) return undefined;
+  const number = BigInt(`0x${Buffer.from(ipaddr.parse(plain).toByteArray()).toString('hex')}`);
+  return version === 4 ? IPV4_FROM + number : number;
 }
 
 /** Binary search. */
@@ -101,4 +91,21 @@ export function isInRanges(address: bigint, ranges: AddressRanges): boolean {
   }
   const nearest = ranges[low - 1];
   return nearest !== undefined && address <= nearest[1];
+}
+
+/** Loaded when it is used: the package takes 40 ms of a start. */
+const maxmind = (): typeof Maxmind => createRequire(import.meta.url)('maxmind') as typeof Maxmind;
+
+export type CountryOf = (address: string) => string | undefined;
+
+/** Read whole: a look-up opens no file. */
+export function openCountries(path: string): CountryOf {
+  const { Reader, validate } = maxmind();
+  const reader = new Reader<CountryResponse>(readFileSync(path));
+  return function countryOf(address) {
+    const text = plainAddress(address);
+    if (!validate(text)) return undefined;
+    const found = reader.get(text);
+    return found?.country?.iso_code ?? found?.registered_country?.iso_code;
+  };
 }

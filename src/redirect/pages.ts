@@ -1,10 +1,42 @@
-// The page of an error: what happened, what the reader can do next, and the reference for the operator.
+// The front page with the look-up form, and the page of an error: what happened, and what the reader can do next.
 import { handleToPath } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type Html, html } from '../html/html.js';
 import type { PageBranding, SitePage } from '../html/layout.js';
 import type { Problem } from '../http/error-reply.js';
-import { lookUpForm } from './front-page.js';
+
+interface LookUp {
+  handle?: string | undefined;
+  /** Of the example in an empty field. */
+  prefix: string | undefined;
+}
+
+const lookUpForm = ({ handle = '', prefix }: LookUp): Html =>
+  html`<form action="/" method="get" role="search">
+    <label for="hdl">Handle</label>
+    <input
+      id="hdl"
+      name="hdl"
+      value="${handle}"
+      placeholder="${prefix === undefined ? 'prefix/suffix' : `${prefix}/abc`}"
+      autocomplete="off"
+      autocapitalize="off"
+      spellcheck="false"
+      required
+      maxlength="2048"
+    />
+    <button class="button main">Open</button>
+    <button class="button" name="noredirect" value="on">Show the record</button>
+  </form>`;
+
+export const frontPage = ({ examplePrefix }: PageBranding): SitePage => ({
+  title: 'Look up a handle',
+  main: html`<h1>Look up a handle</h1>
+    <section>
+      ${lookUpForm({ prefix: examplePrefix })}
+      <p class="quiet">With or without <code>hdl:</code>, <code>doi:</code> or the URL of a resolver.</p>
+    </section>`,
+});
 
 /** Knows the Handle server of every prefix. */
 const GLOBAL_RESOLVER = 'https://hdl.handle.net/';
