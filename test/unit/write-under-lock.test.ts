@@ -1,0 +1,83 @@
+// What a write does with the lock that it holds: it sends nothing when the lock may end, and reports a refused login.
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { handleRef } from '../../src/handle/handle.js';
+import type { HandleServer } from '../../src/upstream/handle-server.js';
+import type { WriteAnswer } from '../../src/write/decisions.js';
+import type { HandleLock, Held } from '../../src/write/handle-lock.js';
+import type { OriginRecord } from '../../src/write/origin-record.js';
+import { createCarryOut, noBody } from '../../src/write/write.js';
+
+const origin = {
+  handle: handleRef('21.T1/x', false),
+  server: { readOnly: false } as HandleServer,
+  caller: undefined,
+} as OriginRecord;
+
+/** Carries out a conditional write that the Handle server answers with this status. */
+async function write(held: Held, status: number) {
+  const settled: string[] = [];
+  const sent: string[] = [];
+  const settle = (outcome: string) => (): Promise<void> => Promise.resolve(void settled.push(outcome));
+  const lock: HandleLock = async (_handle, { read, work }) => work(await read(), held);
+  const carryOut = createCarryOut({
+    rules: { handles: false, values: false, allowedFor: [] },
+    lock,
+    resolver: {
+      fence: () =>
+        Promise.resolve({
+          changed: settle('changed'),
+          unchanged: settle('unchanged'),
+          unknown: settle('unknown'),
+        }),
+      recheck: () => Promise.resolve(),
+    },
+  });
+  const send = (assertHeld: () => void): Promise<WriteAnswer> => {
+    assertHeld();
+    sent.push('the request');
+    return Promise.resolve({ status });
+  };
+  const carriedOut = carryOut({
+    req: new IncomingMessage(new Socket()),
+    origin,
+    withBody: noBody,
+    read: () => Promise.resolve(),
+    plan: () => ({
+      requests: [(assertHeld) => Promise.resolve().then(() => send(assertHeld))],
+      conclude: (answer) => answer,
+    }),
+  });
+  const failure = await carriedOut.then(
+    () => undefined,
+    (error: unknown) => error as ServiceError,
+  );
+  return { settled, sent, code: failure?.code };
+}
+
+test('a lock that may end before the Handle server has answered keeps the request from being sent', async () => {
+  const assertHeld = (): void => {
+    throw new ServiceError('NOT_LOCKED');
+  };
+  expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
+    settled: ['unchanged'],
+    sent: [],
+    code: 'NOT_LOCKED',
+  });
+});
+
+test.each([
+  [200, 0],
+  [401, 1],
+  [403, 1],
+  [404, 0],
+])('an answer %i says %i times that the login was refused', async (status, times) => {
+  let refused = 0;
+  const onRefused = (): void => {
+    refused++;
+  };
+  await write({ assertHeld: () => undefined, onRefused }, status);
+  expect(refused).toBe(times);
+});
