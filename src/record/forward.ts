@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.js';
 import { handleToPath, upperAscii } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
-import { peerOf } from '../server/client-address.js';
+import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
@@ -89,10 +89,16 @@ class ForwardedRequest extends Readable {
   }
 }
 
-/** A server that is only read gets no credentials. `pseudonym`: our own name in `Via` (RFC 9110 §7.6.3). */
+export interface ForwardingHop {
+  /** Our own name in `Via` (RFC 9110 §7.6.3). */
+  pseudonym: string;
+  isTrustedProxy: IsTrustedProxy;
+}
+
+/** A server that is only read gets no credentials. */
 export function createForwarder(
   server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs'>,
-  pseudonym: string,
+  { pseudonym, isTrustedProxy }: ForwardingHop,
 ): Forward {
   const { url, readOnly, writeAgent: agent, writeTimeoutMs } = server;
   const { host, pathname } = new URL(url);
@@ -126,7 +132,12 @@ export function createForwarder(
 
   return async function forward(req, res, { target, body }) {
     const { method } = req;
-    const client = { method, httpVersion: req.httpVersion, headers: req.headers, peer: peerOf(req) };
+    const client = {
+      method,
+      httpVersion: req.httpVersion,
+      headers: req.headers,
+      peer: peerOf(req, isTrustedProxy),
+    };
     const requestId = requestIdOf(res);
     const hop = { host, pseudonym, withCredentials: !readOnly, bodyBytes: body.length, requestId };
     const headers = forwardedHeaders(client, hop);

@@ -9,7 +9,7 @@ import { rawHandleOf, readHandle } from '../http/target.js';
 import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
-import { type Forward, createForwarder, createLimitedForward } from './forward.js';
+import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
 import { type PassThrough, type PassThroughDeps, createPassThrough } from './pass-through.js';
 import { isList } from './record-request.js';
 
@@ -27,12 +27,10 @@ export interface Forwarding {
 
 type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
 
-interface ForwardingParts {
+interface ForwardingParts extends ForwardingHop {
   upstreams: Pick<Upstreams, 'servers' | 'findServers'>;
   resolver: NonNullable<PassThroughDeps['resolver']>;
   runStepsOf: RunStepsOf;
-  /** Our own name in `Via` (RFC 9110 §7.6.3). */
-  pseudonym: string;
   bodies: MemoryBudget;
   /** undici pools by default. */
   createDispatcher?: typeof createPools | undefined;
@@ -43,7 +41,7 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
   const { maxRecordBytes } = settings.upstream;
   const { resolver, runStepsOf } = parts;
   const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
-  const forward = routeForwards(parts.upstreams, parts.pseudonym);
+  const forward = routeForwards(parts.upstreams, parts);
   const reverse = createReverse(settings, { ...parts, withBody });
   return {
     withBody,
@@ -55,25 +53,25 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
 
 function createReverse(
   { reverseLookup: { url }, upstream }: ForwardingSettings,
-  { pseudonym, withBody, runStepsOf, createDispatcher }: ForwardingParts & { withBody: WithBody },
+  { withBody, runStepsOf, createDispatcher, ...hop }: ForwardingParts & { withBody: WithBody },
 ): Forwarding['reverse'] {
   if (url === undefined) return undefined;
   const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = upstream;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, createDispatcher);
-  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs }, pseudonym);
+  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs }, hop);
   return {
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
-    lookup: createReverseLookup({ url, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
+    lookup: createReverseLookup({ url, pseudonym: hop.pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,
   };
 }
 
 /** Forwards to the server that is responsible for the request. */
-function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], pseudonym: string): Forward {
+function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], hop: ForwardingHop): Forward {
   const forwards = new Map<HandleServer, Forward>();
   const forwardTo = (server: HandleServer): Forward => {
     const forward =
-      forwards.get(server) ?? createLimitedForward(createForwarder(server, pseudonym), server.limiter);
+      forwards.get(server) ?? createLimitedForward(createForwarder(server, hop), server.limiter);
     forwards.set(server, forward);
     return forward;
   };

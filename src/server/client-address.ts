@@ -1,7 +1,6 @@
 // The address of a client, also behind trusted proxies.
 import type { IncomingMessage } from 'node:http';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
-import type { Request } from 'express';
 import proxyAddr from 'proxy-addr';
 
 /** Whether the proxy at this address is trusted. */
@@ -22,12 +21,13 @@ export function createProxyTrust(trustedProxies: () => readonly string[]): IsTru
 }
 
 /** The other end of the client's connection, and whether its `X-Forwarded-…` is trusted. */
-export function peerOf({ app, socket }: Request): { address: string; isTrusted: boolean } {
-  const { remoteAddress } = socket;
-  const isTrusted = app.get('trust proxy fn') as IsTrustedProxy;
+export function peerOf(
+  { socket: { remoteAddress } }: IncomingMessage,
+  isTrustedProxy: IsTrustedProxy,
+): { address: string; isTrusted: boolean } {
   // A client that has left has no address any more (RFC 7239 §6.2).
   if (remoteAddress === undefined) return { address: 'unknown', isTrusted: false };
-  return { address: remoteAddress, isTrusted: isTrusted(remoteAddress) };
+  return { address: remoteAddress, isTrusted: isTrustedProxy(remoteAddress) };
 }
 
 /** No request has come through as many proxies. */

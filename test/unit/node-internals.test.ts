@@ -67,7 +67,7 @@ test('http-proxy sends the target, the headers and the body that it is given, an
   });
   const agent = new Agent();
   const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000 };
-  const forward = createForwarder(upstream, 'proxy');
+  const forward = createForwarder(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
   const app = express();
   app.use(async (req, res) => {
     // The client's own body is still on its way.
