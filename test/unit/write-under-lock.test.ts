@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { handleRef } from '../../src/handle/handle.js';
-import type { HandleServer } from '../../src/upstream/handle-server.js';
+import type { HandleServer } from '../../src/upstream/upstreams.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import type { HandleLock, Held } from '../../src/write/handle-lock.js';
 import type { OriginRecord } from '../../src/write/origin-record.js';
