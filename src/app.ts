@@ -75,17 +75,17 @@ export interface App {
  * The configuration with its Handle servers. A part that follows a reload is given a function that returns the one of
  * now; the others are given the one of the start.
  */
-interface Settings extends Config {
+interface AppSettings extends Config {
   servers: readonly ConfiguredServer[];
 }
 
-const settingsOf = (config: Config): Settings => ({ ...config, servers: upstreamServers(config) });
+const settingsOf = (config: Config): AppSettings => ({ ...config, servers: upstreamServers(config) });
 
 /** @throws Error when the configuration names no upstream */
 export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   if (!isUpstreamGiven(config)) throw new Error('upstream.url is not set');
   let current = settingsOf(config);
-  const settings = (): Settings => current;
+  const settings = (): AppSettings => current;
   const { context, closeTracing } = createContext(config, deps);
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
@@ -136,7 +136,7 @@ function createContext(config: Config, { logger: log, metrics, now = Date.now }:
 }
 
 /** What bounds the work and the memory of all requests, and whose they are. */
-function createShared(settings: () => Settings, createDispatcher: AppDeps['createDispatcher']) {
+function createShared(settings: () => AppSettings, createDispatcher: AppDeps['createDispatcher']) {
   const { http } = settings();
   const slicer = new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate });
   const isTrustedProxy = createProxyTrust(() => settings().http.trustedProxies);
@@ -155,7 +155,11 @@ function createShared(settings: () => Settings, createDispatcher: AppDeps['creat
 }
 
 /** Where records come from: the cache, the Handle servers, and the resolver over both. */
-function createSources(settings: () => Settings, context: Context, shared: ReturnType<typeof createShared>) {
+function createSources(
+  settings: () => AppSettings,
+  context: Context,
+  shared: ReturnType<typeof createShared>,
+) {
   const staleIfErrorMs = createFindPeriod(() => settings().cache.staleIfError);
   const cache = createCache(
     settings(),

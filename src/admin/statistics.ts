@@ -63,12 +63,12 @@ export async function readRules(
   });
 }
 
-type Read = (metric: MetricEntry) => Promise<Reading[]>;
+type ReadMetric = (metric: MetricEntry) => Promise<Reading[]>;
 
 const readMetric = async (registry: Metrics['registry'], { name }: MetricEntry): Promise<Reading[]> =>
   (await registry.getSingleMetric(name)?.get())?.values ?? [];
 
-async function readRequests(read: Read) {
+async function readRequests(read: ReadMetric) {
   const readings = await read(METRICS.requests);
   const byResult = sumBy(readings, 'result');
   const { hit: hits = 0, miss: misses = 0, stale = 0, error: errors = 0 } = byResult;
@@ -87,7 +87,7 @@ async function readRequests(read: Read) {
   };
 }
 
-async function readUpstream(read: Read, recent: Metrics['recent']) {
+async function readUpstream(read: ReadMetric, recent: Metrics['recent']) {
   const requests = await read(METRICS.upstreamRequests);
   const breakers = await read(METRICS.breakerOpen);
   return {
@@ -104,7 +104,7 @@ async function readUpstream(read: Read, recent: Metrics['recent']) {
   };
 }
 
-async function readMemory(read: Read): Promise<(StoreUsage & { evictions: number })[]> {
+async function readMemory(read: ReadMetric): Promise<(StoreUsage & { evictions: number })[]> {
   const [entries, bytes, evictions] = [
     sumBy(await read(METRICS.cacheEntries), 'store'),
     sumBy(await read(METRICS.cacheBytes), 'store'),
@@ -205,12 +205,12 @@ const histogramBetween = (older: Histogram, newer: Histogram): Histogram => ({
 
 type Flow = Pick<Statistics, 'requests' | 'upstream'>;
 
-interface Snapshot {
+interface MetricsSnapshot {
   at: number;
   stats: Flow;
 }
 
-interface Interval {
+interface StatisticsInterval {
   hitRatio: number | null;
   requestsPerSecond: number;
   latency: Percentiles;
@@ -218,15 +218,15 @@ interface Interval {
 }
 
 export interface History {
-  lastMinute: Interval;
+  lastMinute: StatisticsInterval;
   /** One interval for each second of the last minute with a reading, oldest first. */
-  history: Interval[];
+  history: StatisticsInterval[];
 }
 
 const MAX_AGE_MS = 60_000;
 
 export function createHistory(monotonic: () => number): (stats: Flow) => History {
-  let readings: Snapshot[] = [];
+  let readings: MetricsSnapshot[] = [];
   return function addToHistory(stats) {
     const newest = { at: monotonic(), stats };
     readings = [...readings.filter(({ at }) => newest.at - at <= MAX_AGE_MS), newest];
@@ -237,7 +237,10 @@ export function createHistory(monotonic: () => number): (stats: Flow) => History
   };
 }
 
-function between({ at: from, stats: older }: Snapshot, { at: to, stats: newer }: Snapshot): Interval {
+function between(
+  { at: from, stats: older }: MetricsSnapshot,
+  { at: to, stats: newer }: MetricsSnapshot,
+): StatisticsInterval {
   const perSecond = (count: number): number => (to > from ? round((count * 1000) / (to - from)) : 0);
   const since = (name: 'hits' | 'misses' | 'stale' | 'total'): number =>
     newer.requests[name] - older.requests[name];

@@ -15,7 +15,7 @@ import {
   tableLines,
 } from './terminal.js';
 
-interface ResolveOptions extends AdminOptions {
+interface ResolveCommandOptions extends AdminOptions {
   proxy: string;
   direct?: string;
   json?: boolean;
@@ -23,7 +23,7 @@ interface ResolveOptions extends AdminOptions {
 }
 
 /** `-` stands for the handles of standard input. */
-export async function resolve(given: string, options: ResolveOptions): Promise<void> {
+export async function resolve(given: string, options: ResolveCommandOptions): Promise<void> {
   if (given === '-') {
     await resolveList(options);
     return;
@@ -38,7 +38,7 @@ export async function resolve(given: string, options: ResolveOptions): Promise<v
 }
 
 /** A table on a terminal; in a pipe the body unchanged, for a program that parses it. */
-function formatBody(text: string, { json = false, plain = false }: ResolveOptions): string {
+function formatBody(text: string, { json = false, plain = false }: ResolveCommandOptions): string {
   const { isTTY } = process.stdout;
   const record = json ? undefined : readRecord(text);
   if (record !== undefined && plain) return record.values.map(valueLine).join('\n');
@@ -76,7 +76,7 @@ interface Element {
   body: { message?: unknown };
 }
 
-async function resolveList(options: ResolveOptions): Promise<void> {
+async function resolveList(options: ResolveCommandOptions): Promise<void> {
   if (options.direct !== undefined)
     throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
   const counts = { resolved: 0, failed: 0 };
@@ -97,7 +97,7 @@ async function resolveList(options: ResolveOptions): Promise<void> {
   if (counts.failed > 0) throw new Failure(`${countOf(counts.failed, 'handle')} failed`);
 }
 
-async function resolveBatch(handles: string[], { proxy }: ResolveOptions): Promise<Element[]> {
+async function resolveBatch(handles: string[], { proxy }: ResolveCommandOptions): Promise<Element[]> {
   const response = await fetchOrFail(`${proxy}/api/resolve`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -111,7 +111,7 @@ async function resolveBatch(handles: string[], { proxy }: ResolveOptions): Promi
 }
 
 /** A line of JSON per handle in a pipe, a table per record on a terminal; with `plain` a line per value. */
-function printElement(element: Element, { json, plain }: ResolveOptions): void {
+function printElement(element: Element, { json, plain }: ResolveCommandOptions): void {
   const { isTTY } = process.stdout;
   if (json === true || !(isTTY || plain)) {
     const text = JSON.stringify(element);

@@ -240,13 +240,13 @@ export const page = reloadable(
 
 const SITE_PROTOCOLS = ['UDP', 'TCP', 'HTTP', 'HTTPS'] as const;
 
-export interface SiteInterface {
+export interface SiteListener {
   protocol: (typeof SITE_PROTOCOLS)[number];
   port: number;
 }
 
 /** Such as `tcp:2641`. */
-function readInterface(given: string): SiteInterface | undefined {
+function readInterface(given: string): SiteListener | undefined {
   const [, name = '', digits = ''] = /^([a-z]+):(\d{1,5})$/i.exec(given) ?? [];
   const protocol = SITE_PROTOCOLS.find((known) => known === name.toUpperCase());
   const port = Number(digits);

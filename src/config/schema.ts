@@ -97,13 +97,13 @@ function fingerprintRule({ url, mirrors, fingerprint, key }: ConfiguredServer): 
   ];
 }
 
-interface Listener {
+interface HostAndPort {
   host: string;
   port: number;
 }
 
 /** Port 0 selects a free port each time. */
-const isSameListener = (one: Listener, other: Listener): boolean =>
+const isSameListener = (one: HostAndPort, other: HostAndPort): boolean =>
   one.port === other.port && one.port !== 0 && isOverlapping(one.host, other.host);
 
 const EVERY_ADDRESS = ['0.0.0.0', '::'];

@@ -24,7 +24,7 @@ interface LimitedDeps extends LimitReports {
   shared?: Pick<RedisCommands, 'run' | 'isUp' | 'keyPrefix'> | undefined;
 }
 
-interface Entry extends LimitedNetwork {
+interface LimitEntry extends LimitedNetwork {
   /** Whether this instance has limited it. */
   isOwn: boolean;
   /** Whether it was seen in Redis: then it ends when it is removed there. */
@@ -46,7 +46,7 @@ return redis.call('PEXPIRE', KEYS[1], math.max(ARGV[4], redis.call('PTTL', KEYS[
 /** Call `refresh` about once a second: other instances learn of a limit, and of its end, by reading Redis. */
 export class LimitedNetworks {
   readonly #deps: LimitedDeps;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, LimitEntry>();
   #onLimited: (network: string) => void = () => undefined;
 
   constructor(deps: LimitedDeps) {
@@ -133,7 +133,7 @@ export class LimitedNetworks {
     return network;
   }
 
-  #put(entry: Entry): void {
+  #put(entry: LimitEntry): void {
     const known = this.#entries.get(entry.network);
     const isOwn = entry.isOwn || known?.isOwn === true;
     const isShared = entry.isShared || known?.isShared === true;

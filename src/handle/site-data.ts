@@ -10,7 +10,7 @@ interface SiteInterface {
   port: number;
 }
 
-interface SiteServer {
+export interface SiteServer {
   serverId: number;
   address: string;
   publicKey?: { format: string; value: unknown };

@@ -20,7 +20,7 @@ export interface Representation {
   ofBody: string[];
 }
 
-interface Content {
+interface TextContent {
   text: string;
   contentType: string;
   /** Whether the response can be revalidated. */
@@ -31,7 +31,7 @@ interface Content {
 
 /** The representation for this Accept-Encoding; a promise only when it is compressed. */
 export function represent(
-  content: Content,
+  content: TextContent,
   { acceptEncoding, gzipMinBytes }: { acceptEncoding: string | undefined; gzipMinBytes: number },
 ): Representation | Promise<Representation> {
   const bytes = toBytes(content.text);
@@ -44,7 +44,7 @@ export function represent(
 }
 
 function describe(
-  { text, contentType, hasEtag, varies }: Content,
+  { text, contentType, hasEtag, varies }: TextContent,
   { encoding, isWorthGzip, body }: Pick<Representation, 'encoding' | 'isWorthGzip' | 'body'>,
 ): Representation {
   const etag = hasEtag ? etagOf(text, encoding) : undefined;

@@ -4,13 +4,13 @@ import { isIP } from 'node:net';
 import type { Context } from '../context.js';
 import { contextOf, requestIdOf } from './context.js';
 
-type FindClient = (req: IncomingMessage) => { address: string; network: string };
+type AddressOf = (req: IncomingMessage) => { address: string; network: string };
 
 /** Reports the request when it ends; its context must exist. */
 export type RequestLog = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** Counts, logs and traces requests. Neither headers nor query are logged, so no credentials. */
-export function createRequestLog({ metrics, log, tracer }: Context, findClient: FindClient): RequestLog {
+export function createRequestLog({ metrics, log, tracer }: Context, findClient: AddressOf): RequestLog {
   return function requestLog(req, res) {
     const { method = '' } = req;
     const startedAt = performance.now();

@@ -6,14 +6,14 @@ import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
 import { type PreparedMessages, isPreparable } from './prepared-messages.js';
 import {
-  type Answered,
-  type Reply,
+  type AnsweredMessage,
+  type NativeReply,
   type ReplyContext,
   createReply,
-  type Outcome,
+  type NativeOutcome,
   failed,
   refusal,
-  type Problem,
+  type MessageProblem,
   type Transport,
   encrypted,
   malformed,
@@ -47,11 +47,11 @@ export interface NativeAnswer {
   /** The bytes of a prepared answer, for which nothing else needs to be read or reported. */
   answerPrepared: PreparedMessages['answer'];
   /** Synchronous for a fresh entry in memory. Never throws and never rejects. */
-  answer: (incoming: Incoming) => Answered | Promise<Answered>;
+  answer: (incoming: Incoming) => AnsweredMessage | Promise<AnsweredMessage>;
   /** Code 2 to a request: its client asks by another interface or at another site. Asks nobody. */
-  deny: (incoming: Incoming, text: string) => Answered;
+  deny: (incoming: Incoming, text: string) => AnsweredMessage;
   /** For a message that an interface could not receive. */
-  refuse: (problem: Problem) => Answered;
+  refuse: (problem: MessageProblem) => AnsweredMessage;
 }
 
 export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
@@ -60,13 +60,19 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
   const operate = createOperations(context, parts);
   const finish = createFinish(site, now);
 
-  function refuse(problem: Problem): Answered {
+  function refuse(problem: MessageProblem): AnsweredMessage {
     const outcome = refusal(problem.responseCode, 'invalid', problem.text);
     const reply = replyUnreadable(problem, now());
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function read({ envelope, message, transport, maxAnswerBytes, ...judges }: Incoming): Exchange | Problem {
+  function read({
+    envelope,
+    message,
+    transport,
+    maxAnswerBytes,
+    ...judges
+  }: Incoming): Exchange | MessageProblem {
     if (envelope.isEncrypted) return encrypted(envelope.sessionId);
     const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
     if (!request.ok) return malformed(request.problem, transport);
@@ -80,7 +86,11 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     };
   }
 
-  function prepare({ received, transport }: Incoming, { request }: Exchange, answered: Answered): void {
+  function prepare(
+    { received, transport }: Incoming,
+    { request }: Exchange,
+    answered: AnsweredMessage,
+  ): void {
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
     if (received === undefined || handle === undefined || entry === undefined) return;
@@ -117,16 +127,16 @@ interface Exchange {
 
 /** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */
 function createFinish(site: SiteInfo, now: () => number) {
-  return function finish(exchange: Exchange, outcome: Outcome): Answered {
+  return function finish(exchange: Exchange, outcome: NativeOutcome): AnsweredMessage {
     const context: ReplyContext = { now: now(), siteSerial: site.serial, maxBytes: exchange.maxBytes };
-    const answered = (reply: Reply, given: Outcome, isTooLong: boolean): Answered => ({
+    const answered = (reply: NativeReply, given: NativeOutcome, isTooLong: boolean): AnsweredMessage => ({
       reply,
       opCode: exchange.request.header.opCode,
       handle: exchange.request.resolution?.handle.toString('utf8'),
       outcome: given,
       isTooLong,
     });
-    const short = (given: Outcome, isTooLong: boolean): Answered => {
+    const short = (given: NativeOutcome, isTooLong: boolean): AnsweredMessage => {
       const reply = createReply(exchange, given, { ...context, maxBytes: MAX_MESSAGE_BYTES });
       if (reply === undefined) throw new RangeError('a refusal that is too long');
       return answered(reply, given, isTooLong);
@@ -153,9 +163,9 @@ const isAdministration = (opCode: number): boolean =>
 
 function createOperations(context: Context, { resolve, site }: AnswerParts) {
   const onUnexpected = createReportUnexpected(context);
-  const asOutcome = (error: unknown): Outcome => failed(asServiceError(error, onUnexpected));
+  const asOutcome = (error: unknown): NativeOutcome => failed(asServiceError(error, onUnexpected));
 
-  function resolveSafely({ request, admit }: Exchange): Outcome | Promise<Outcome> {
+  function resolveSafely({ request, admit }: Exchange): NativeOutcome | Promise<NativeOutcome> {
     if (request.resolution === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
     try {
       const outcome = resolve(request.resolution, { flags: request.header.flags, admit });
@@ -166,24 +176,24 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
   }
 
   /** The client takes the refusal for a failed site, as it takes other trouble. */
-  async function refuseOr(exchange: Exchange, handle: string): Promise<Outcome> {
+  async function refuseOr(exchange: Exchange, handle: string): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
     return refused === undefined ? resolveSafely(exchange) : failed(refused);
   }
 
-  function judgeAndResolve(exchange: Exchange): Outcome | Promise<Outcome> {
+  function judgeAndResolve(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
     const { resolution } = exchange.request;
     if (exchange.refusalOf === undefined || resolution === undefined) return resolveSafely(exchange);
     return refuseOr(exchange, resolution.handle.toString('utf8')).catch(asOutcome);
   }
 
-  async function readSite(): Promise<Outcome> {
+  async function readSite(): Promise<NativeOutcome> {
     const data = await site.read();
     if (data === undefined) return refusal(RESPONSE_CODE.error, 'local', 'No site record is configured');
     return { responseCode: RESPONSE_CODE.success, body: { kind: 'site', site: data }, result: 'local' };
   }
 
-  return function operate(exchange: Exchange): Outcome | Promise<Outcome> {
+  return function operate(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
     const { envelope, request } = exchange;
     const { opCode, flags } = request.header;
     if (envelope.sessionId > 0) return refusal(RESPONSE_CODE.sessionTimeout, 'invalid', NO_SESSION);

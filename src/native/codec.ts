@@ -160,7 +160,7 @@ export interface Header {
   expiration: number;
 }
 
-export interface Message {
+export interface NativeMessage {
   header: Header;
   body: Buffer;
   /** Undefined when the message ends before its length. */
@@ -172,7 +172,7 @@ const HEADER_BYTES = 24;
 export const UNKNOWN_SERIAL = 0xffff;
 
 /** @throws RangeError when the bytes, which follow the envelope, are not a message */
-export function readMessage(bytes: Buffer): Message {
+export function readMessage(bytes: Buffer): NativeMessage {
   const reader = new ByteReader(bytes);
   const header = readHeader(reader);
   const body = reader.sized();
@@ -190,7 +190,7 @@ function readHeader(reader: ByteReader): Header {
   return { opCode, responseCode, flags, siteSerial, recursionCount, expiration: reader.int32() };
 }
 
-export function encodeMessage({ header, body, credential }: Message): Buffer {
+export function encodeMessage({ header, body, credential }: NativeMessage): Buffer {
   const parts = [encodeHeader(header), sized(body)];
   return Buffer.concat(credential === undefined ? parts : [...parts, sized(credential)]);
 }
@@ -214,7 +214,7 @@ export function frame(envelope: Omit<Envelope, 'length'>, message: Buffer): Buff
 
 // Requests: what the answer needs of any, and the handle and filters of a resolution (RFC 3652 §3.2.1).
 
-export interface Resolution {
+export interface ResolutionRequest {
   /** UTF-8 by custom. The answer names it byte for byte. */
   handle: Buffer;
   /** A union with `types`; all values when both are empty. */
@@ -225,7 +225,7 @@ export interface Resolution {
 export interface Request {
   header: Header;
   /** Of a resolution only. */
-  resolution: Resolution | undefined;
+  resolution: ResolutionRequest | undefined;
   /** Header and body as they came, for the digest of the request. */
   digested: Buffer;
 }
@@ -263,7 +263,7 @@ function readRequest(bytes: Buffer): Request {
   };
 }
 
-function readResolution(bytes: Buffer): Resolution {
+function readResolution(bytes: Buffer): ResolutionRequest {
   const reader = new ByteReader(bytes);
   const handle = reader.sized();
   const indexes = reader.list(() => reader.int32());

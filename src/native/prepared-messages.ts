@@ -4,10 +4,10 @@ import { type Prepared, PreparedCache, type PreparedDeps } from '../cache/prepar
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
 import { ENVELOPE_BYTES, OP_FLAG, frame, FULL_PACKET_BYTES, toPackets, type Request } from './codec.js';
-import { type Reply, expirationAt, type Transport } from './reply.js';
-import { type AnsweredMessage, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
+import { type NativeReply, expirationAt, type Transport } from './reply.js';
+import { type ReportedHit, type ReportHit, type TunnelRequest, createReportHit } from './reports.js';
 
-interface PreparedMessage extends Prepared, AnsweredMessage {
+interface PreparedMessage extends Prepared, ReportedHit {
   /** One character per byte. On UDP the packets one after the other, all but the last of the full length. */
   text: string;
 }
@@ -20,7 +20,7 @@ interface MessageHit {
   handle: string;
   entry: Entry;
   status: number;
-  reply: Reply;
+  reply: NativeReply;
 }
 
 interface PreparedOptions {

@@ -24,18 +24,18 @@ import { resultOfError } from '../http/error-reply.js';
 import { sized } from '../handle/bytes.js';
 
 /** The answer as it is sent by any interface. */
-export interface Reply {
+export interface NativeReply {
   envelope: Omit<Envelope, 'length'>;
   message: Buffer;
 }
 
 /** A reply, and what it says for log and metrics. */
-export interface Answered {
-  reply: Reply;
+export interface AnsweredMessage {
+  reply: NativeReply;
   /** Undefined for what is no request. */
   opCode: number | undefined;
   handle: string | undefined;
-  outcome: Outcome;
+  outcome: NativeOutcome;
   /** Whether it is code 2 because the answer is too long. */
   isTooLong: boolean;
 }
@@ -68,9 +68,9 @@ const NOTHING = Buffer.alloc(0);
 /** Undefined when the message is too long. @throws when the data of a value is not of a known format */
 export function createReply(
   { envelope, request }: { envelope: Envelope; request: Request },
-  { responseCode, body }: Outcome,
+  { responseCode, body }: NativeOutcome,
   { now, siteSerial, maxBytes }: ReplyContext,
-): Reply | undefined {
+): NativeReply | undefined {
   const encoded = encodeBody(body, maxBytes);
   if (encoded === undefined) return undefined;
   const version = negotiateVersion(envelope);
@@ -105,7 +105,7 @@ export function createReply(
 
 // What becomes of a request: response code and body, and the result for log and metrics.
 
-export interface Outcome {
+export interface NativeOutcome {
   responseCode: number;
   body: ResponseBody;
   result: Result;
@@ -115,7 +115,7 @@ export interface Outcome {
 }
 
 /** A response without anything but a text, which a server often leaves empty. */
-export const refusal = (responseCode: number, result: Result, text = ''): Outcome => ({
+export const refusal = (responseCode: number, result: Result, text = ''): NativeOutcome => ({
   responseCode,
   body: { kind: 'text', text },
   result,
@@ -125,7 +125,7 @@ export const refusal = (responseCode: number, result: Result, text = ''): Outcom
  * A client takes response code 2 for a failed connection and asks the next site. 3, 4 and 7 it takes for the answer
  * (recordings "client: fault: UDP answers RC …").
  */
-export function failed(failure: ServiceError): Outcome {
+export function failed(failure: ServiceError): NativeOutcome {
   const { status, message } = failure;
   return { ...refusal(RESPONSE_CODE.error, resultOfError(status), message), failure };
 }
@@ -135,15 +135,15 @@ export function failed(failure: ServiceError): Outcome {
 /** The interface by which a message came. */
 export type Transport = 'tcp' | 'udp' | 'tunnel';
 
-export interface Problem {
+export interface MessageProblem {
   responseCode: number;
   text: string;
 }
 
-const protocolError = (text: string): Problem => ({ responseCode: RESPONSE_CODE.protocolError, text });
+const protocolError = (text: string): MessageProblem => ({ responseCode: RESPONSE_CODE.protocolError, text });
 
 /** The text of a Handle server on TCP and UDP for a message that it cannot process; in the tunnel it gives the reason. */
-export const SERVER_ERROR: Problem = {
+export const SERVER_ERROR: MessageProblem = {
   responseCode: RESPONSE_CODE.error,
   text: 'Server error processing request, see server logs',
 };
@@ -152,18 +152,18 @@ export const INVALID_LENGTH = protocolError('Invalid message length');
 export const READ_TIMED_OUT = protocolError('Read timed out');
 
 /** Judges the length in an envelope before a byte of the message is kept. */
-export function problemOfLength(length: number, transport: Transport): Problem | undefined {
+export function problemOfLength(length: number, transport: Transport): MessageProblem | undefined {
   if (length >= MIN_MESSAGE_BYTES && length <= MAX_MESSAGE_BYTES) return undefined;
   const isShort = length >= 0 && length < MIN_MESSAGE_BYTES;
   return isShort || transport === 'tunnel' ? INVALID_LENGTH : SERVER_ERROR;
 }
 
 /** The input ended before the message. */
-export const cutOff = (expected: number, received: number): Problem =>
+export const cutOff = (expected: number, received: number): MessageProblem =>
   protocolError(`Expecting ${expected} bytes, only received ${received}`);
 
 /** There are no sessions, and so no keys. */
-export const encrypted = (sessionId: number): Problem =>
+export const encrypted = (sessionId: number): MessageProblem =>
   sessionId > 0
     ? {
         responseCode: RESPONSE_CODE.sessionTimeout,
@@ -177,7 +177,7 @@ export const encrypted = (sessionId: number): Problem =>
 const NO_OPCODE = `Unknown opCode in message: ${OP_CODE.reserved}`;
 
 /** `problem` is what the codec found. */
-export function malformed(problem: string, transport: Transport): Problem {
+export function malformed(problem: string, transport: Transport): MessageProblem {
   if (transport === 'tunnel') return protocolError(inTunnel(problem));
   return problem === NO_OPCODE ? protocolError(problem) : SERVER_ERROR;
 }
@@ -188,7 +188,7 @@ function inTunnel(problem: string): string {
   return problem;
 }
 
-export function replyUnreadable({ responseCode, text }: Problem, now: number): Reply {
+export function replyUnreadable({ responseCode, text }: MessageProblem, now: number): NativeReply {
   const header = {
     opCode: OP_CODE.reserved,
     responseCode,

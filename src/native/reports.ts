@@ -2,10 +2,10 @@
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
 import { OP_CODE } from './codec.js';
-import type { Answered, Transport } from './reply.js';
+import type { AnsweredMessage, Transport } from './reply.js';
 
 /** A hit, for log and metrics. One object serves all hits of a prepared message: copy it to keep it. */
-export interface AnsweredMessage {
+export interface ReportedHit {
   family: `native-${Transport}`;
   /** The operation. */
   method: string;
@@ -25,11 +25,11 @@ export interface TunnelRequest {
 /** Counts, logs and traces a message of an interface that is not HTTP. */
 export type ReportMessage = (
   family: 'native-tcp' | 'native-udp',
-  work: () => Answered | Promise<Answered>,
-) => Answered | Promise<Answered>;
+  work: () => AnsweredMessage | Promise<AnsweredMessage>,
+) => AnsweredMessage | Promise<AnsweredMessage>;
 
 export type ReportHit = (
-  hit: AnsweredMessage,
+  hit: ReportedHit,
   post: TunnelRequest | undefined,
   startedAt: number | undefined,
 ) => void;
@@ -43,8 +43,8 @@ const OPERATIONS: Partial<Record<number, string>> = {
 export function createReport({ metrics, log, tracer }: Context): ReportMessage {
   return function report(family, work) {
     const startedAt = performance.now();
-    const answer = (trace?: TraceOfMessage): Answered | Promise<Answered> => {
-      const finish = (answered: Answered): Answered => {
+    const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
+      const finish = (answered: AnsweredMessage): AnsweredMessage => {
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
         const { handle, outcome, opCode = OP_CODE.reserved } = answered;
         const { result, responseCode: status, failure } = outcome;
@@ -66,12 +66,17 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
 
 type TraceOfMessage = Parameters<Parameters<NonNullable<Context['tracer']>['run']>[1]>[0];
 
-interface Described extends Omit<AnsweredMessage, 'method' | 'handle'> {
+interface DescribedMessage extends Omit<ReportedHit, 'method' | 'handle'> {
   handle: string | undefined;
   result: string;
 }
 
-const attributesOf = ({ family, handle, status, result }: Described): Record<string, string | number> => ({
+const attributesOf = ({
+  family,
+  handle,
+  status,
+  result,
+}: DescribedMessage): Record<string, string | number> => ({
   'handle_proxy.family': family,
   'handle_proxy.result': result,
   'handle_proxy.response_code': status,
@@ -104,11 +109,11 @@ export function createReportHit(
 /** A longer target is not kept: nothing counts its bytes, nor those of its log line, and clients post to short ones. */
 const MAX_KEPT_TARGET_CHARS = 100;
 
-type PostedMessage = Omit<AnsweredMessage, 'method'> & { method: 'POST'; target: string };
+type PostedMessage = Omit<ReportedHit, 'method'> & { method: 'POST'; target: string };
 
 /** Describes a hit in the tunnel as its HTTP request. One target gives one object, by which the log line is cached. */
-function createPostOf(): (hit: AnsweredMessage, target: string) => PostedMessage {
-  const posts = new WeakMap<AnsweredMessage, PostedMessage>();
+function createPostOf(): (hit: ReportedHit, target: string) => PostedMessage {
+  const posts = new WeakMap<ReportedHit, PostedMessage>();
   return function postOf(hit, target) {
     const known = posts.get(hit);
     if (known?.target === target) return known;

@@ -1,6 +1,6 @@
 // Answers a resolution from the cache or the upstream, by the same resolver and policy as every other interface.
-import { type Outcome, refusal } from './reply.js';
-import { OP_FLAG, type Resolution as Question } from './codec.js';
+import { type NativeOutcome, refusal } from './reply.js';
+import { OP_FLAG, type ResolutionRequest as Question } from './codec.js';
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema.js';
@@ -47,7 +47,7 @@ interface Asked extends Question {
 export type Resolve = (
   question: Question,
   asked: { flags: number; admit?: AdmitMessage | undefined },
-) => Outcome | Promise<Outcome>;
+) => NativeOutcome | Promise<NativeOutcome>;
 
 export function createResolve(
   { upstream: { followReferrals } }: Pick<Config, 'upstream'>,
@@ -75,7 +75,7 @@ export function createResolve(
 const inMemory = ({ name, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
   authoritative ? undefined : resolver.fromMemory(name);
 
-async function load(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
+async function load(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
   const caller = await asked.admit?.(asked.name);
   return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
 }
@@ -92,9 +92,10 @@ const resolvePublic = (
 const canExist = (handle: Buffer): boolean =>
   handle.length > 0 && handle.length <= MAX_HANDLE_BYTES && !handle.includes(0) && isUtf8(handle);
 
-const notFound = (result: Result, text = ''): Outcome => refusal(RESPONSE_CODE.handleNotFound, result, text);
+const notFound = (result: Result, text = ''): NativeOutcome =>
+  refusal(RESPONSE_CODE.handleNotFound, result, text);
 
-function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: ResolveDeps): Outcome {
+function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: ResolveDeps): NativeOutcome {
   const result = resultOf(resolution, asked);
   if (resolution.kind === 'refused') return refused(resolution.refused.members, asked);
   const { entry, stale, from } = resolution;
@@ -104,7 +105,7 @@ function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: Resolve
   return result === 'hit' && from === 'memory' ? { ...outcome, entry } : outcome;
 }
 
-function record(values: readonly HandleValue[], asked: Asked, result: Result): Outcome {
+function record(values: readonly HandleValue[], asked: Asked, result: Result): NativeOutcome {
   const selected = selectValues(values, asked);
   if (selected.length === 0) return refusal(RESPONSE_CODE.valuesNotFound, result);
   const { handle } = asked;
@@ -116,7 +117,7 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): O
 }
 
 /** Private values are wanted too. One private match makes the whole answer a challenge. */
-async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<Outcome> {
+async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
   const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
   const found = isByIndex ? inMemory(asked, deps) : undefined;
   if (found !== undefined && hasAllAsked(found, asked)) return outcomeOf(found, asked, deps);
@@ -133,7 +134,7 @@ async function readWhole(
   asked: Asked,
   caller: Caller | undefined,
   { originOf, resolver }: ResolveDeps,
-): Promise<Outcome> {
+): Promise<NativeOutcome> {
   const { name, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
   const origin = originOf(resolver.refOf(name), { authorization: undefined, caller });
@@ -158,7 +159,7 @@ function hasAllAsked(resolution: Resolution, { indexes }: Asked): boolean {
 
 const NONCE_BYTES = 16;
 
-const challenge = (): Outcome => ({
+const challenge = (): NativeOutcome => ({
   responseCode: RESPONSE_CODE.authenticationNeeded,
   body: { kind: 'challenge', nonce: randomBytes(NONCE_BYTES) },
   result: 'bypass',
@@ -168,7 +169,7 @@ const REFERRALS: readonly unknown[] = [RESPONSE_CODE.serviceReferral, RESPONSE_C
 /** What a server may say of a handle. Everything else is trouble, for which a client turns to another site. */
 const FINAL: readonly unknown[] = [RESPONSE_CODE.invalidHandle, RESPONSE_CODE.notResponsible];
 
-function refused(members: Record<string, unknown>, { doNotRefer }: Asked): Outcome {
+function refused(members: Record<string, unknown>, { doNotRefer }: Asked): NativeOutcome {
   const { responseCode, message, values } = members;
   const text = typeof message === 'string' ? message : '';
   if (REFERRALS.includes(responseCode)) {

@@ -35,9 +35,9 @@ const SLIP = 2;
 /** More networks in one second share one count. */
 const MAX_NETWORKS = 65_536;
 
-export type Verdict = 'answer' | 'slip' | 'drop';
+export type LimitVerdict = 'answer' | 'slip' | 'drop';
 
-interface Sent {
+interface SentBytes {
   bytes: number;
   /** Requests above the limit. */
   refused: number;
@@ -46,7 +46,7 @@ interface Sent {
 /** Counts by second. */
 export class AnswerLimit {
   readonly #bytesPerSecond: number;
-  #sent = new Map<string, Sent>();
+  #sent = new Map<string, SentBytes>();
   #second = 0;
 
   /** `bytesPerSecond` 0: no limit. */
@@ -54,7 +54,7 @@ export class AnswerLimit {
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  judge(address: string, now: number): Verdict {
+  judge(address: string, now: number): LimitVerdict {
     if (this.#bytesPerSecond === 0) return 'answer';
     const second = Math.floor(now / 1000);
     if (second !== this.#second) {
@@ -71,7 +71,7 @@ export class AnswerLimit {
     if (this.#bytesPerSecond > 0) this.#sentTo(address).bytes += bytes;
   }
 
-  #sentTo(address: string): Sent {
+  #sentTo(address: string): SentBytes {
     const network = floodedNetworkOf(address);
     const known =
       this.#sent.get(network) ?? (this.#sent.size < MAX_NETWORKS ? undefined : this.#sent.get(''));

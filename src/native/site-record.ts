@@ -66,9 +66,9 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type Resolve = Pick<Resolver<unknown>, 'resolve'>;
+type SiteResolver = Pick<Resolver<unknown>, 'resolve'>;
 
-export function createSiteInfo(config: SiteConfig, resolver: Resolve): SiteInfo {
+export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
   const { address, domain, handle } = config.native.site;
   if (address !== undefined || domain !== undefined) return siteOfRecord(siteRecord(config));
   return handle === undefined ? NO_SITE : siteOfHandle(handle, resolver);
@@ -79,7 +79,7 @@ function siteOfRecord(record: SiteJson): SiteInfo {
   return { serial: record.serialNumber, read: () => Promise.resolve(data) };
 }
 
-function siteOfHandle(handle: string, resolver: Resolve): SiteInfo {
+function siteOfHandle(handle: string, resolver: SiteResolver): SiteInfo {
   let serial = UNKNOWN_SERIAL;
   return {
     get serial() {

@@ -10,10 +10,10 @@ import { type CountUnsent, createUnsentCount } from '../server/unsent.js';
 import type { Incoming, NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import {
-  type Answered,
+  type AnsweredMessage,
   INVALID_LENGTH,
   READ_TIMED_OUT,
-  type Problem,
+  type MessageProblem,
   cutOff,
   problemOfLength,
 } from './reply.js';
@@ -71,10 +71,10 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
     // Unread bytes would make the kernel reset the connection, and the client lose the answer.
     socket.resume();
   };
-  const sendReply = ({ reply }: Answered): void => {
+  const sendReply = ({ reply }: AnsweredMessage): void => {
     send(frame(reply.envelope, reply.message));
   };
-  const respond = (work: () => Answered | Promise<Answered>): void => {
+  const respond = (work: () => AnsweredMessage | Promise<AnsweredMessage>): void => {
     const answered = report('native-tcp', work);
     if (answered instanceof Promise) void answered.then(sendReply);
     else sendReply(answered);
@@ -103,7 +103,7 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   });
 }
 
-type Received = (Incoming & { received: Buffer }) | { problem: Problem };
+type Received = (Incoming & { received: Buffer }) | { problem: MessageProblem };
 
 interface Receiver {
   onData: (chunk: Buffer) => void;
@@ -171,7 +171,7 @@ function readReceived(bytes: Buffer): Received | undefined {
   return { envelope, message, transport: 'tcp', received: bytes };
 }
 
-function problemOfEnd(bytes: Buffer): Problem {
+function problemOfEnd(bytes: Buffer): MessageProblem {
   if (bytes.length < ENVELOPE_BYTES) return INVALID_LENGTH;
   return cutOff(decodeEnvelope(bytes).length, bytes.length - ENVELOPE_BYTES);
 }

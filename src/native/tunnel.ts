@@ -14,7 +14,7 @@ import type { RequestCheck } from '../record/request-checks.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
-import { type Answered, cutOff, problemOfLength } from './reply.js';
+import { type AnsweredMessage, cutOff, problemOfLength } from './reply.js';
 import type { TunnelRequest } from './reports.js';
 export const MESSAGE_TYPE = 'application/x-hdl-message';
 const LINE_FEED = 0x0a;
@@ -46,7 +46,7 @@ function receive(
   body: Buffer,
   { answer, refuse, refusalOfHandle }: TunnelDeps,
   { caller, req }: { caller: RequestContext['caller']; req: IncomingMessage },
-): Answered | Promise<Answered> {
+): AnsweredMessage | Promise<AnsweredMessage> {
   const bytes = body[0] === LINE_FEED ? body.subarray(1) : body;
   const isShort = bytes.length < ENVELOPE_BYTES;
   const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : bytes);

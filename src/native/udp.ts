@@ -18,7 +18,13 @@ import {
   toPackets,
 } from './codec.js';
 import { Reassembly } from './reassembly.js';
-import { type Answered, INVALID_LENGTH, type Problem, SERVER_ERROR, problemOfLength } from './reply.js';
+import {
+  type AnsweredMessage,
+  INVALID_LENGTH,
+  type MessageProblem,
+  SERVER_ERROR,
+  problemOfLength,
+} from './reply.js';
 import { type ReportMessage, createReport } from './reports.js';
 type UdpSettings = Pick<Config['native']['udp'], 'bytesPerSecond'> &
   Pick<Config['server'], 'host' | 'reusePort'>;
@@ -55,7 +61,7 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
   const socket = openSocket(settings);
   const limit = new AnswerLimit(settings.bytesPerSecond);
   const reassembly = new Reassembly();
-  const send: Send = (packet, { port, address }) => {
+  const send: SendPacket = (packet, { port, address }) => {
     limit.count(address, packet.length);
     // Without a callback, which takes a tick of its own: a client that cannot be reached asks again.
     socket.send(packet, port, address);
@@ -103,7 +109,11 @@ export function createUdpListener(settings: UdpSettings, context: Context, parts
 }
 
 /** `isPart`: one packet of several. */
-function readPacket(packet: Buffer): { envelope: Envelope; isPart: boolean; problem: Problem | undefined } {
+function readPacket(packet: Buffer): {
+  envelope: Envelope;
+  isPart: boolean;
+  problem: MessageProblem | undefined;
+} {
   const isShort = packet.length < ENVELOPE_BYTES;
   const envelope = decodeEnvelope(isShort ? Buffer.alloc(ENVELOPE_BYTES) : packet);
   const isPart = envelope.isTruncated && packetsOf(envelope.length) > 1;
@@ -132,13 +142,13 @@ function openSocket({ host, reusePort }: UdpSettings): Socket {
   return createSocket(options);
 }
 
-type Respond = (peer: Peer, work: () => Answered | Promise<Answered>) => void;
+type Respond = (peer: Peer, work: () => AnsweredMessage | Promise<AnsweredMessage>) => void;
 
-type Send = (packet: Buffer, peer: Peer) => void;
+type SendPacket = (packet: Buffer, peer: Peer) => void;
 
 /** False when the answer is not prepared. */
 const createSendPrepared =
-  ({ native: { answerPrepared }, isProved }: UdpParts, send: Send) =>
+  ({ native: { answerPrepared }, isProved }: UdpParts, send: SendPacket) =>
   (packet: Buffer, peer: Peer): boolean => {
     const maxBytes = isProved(peer.address) ? Infinity : FULL_PACKET_BYTES;
     const packets = answerPrepared(packet, 'udp', { maxBytes });
@@ -150,11 +160,11 @@ const createSendPrepared =
   };
 
 function createResponder(
-  send: Send,
+  send: SendPacket,
   report: ReportMessage,
 ): { respond: Respond; pending: ReadonlySet<Promise<unknown>> } {
   const pending = new Set<Promise<unknown>>();
-  const sendAll = (peer: Peer, { reply }: Answered): void => {
+  const sendAll = (peer: Peer, { reply }: AnsweredMessage): void => {
     for (const packet of toPackets(reply.envelope, reply.message)) send(packet, peer);
   };
   const respond: Respond = (peer, work) => {
@@ -180,13 +190,13 @@ function createBoundedAnswer(
   { native: { answer, deny }, isProved }: UdpParts,
   pending: ReadonlySet<unknown>,
   countLimited: Context['metrics']['countUdpLimited'],
-): (incoming: Incoming, peer: Peer) => Answered | Promise<Answered> {
+): (incoming: Incoming, peer: Peer) => AnsweredMessage | Promise<AnsweredMessage> {
   return function answerWithin(incoming, { address }) {
     if (pending.size >= MAX_PENDING) {
       countLimited('busy');
       return deny(incoming, TOO_MANY);
     }
-    const countLong = (answered: Answered): Answered => {
+    const countLong = (answered: AnsweredMessage): AnsweredMessage => {
       if (answered.isTooLong) countLimited('size');
       return answered;
     };

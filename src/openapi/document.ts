@@ -249,9 +249,9 @@ function mergeParameters(one: readonly Parameter[], other: readonly Parameter[])
   });
 }
 
-type Body = Operation['requestBody'];
+type DocumentBody = Operation['requestBody'];
 
-function mergeBodies(one: Body, other: Body): Body {
+function mergeBodies(one: DocumentBody, other: DocumentBody): DocumentBody {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     description: `${one.description}; or: ${other.description}`,

@@ -24,17 +24,13 @@ const LISTENERS = {
 } as const;
 
 /** Its keys are those of its host and port. */
-type ListenerName = keyof typeof LISTENERS;
+type ListenerKey = keyof typeof LISTENERS;
 
 /**
  * @returns the URL, with the port taken
  * @throws ListenError when the address cannot be used
  */
-export async function listen(
-  server: Server | Socket,
-  name: ListenerName,
-  at: ListenAddress,
-): Promise<string> {
+export async function listen(server: Server | Socket, name: ListenerKey, at: ListenAddress): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       reject(new ListenError(describeListenFailure(name, at, error), { cause: error }));
@@ -56,7 +52,7 @@ const listenOptions = ({ host, port, reusePort = false }: ListenAddress): Listen
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 export function describeListenFailure(
-  name: ListenerName,
+  name: ListenerKey,
   { host, port }: ListenAddress,
   { code, message }: Pick<NodeJS.ErrnoException, 'code' | 'message'>,
 ): string {

@@ -56,9 +56,12 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
   };
 }
 
-type Result = RelayedResponse | 'refused';
+type WriteResult = RelayedResponse | 'refused';
 
-function writeOf(request: WriteRequest, deps: WriteRouteDeps): Write<Buffer, void, RelayedResponse, Result> {
+function writeOf(
+  request: WriteRequest,
+  deps: WriteRouteDeps,
+): Write<Buffer, void, RelayedResponse, WriteResult> {
   const { req, origin } = request;
   return {
     req,
@@ -85,7 +88,7 @@ const planOf = (
   { req, res, origin, query }: WriteRequest,
   body: Buffer,
   { forward }: Pick<WriteRouteDeps, 'forward'>,
-): Plan<RelayedResponse, Result> => ({
+): Plan<RelayedResponse, WriteResult> => ({
   requests: [
     async (beforeSend) => {
       const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle.text });
@@ -106,7 +109,7 @@ async function readOutcome(response: IncomingMessage): Promise<RelayedResponse> 
 function deletionOf(
   { req, res, origin, query }: WriteRequest,
   resolver: Pick<WriteRouteDeps['resolver'], 'resolve'>,
-): Write<Buffer, void, RelayedResponse, Result>['deletion'] {
+): Write<Buffer, void, RelayedResponse, WriteResult>['deletion'] {
   const scope = readParameters(query).has('index') ? 'values' : 'handle';
   return {
     scope,

@@ -40,7 +40,7 @@ export interface RespondDeps extends RecordRouteDeps, ListReaderDeps {
 }
 
 /** A request, and what answers it. */
-interface Call {
+interface RedirectCall {
   req: IncomingMessage;
   res: ServerResponse;
   deps: RespondDeps;
@@ -49,7 +49,7 @@ interface Call {
 }
 
 /** With the record for the response, after all aliases. */
-interface FoundRecord extends Call {
+interface FoundRecord extends RedirectCall {
   handle: string;
   aliases: readonly string[];
   resolution: FromEntry;

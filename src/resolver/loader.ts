@@ -2,7 +2,7 @@
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
-  type Freshness,
+  type EntryUse,
   isNewerThanMirror,
   isStorable,
   judge,
@@ -77,7 +77,7 @@ export class Loader<Ticket> {
     return resolution ? Promise.resolve(resolution) : this.#loadFromUpstream(task, kept);
   }
 
-  judge(entry: Entry | undefined): Freshness {
+  judge(entry: Entry | undefined): EntryUse {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
@@ -139,13 +139,13 @@ export class Loader<Ticket> {
     return isStorable(entry, this.#deps.now()) && !(authoritative && entry.kind !== 'found');
   }
 
-  #store(key: string, { entry, isKept, kept }: Answered<Ticket>): unknown {
+  #store(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): unknown {
     const { store } = this.#deps;
     if (isKept) return store.set(key, entry, kept.ticket);
     return kept.entry && store.forget(key);
   }
 
-  #replace(key: string, { entry, isKept, kept }: Answered<Ticket>): Promise<void> {
+  #replace(key: string, { entry, isKept, kept }: LoadedEntry<Ticket>): Promise<void> {
     return this.#deps.store.replace(key, {
       entry: isKept ? entry : undefined,
       ticket: kept.ticket,
@@ -154,7 +154,7 @@ export class Loader<Ticket> {
   }
 }
 
-interface Answered<Ticket> {
+interface LoadedEntry<Ticket> {
   entry: Entry;
   isKept: boolean;
   kept: Lookup<Ticket>;

@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { contextOf, hasContext } from '../http/context.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
 import { networkOf } from '../server/client-address.js';
-import type { RequestFacts } from './rules.js';
+import type { TrafficFacts } from './rules.js';
 
-type LoginFacts = Pick<RequestFacts, 'credentials' | 'address'>;
+type LoginFacts = Pick<TrafficFacts, 'credentials' | 'address'>;
 
 /** When there are more, the one that was confirmed first has to be confirmed again. */
 const MAX_LOGINS = 10_000;

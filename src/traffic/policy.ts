@@ -29,7 +29,7 @@ import {
   type Matches,
   compileMatch,
   createReadFacts,
-  type RequestFacts,
+  type TrafficFacts,
   concernsHits,
   isOfHandles,
 } from './rules.js';
@@ -81,7 +81,7 @@ interface Applied {
 }
 
 interface Judgement {
-  facts: RequestFacts;
+  facts: TrafficFacts;
   caller: Caller;
   /** That of the rule that decides. */
   applied: Applied | undefined;
@@ -198,7 +198,7 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
     return taken instanceof Promise ? taken.then(takeOthers) : takeOthers(taken);
   }
 
-  function apply(rule: CompiledRule, facts: RequestFacts, tokens: number): Applied | Promise<Applied> {
+  function apply(rule: CompiledRule, facts: TrafficFacts, tokens: number): Applied | Promise<Applied> {
     const { window, limit } = rule;
     if (window === undefined || limit === undefined) return appliedWithout(rule);
     const taken = take(window, bucketsOf(rule.name, { by: limit.by, facts, logins }), tokens);
@@ -207,7 +207,7 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
       : appliedLimit(rule, taken, tokens);
   }
 
-  function judge(facts: RequestFacts, headers: IncomingHttpHeaders): Judgement | Promise<Judgement> {
+  function judge(facts: TrafficFacts, headers: IncomingHttpHeaders): Judgement | Promise<Judgement> {
     const { shadows, deciding } = selectRules(compiled, facts);
     const all = [...shadows, ...(deciding ? [deciding] : [])].map((rule) => apply(rule, facts, 1));
     const settle = (applied: readonly Applied[]): Judgement => {
@@ -219,7 +219,7 @@ function createJudge(rules: readonly TrafficRule[], { takeTokens, callerOf, repo
   }
 
   /** By a rule for handles only: the others have judged the request, and count its handles together. */
-  function judgeHandle(facts: RequestFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
+  function judgeHandle(facts: TrafficFacts): ServiceError | undefined | Promise<ServiceError | undefined> {
     const { deciding } = selectRules(compiled, facts);
     if (deciding === undefined || !isOfHandles(deciding)) return undefined;
     const settle = (applied: Applied): ServiceError | undefined => {
@@ -245,7 +245,7 @@ const compileRule = (rule: TrafficRule): CompiledRule => ({
 /** Every shadow rule that matches before the first other rule that does. */
 function selectRules(
   rules: readonly CompiledRule[],
-  facts: RequestFacts,
+  facts: TrafficFacts,
 ): { shadows: CompiledRule[]; deciding: CompiledRule | undefined } {
   const shadows: CompiledRule[] = [];
   for (const rule of rules) {
@@ -263,7 +263,7 @@ function admitted({ caller, applied }: Judgement): Caller {
 
 /** `limited` includes refusals without a limit. */
 function createReport({ metrics, log }: Context) {
-  return function report({ rule, refusal }: Applied, facts: RequestFacts): void {
+  return function report({ rule, refusal }: Applied, facts: TrafficFacts): void {
     const result = refusal === undefined ? 'matched' : rule.shadow ? 'shadowed' : 'limited';
     metrics.countTrafficRule(rule.name, result);
     if (!rule.log) return;
@@ -295,7 +295,7 @@ const isBackground = (priority: string | string[] | undefined): boolean =>
 
 interface Counted {
   by: NonNullable<TrafficRule['limit']>['by'];
-  facts: RequestFacts;
+  facts: TrafficFacts;
   logins: ConfirmedLogins;
 }
 

@@ -10,7 +10,7 @@ import type { Resolver } from '../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
 /** Undefined where a request has no such thing: a write is neither a hit nor a miss. */
-export interface RequestFacts {
+export interface TrafficFacts {
   address: string;
   userAgent: string;
   method: string;
@@ -39,7 +39,7 @@ export function createReadFacts({
   addressOf,
   resolver,
   table,
-}: FactsDeps): (req: IncomingMessage) => RequestFacts {
+}: FactsDeps): (req: IncomingMessage) => TrafficFacts {
   /** Whether memory answers an anonymous read of a handle now. */
   const isFresh = (handle: string): boolean => resolver.fromMemory(handle) !== undefined;
 
@@ -109,25 +109,25 @@ function decode(rawHandle: string): string | undefined {
 
 /** Reads with credentials, authoritative ones, lists and batches count as misses: the Handle server is asked. */
 function readsOf(
-  facts: NamedByTarget & Pick<RequestFacts, 'method' | 'credentials'>,
+  facts: NamedByTarget & Pick<TrafficFacts, 'method' | 'credentials'>,
   isFresh: (handle: string) => boolean,
-): RequestFacts['reads'] {
+): TrafficFacts['reads'] {
   if (facts.isBatch) return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
   if (facts.credentials !== undefined || facts.isAuthoritative || facts.interface === 'list') return 'misses';
   return facts.handle !== undefined && isFresh(facts.handle) ? 'hits' : 'misses';
 }
 
-export type Matches = (facts: RequestFacts) => boolean;
+export type Matches = (facts: TrafficFacts) => boolean;
 
 /** The cheapest parts come first. */
 export function compileMatch(match: TrafficRule['match']): Matches {
   const parts = [
-    match.reads && ((facts: RequestFacts) => facts.reads === match.reads),
+    match.reads && ((facts: TrafficFacts) => facts.reads === match.reads),
     match.method && oneOf(match.method, ({ method }) => method),
     match.interface && oneOf(match.interface, (facts) => facts.interface),
     match.credentials !== undefined &&
-      ((facts: RequestFacts) => (facts.credentials !== undefined) === match.credentials),
+      ((facts: TrafficFacts) => (facts.credentials !== undefined) === match.credentials),
     match.prefix && matchPrefix(match.prefix),
     match.handle && matchText(match.handle, ({ handle }) => handle),
     match.userAgent && matchText(match.userAgent, ({ userAgent }) => userAgent),
@@ -136,7 +136,7 @@ export function compileMatch(match: TrafficRule['match']): Matches {
   return (facts) => parts.every((part) => part(facts));
 }
 
-function oneOf(allowed: readonly string[], read: (facts: RequestFacts) => string): Matches {
+function oneOf(allowed: readonly string[], read: (facts: TrafficFacts) => string): Matches {
   const set = new Set(allowed);
   return (facts) => set.has(read(facts));
 }
@@ -164,7 +164,7 @@ function matchPrefix(prefixes: readonly string[]): Matches {
   };
 }
 
-function matchText(patterns: readonly string[], read: (facts: RequestFacts) => string | undefined): Matches {
+function matchText(patterns: readonly string[], read: (facts: TrafficFacts) => string | undefined): Matches {
   const compiled = patterns.map(compileGlob);
   return (facts) => {
     const text = read(facts);

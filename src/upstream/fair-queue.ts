@@ -16,7 +16,7 @@ export interface PlacesInUse {
 /** While all classes wait, each gets its part of the places that become free: none starves. */
 const WEIGHT: Readonly<Record<CallerClass, number>> = { preferred: 16, normal: 4, background: 1 };
 
-interface Client<W> {
+interface QueuedClient<W> {
   name: string | undefined;
   /** From first to last. */
   waiters: W[];
@@ -24,7 +24,7 @@ interface Client<W> {
   servedAt: number;
 }
 
-type Clients<W> = Map<string | undefined, Client<W>>;
+type Clients<W> = Map<string | undefined, QueuedClient<W>>;
 
 /** A longer pause gives no more precedence, so that clients that never came before cannot starve the others. */
 const MAX_CREDIT_MS = 1000;

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.js';
 import { upperAscii } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
-import type { SiteJson } from '../handle/site-data.js';
+import type { SiteJson, SiteServer } from '../handle/site-data.js';
 import type { HandleValue } from '../handle/value.js';
 import type { HandleRead } from './client.js';
 import type { UpstreamServer } from './upstream-server.js';
@@ -132,8 +132,6 @@ const failed = (cause: string): ServiceError =>
 
 const tooManyReferrals = (): ServiceError => failed(`more than ${MAX_HOPS} referrals`);
 
-type SiteServer = SiteJson['servers'][number];
-
 export interface SiteAddress {
   /** Scheme, host and port, and the path before every other path. */
   url: string;
@@ -141,7 +139,7 @@ export interface SiteAddress {
   publicKey: SiteServer['publicKey'];
 }
 
-interface Asked {
+interface ReferredRead {
   handle: string;
   authoritative: boolean;
   /** Where a stranger's record may lead. */
@@ -157,14 +155,17 @@ const trimSlashes = (path: string): string => withoutSlashesAtEnd(path).replace(
 /** At most four. With several sites those that are asked first come first; a primary site alone is authoritative. */
 export function addressesOf(
   sites: readonly SiteJson[],
-  { handle, authoritative, ports }: Asked,
+  { handle, authoritative, ports }: ReferredRead,
 ): SiteAddress[] {
   const primary = sites.filter(({ primarySite }) => primarySite);
   const asked = authoritative && primary.length > 0 ? primary : sites;
   return asked.flatMap((site) => addressesAt(site, { handle, ports })).slice(0, MAX_ADDRESSES);
 }
 
-function addressesAt(site: SiteJson, { handle, ports }: Pick<Asked, 'handle' | 'ports'>): SiteAddress[] {
+function addressesAt(
+  site: SiteJson,
+  { handle, ports }: Pick<ReferredRead, 'handle' | 'ports'>,
+): SiteAddress[] {
   const { servers, attributes = [] } = site;
   const server = servers[servers.length > 1 ? serverNumber(site, handle) : 0];
   if (server === undefined) return [];

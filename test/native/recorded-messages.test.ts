@@ -7,7 +7,7 @@ import {
   decodeEnvelope,
   encodeEnvelope,
   ENVELOPE_BYTES,
-  type Message,
+  type NativeMessage,
   OP_CODE,
   OP_FLAG,
   encodeMessage,
@@ -49,7 +49,7 @@ const whole = (all: readonly Omit<Whole, 'bytes'>[]): Whole[] =>
 
 const envelopeOf = ({ packets }: Pick<Whole, 'packets'>) => decodeEnvelope(bytesOf(packets[0]!));
 
-function messageOf({ bytes }: Pick<Whole, 'bytes'>): Message | undefined {
+function messageOf({ bytes }: Pick<Whole, 'bytes'>): NativeMessage | undefined {
   try {
     return readMessage(bytes);
   } catch {

@@ -6,14 +6,14 @@ import {
   type Decoded,
   decoded,
   type Header,
-  type Message,
+  type NativeMessage,
   OP_CODE,
-  type Resolution,
+  type ResolutionRequest,
   type ResponseBody,
 } from '../../src/native/codec.js';
 import { decodeData } from './value-data.js';
 
-export const encodeResolution = ({ handle, indexes, types }: Resolution): Buffer =>
+export const encodeResolution = ({ handle, indexes, types }: ResolutionRequest): Buffer =>
   Buffer.concat([
     sized(handle),
     int32(indexes.length),
@@ -29,7 +29,10 @@ interface Response {
 }
 
 /** `hasDigest`: the flag of the response, or of a request before 2.1. */
-export function decodeResponse(message: Message, { hasDigest }: { hasDigest: boolean }): Decoded<Response> {
+export function decodeResponse(
+  message: NativeMessage,
+  { hasDigest }: { hasDigest: boolean },
+): Decoded<Response> {
   return decoded(() => {
     const reader = new ByteReader(message.body);
     const digest = hasDigest ? readDigest(reader) : Buffer.alloc(0);

@@ -1,12 +1,12 @@
 // The bounds of the UDP listener: answers by network and second, memory of incomplete requests.
 import { fc } from '@fast-check/vitest';
 import { describe, expect, it } from 'vitest';
-import { AnswerLimit, type Verdict } from '../../src/native/sender-limits.js';
+import { AnswerLimit, type LimitVerdict } from '../../src/native/sender-limits.js';
 import { type Envelope, ENVELOPE_BYTES, OWN_VERSION } from '../../src/native/codec.js';
 import { Reassembly } from '../../src/native/reassembly.js';
 
 /** Judges a request, and counts what is sent. */
-function ask(limit: AnswerLimit, address: string, now: number): Verdict {
+function ask(limit: AnswerLimit, address: string, now: number): LimitVerdict {
   const verdict = limit.judge(address, now);
   if (verdict === 'answer') limit.count(address, 100);
   return verdict;

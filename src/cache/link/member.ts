@@ -24,7 +24,7 @@ interface MemberDeps {
 }
 
 /** A change whose acknowledgements are awaited, and the run of the server that it was sent to. */
-interface Publication {
+interface MemberPublication {
   change: Change;
   call: string;
   run: string;
@@ -305,7 +305,7 @@ export class Member implements Membership {
   }
 
   /** The publication may be lost with the server that it was sent to, and a former master may be back that lacks it. */
-  async #runBarrier(publication: Publication): Promise<boolean> {
+  async #runBarrier(publication: MemberPublication): Promise<boolean> {
     return (await this.#awaitMembers(publication)) && this.#hasEntered(publication.run);
   }
 
@@ -315,7 +315,7 @@ export class Member implements Membership {
   }
 
   /** A member that renews its lease but has missed the message gets it a second time, and is expelled if it misses that too. */
-  async #awaitMembers({ change, call, run }: Publication): Promise<boolean> {
+  async #awaitMembers({ change, call, run }: MemberPublication): Promise<boolean> {
     const late = await this.#awaitCall(call, run);
     if (late === undefined || late.length === 0) return late !== undefined;
     const again = this.#acknowledgements.begin();

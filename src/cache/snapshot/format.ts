@@ -23,10 +23,10 @@ const SPARE_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 /** `foreign`: of another upstream. `unknown`: no snapshot, or of another version. */
-export type Refusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
+export type SnapshotRefusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
 
 /** The entries of a block, or why a block, or the rest of the file, is refused. */
-export type SnapshotPart = { entries: KeyedEntry[] } | { refused: Refusal };
+export type SnapshotPart = { entries: KeyedEntry[] } | { refused: SnapshotRefusal };
 
 /** The next bytes; fewer than wanted at the end of the file. */
 export type Take = (length: number) => Promise<Buffer>;
@@ -105,7 +105,7 @@ export async function* readSnapshot(take: Take, identity: string): AsyncGenerato
   }
 }
 
-async function readHead(take: Take, identity: string): Promise<Refusal | undefined> {
+async function readHead(take: Take, identity: string): Promise<SnapshotRefusal | undefined> {
   if ((await take(MAGIC_BYTES)).toString('latin1') !== MAGIC) return 'unknown';
   const block = await readBlock(take);
   if ('refused' in block || !isIntact(block)) return 'unknown';
@@ -117,7 +117,7 @@ interface Block extends BlockHead {
 }
 
 /** After a refusal the place of the next block is not known. */
-async function readBlock(take: Take): Promise<Block | { refused: Refusal }> {
+async function readBlock(take: Take): Promise<Block | { refused: SnapshotRefusal }> {
   const bytes = await take(BLOCK_HEAD_BYTES);
   const head = decodeBlockHead(bytes);
   if (head === undefined) return { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };

@@ -6,7 +6,7 @@ import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
-import { type Refusal, type Take, readSnapshot } from './format.js';
+import { type SnapshotRefusal, type Take, readSnapshot } from './format.js';
 import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Background work is done in slices. A million records take 6,000 of them: about 8 s. */
@@ -150,7 +150,7 @@ export class Snapshot {
     const { clock, log, metrics } = this.#context;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
-    const refusals: Refusal[] = [];
+    const refusals: SnapshotRefusal[] = [];
     const pace = createPace(clock);
     for await (const part of readSnapshot(takeFrom(handle), identity)) {
       if ('refused' in part) {

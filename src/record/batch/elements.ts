@@ -14,7 +14,7 @@ import type { FromEntry, Resolution, StaleReason } from '../../resolver/resoluti
 import type { ResolveOptions } from '../../resolver/resolver.js';
 import { type Steps } from '../../time-slicer.js';
 import { bodyOfResolution, charsOf, resultOf } from '../record-reply.js';
-import type { ElementSource, Rendered } from './stream.js';
+import type { ElementSource, RenderedElement } from './stream.js';
 
 export interface ElementDeps {
   /** Undefined when the handle has to be loaded. */
@@ -55,7 +55,7 @@ export function createElementSource(
   const write = (name: string, body: Body): string => elementText(name, body, pretty);
   let selectedChars = 0;
 
-  function* answer(name: string, handle: string, resolution: Resolution): Steps<Rendered> {
+  function* answer(name: string, handle: string, resolution: Resolution): Steps<RenderedElement> {
     const readChars = charsOf(resolution);
     if (!selectsAll(query)) selectedChars += readChars;
     if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
@@ -64,7 +64,7 @@ export function createElementSource(
     return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
   }
 
-  function fail(name: string, failure: ServiceError, handle?: string): Rendered {
+  function fail(name: string, failure: ServiceError, handle?: string): RenderedElement {
     const reply = renderError(failure, { handle });
     deps.onElement(resultOfError(reply.status));
     return { text: write(name, reply), readChars: 0 };

@@ -12,7 +12,7 @@ export interface BatchLimits {
 }
 
 /** An element, and how many characters of records were read for it. */
-export interface Rendered {
+export interface RenderedElement {
   text: string;
   readChars: number;
 }
@@ -20,8 +20,8 @@ export interface Rendered {
 /** How a handle becomes an element. */
 export interface ElementSource {
   /** Undefined when it has to be loaded. */
-  fromMemory: (handle: string) => Steps<Rendered | undefined>;
-  load: (handle: string) => Promise<Rendered>;
+  fromMemory: (handle: string) => Steps<RenderedElement | undefined>;
+  load: (handle: string) => Promise<RenderedElement>;
 }
 
 export interface BatchWork extends ElementSource {
@@ -43,13 +43,13 @@ const CHUNK_CHARS = 16 * 1024;
 /** Work for elements that are not sent yet, because one before them is loaded, or because they are short. */
 const MAX_AHEAD_CHARS = 64 * 1024;
 
-const workOf = ({ text, readChars }: Rendered): number => Math.max(text.length, readChars);
+const workOf = ({ text, readChars }: RenderedElement): number => Math.max(text.length, readChars);
 
 export function createStreamElements({ perBatch, total, serverOf }: BatchLimits): StreamElements {
   const inSlotOf = createSlotsByServer(total);
 
   return async function* streamElements(work) {
-    const load = (handle: string): Promise<Rendered> =>
+    const load = (handle: string): Promise<RenderedElement> =>
       inSlotOf(serverOf(handle), () => {
         work.signal.throwIfAborted();
         return work.load(handle);
@@ -58,7 +58,7 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
     let chunk = '';
     let chunkWork = 0;
     let separator = '';
-    const findHead = (): Element | undefined | Promise<Element | undefined> =>
+    const findHead = (): BatchElement | undefined | Promise<BatchElement | undefined> =>
       work.runSteps(ahead.head(), MAX_WORK);
     for (let head = await findHead(); head !== undefined; head = await findHead()) {
       if (head.rendered === undefined) {
@@ -80,8 +80,8 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
   };
 }
 
-interface Element {
-  rendered: Rendered | undefined;
+interface BatchElement {
+  rendered: RenderedElement | undefined;
   loaded: Promise<void>;
 }
 
@@ -94,7 +94,7 @@ const READY = Promise.resolve();
 class LookAhead {
   readonly #work: BatchWork;
   readonly #maxLoads: number;
-  readonly #queue: Element[] = [];
+  readonly #queue: BatchElement[] = [];
   #started = 0;
   #loading = 0;
   #readyWork = 0;
@@ -105,7 +105,7 @@ class LookAhead {
   }
 
   /** The next element; undefined at the end. */
-  *head(): Steps<Element | undefined> {
+  *head(): Steps<BatchElement | undefined> {
     const { handles, signal } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
       const handle = handles[this.#started];
@@ -118,20 +118,20 @@ class LookAhead {
   }
 
   /** Removes the head, which must be ready. */
-  shift(): Rendered {
+  shift(): RenderedElement {
     const { rendered = { text: '', readChars: 0 } } = this.#queue.shift() ?? {};
     this.#readyWork -= workOf(rendered);
     return rendered;
   }
 
-  *#start(handle: string): Steps<Element> {
+  *#start(handle: string): Steps<BatchElement> {
     const rendered = yield* this.#work.fromMemory(handle);
     if (rendered === undefined) return this.#load(handle);
     this.#readyWork += workOf(rendered);
     return { rendered, loaded: READY };
   }
 
-  #load(handle: string): Element {
+  #load(handle: string): BatchElement {
     this.#loading++;
     const loaded = this.#work
       .load(handle)
@@ -144,7 +144,7 @@ class LookAhead {
       });
     // When the client has left, nobody waits for it.
     loaded.catch(() => undefined);
-    const element: Element = { rendered: undefined, loaded };
+    const element: BatchElement = { rendered: undefined, loaded };
     return element;
   }
 }

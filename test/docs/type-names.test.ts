@@ -1,0 +1,24 @@
+// A type name stands once in src: who searches for it finds one meaning.
+import { readFileSync, readdirSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+/** The files by the name of each type that they declare. */
+function declarations(): Map<string, string[]> {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) =>
+    path.endsWith('.ts'),
+  );
+  const found = new Map<string, string[]>();
+  for (const file of files) {
+    const text = readFileSync(`src/${file}`, 'utf8');
+    for (const [, name = ''] of text.matchAll(
+      /^(?:export )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm,
+    ))
+      found.set(name, [...(found.get(name) ?? []), file]);
+  }
+  return found;
+}
+
+test('no two files declare a type of the same name', () => {
+  const repeated = [...declarations()].filter(([, files]) => files.length > 1);
+  expect(Object.fromEntries(repeated)).toEqual({});
+});
