@@ -9,7 +9,7 @@ import { handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
-import { contextOf } from '../http/context.js';
+import { contextOf, hasContext } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { answerOptions } from '../http/cors.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
@@ -118,6 +118,8 @@ function createListener({
       else if (method === 'OPTIONS') answerOptions(req, res, match?.allow ?? []);
       else throw methodRefused(method, match?.allow ?? []);
     } catch (error) {
+      // Without a context the guard answers.
+      if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
   }

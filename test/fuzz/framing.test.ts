@@ -98,7 +98,7 @@ function spoofedIn({ headers }: RecordedRequest): string[] {
 
 /** What the proxy asks its servers when it starts. */
 const isProbe = (request: RecordedRequest): boolean =>
-  !isPassedOn(request) && ['/api/site', '/hrls/ping'].includes(request.target);
+  !isPassedOn(request) && ['/api/handles/0.NA/0.NA', '/api/site', '/hrls/ping'].includes(request.target);
 
 /** Not asked by the proxy for itself. */
 const isPassedOn = ({ headers }: RecordedRequest): boolean => headers['x-forwarded-for'] !== undefined;

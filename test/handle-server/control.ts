@@ -12,9 +12,11 @@ export interface Seen {
   headers: IncomingHttpHeaders;
 }
 
-/** A proxy asks for the site once when it starts; what its clients ask for comes with their own User-Agent. */
+const SITE = '/api/site';
+
+/** A proxy asks for a record and for the site when it starts; what its clients ask for comes with their own User-Agent. */
 const isProbe = ({ target, headers }: Seen): boolean =>
-  target === '/api/site' && headers['user-agent'] === 'handle-resolver-proxy';
+  [SITE, '/api/handles/0.NA/0.NA'].includes(target) && headers['user-agent'] === 'handle-resolver-proxy';
 
 /**
  * Probes of starting proxies are counted by themselves. A fault for a number of requests spares them, and they take no
@@ -66,14 +68,14 @@ export function createControl({ delayMs = 0, capacityPerSecond }: ControlOptions
     return failing.kind;
   };
 
-  const onProbe = (): Verdict => {
-    state.probed++;
+  const onProbe = ({ target }: Seen): Verdict => {
+    if (target === SITE) state.probed++;
     const fault = failing?.left === Infinity ? failing.kind : undefined;
     return { isProbe: true, waitMs: state.delayMs, fault };
   };
 
   const onRequest = (seen: Seen): Verdict => {
-    if (isProbe(seen)) return onProbe();
+    if (isProbe(seen)) return onProbe(seen);
     const name = handleOf(seen.target);
     state.asked++;
     state.lastRequest = seen;
