@@ -40,6 +40,7 @@ test('serving loads few files, none of node_modules, and the libraries that it n
     'express',
     'http-proxy-middleware',
     'lru-cache',
+    'negotiator',
     'pino',
     'prom-client',
     'proxy-addr',
