@@ -66,26 +66,6 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     return { reply, opCode: undefined, handle: undefined, outcome, isTooLong: false };
   }
 
-  function read({
-    envelope,
-    message,
-    transport,
-    maxAnswerBytes,
-    ...judges
-  }: Incoming): Exchange | MessageProblem {
-    if (envelope.isEncrypted) return encrypted(envelope.sessionId);
-    const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-    if (!request.ok) return malformed(request.problem, transport);
-    const { admit, refusalOf } = judges;
-    return {
-      envelope,
-      request: request.value,
-      admit,
-      refusalOf,
-      maxBytes: maxAnswerBytes ?? MAX_MESSAGE_BYTES,
-    };
-  }
-
   function prepare(
     { received, transport }: Incoming,
     { request }: Exchange,
@@ -100,7 +80,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
   return {
     answerPrepared: (received, transport, options) => prepared.answer(received, transport, options),
     answer(incoming) {
-      const exchange = read(incoming);
+      const exchange = readExchange(incoming);
       if (!('request' in exchange)) return refuse(exchange);
       const outcome = operate(exchange);
       if (outcome instanceof Promise) return outcome.then((settled) => finish(exchange, settled));
@@ -109,7 +89,7 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
       return answered;
     },
     deny(incoming, text) {
-      const exchange = read(incoming);
+      const exchange = readExchange(incoming);
       if (!('request' in exchange)) return refuse(exchange);
       return finish(exchange, refusal(RESPONSE_CODE.error, 'invalid', text));
     },
@@ -123,6 +103,21 @@ interface Exchange {
   admit: AdmitMessage | undefined;
   refusalOf: Incoming['refusalOf'];
   maxBytes: number;
+}
+
+function readExchange({
+  envelope,
+  message,
+  transport,
+  maxAnswerBytes,
+  ...judges
+}: Incoming): Exchange | MessageProblem {
+  if (envelope.isEncrypted) return encrypted(envelope.sessionId);
+  const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
+  if (!request.ok) return malformed(request.problem, transport);
+  const { admit, refusalOf } = judges;
+  const maxBytes = maxAnswerBytes ?? MAX_MESSAGE_BYTES;
+  return { envelope, request: request.value, admit, refusalOf, maxBytes };
 }
 
 /** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */

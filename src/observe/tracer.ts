@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
-import type { Context } from '../context.js';
+import type { Logger } from './logger.js';
 
 interface RequestTrace {
   readonly traceId: string;
@@ -171,7 +171,7 @@ export interface Tracing {
 /** @returns undefined where no tracing endpoint is configured */
 export function createTracing(
   { tracing: { endpoint, samplePercent } }: Pick<Config, 'tracing'>,
-  { log, clock: { now } }: Pick<Context, 'log' | 'clock'>,
+  { log, clock: { now } }: { log: Pick<Logger, 'warn'>; clock: { now: () => number } },
 ): Tracing | undefined {
   if (endpoint === undefined) return undefined;
   let wasFailing = false;

@@ -110,13 +110,13 @@ function createListener({
     rawTarget: string,
     located: Located,
   ): Promise<void> {
-    const { match, route } = located;
+    const { match: { allow } = { allow: [] }, route } = located;
     const { method = '' } = req;
     try {
       await startRequest(req, res, { rawTarget, located });
       if (route !== undefined) await handlers[route.handler]?.(req, res);
-      else if (method === 'OPTIONS') answerOptions(req, res, match?.allow ?? []);
-      else throw methodRefused(method, match?.allow ?? []);
+      else if (method === 'OPTIONS') answerOptions(req, res, allow);
+      else throw methodRefused(method, allow);
     } catch (error) {
       // Without a context the guard answers.
       if (!hasContext(res)) throw error;

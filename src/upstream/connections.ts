@@ -3,6 +3,7 @@ import http from 'node:http';
 import { type TLSSocket, connect } from 'node:tls';
 import { Client, Pool, buildConnector } from 'undici';
 import type { UpstreamDispatcher } from './exchange.js';
+import { PIN_MISMATCH } from './failure.js';
 import { readFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
 import { isIP, type Socket } from 'node:net';
@@ -133,9 +134,6 @@ export const readTrust = ({
   caFile?: string | undefined;
   fingerprint?: string | undefined;
 }): Trust => ({ ca: caFile === undefined ? undefined : readFileSync(caFile, 'utf8'), fingerprint });
-
-/** `code` of the error for a certificate with another fingerprint. */
-export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
 
 /** Options of a TLS connection. A resumed session may come without a certificate, so none is kept for a pin. */
 function tlsOptions({ ca, fingerprint }: Trust): {

@@ -1,6 +1,8 @@
 // Errors of connections and of HTTP, classified and explained to the operator.
 import { type Diagnosis, type ErrorCode, ServiceError } from '../errors.js';
-import { PIN_MISMATCH } from './connections.js';
+
+/** `code` of the error for a certificate that is not the pinned one. */
+export const PIN_MISMATCH = 'ERR_TLS_PIN_MISMATCH';
 
 const NO_TLS: Diagnosis = {
   cause: 'the server does not speak TLS there',

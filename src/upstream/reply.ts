@@ -10,11 +10,11 @@ import {
   assertHandle,
   headerOf,
   invalidResponse,
+  isTooBusy,
   parseMembers,
 } from './response.js';
 import { type Steps, type TimeSlicer, runToEnd } from '../time-slicer.js';
 import type { Caller } from './caller.js';
-import { isTooBusy } from './upstream-server.js';
 
 /** What was requested. */
 interface Requested {

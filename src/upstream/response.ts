@@ -84,6 +84,9 @@ export function invalidResponse(
   });
 }
 
+/** RFC 6585 §4, RFC 9110 §15.6.4 */
+export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
+
 /** 300 is how a Handle server sends a referral. */
 export const isRedirect = (status: number): boolean => status > 300 && status < 400 && status !== 304;
 

@@ -12,7 +12,7 @@ import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from 
 import type { TimeSlicer } from '../time-slicer.js';
 import { readInSlices, readOutcome } from './reply.js';
 import { type ServerKeys, codeOf, explain, scopeOf } from './failure.js';
-import { type UpstreamResponse, headerOf } from './response.js';
+import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
 
 export interface ServerSettings
   extends
@@ -144,9 +144,6 @@ interface RetryAfterPause {
   /** @throws ServiceError UPSTREAM_RESTING during a pause */
   assertOver: () => void;
 }
-
-/** RFC 6585 §4, RFC 9110 §15.6.4 */
-export const isTooBusy = (status: number): boolean => status === 429 || status === 503;
 
 function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPause {
   let endsAt = 0;

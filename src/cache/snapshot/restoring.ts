@@ -103,20 +103,25 @@ export function createRestoring(
       context.metrics.countRestored('import', counts.restored);
       return counts;
     },
-    async *exportRecords(prefix) {
-      const isWanted = isUnder(prefix);
-      for (let from: number | undefined = 0; from !== undefined;) {
-        const { entries, next } = memory.readFrom(from, PAGE_BYTES);
-        const lines = entries.map((kept) => (isWanted(kept.key) ? formatRecordLine(kept) : undefined));
-        const text = lines.join('');
-        if (text !== '') yield text;
-        from = next;
-        await nextTurn();
-      }
-    },
+    exportRecords: (prefix) => exportRecords(memory, prefix),
     isReady: () => hasServer || isSeeded,
     close: async () => snapshot?.close(),
   };
+}
+
+async function* exportRecords(
+  memory: Pick<MemoryStore, 'readFrom'>,
+  prefix: string,
+): ReturnType<Restoring['exportRecords']> {
+  const isWanted = isUnder(prefix);
+  for (let from: number | undefined = 0; from !== undefined;) {
+    const { entries, next } = memory.readFrom(from, PAGE_BYTES);
+    const lines = entries.map((kept) => (isWanted(kept.key) ? formatRecordLine(kept) : undefined));
+    const text = lines.join('');
+    if (text !== '') yield text;
+    from = next;
+    await nextTurn();
+  }
 }
 
 /** Never rejects: the result is in the log. */
