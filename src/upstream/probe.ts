@@ -105,6 +105,9 @@ const reportOf = (failure: ServiceError, keys: ServerKeys): ProbeFailure => ({
 
 const LOOP = { cause: 'the request came back (HTTP 508)', remedy: 'upstream.url leads to this proxy itself' };
 
+/** Of a gateway, or of this proxy: they say that nothing behind them has answered, also in the form of the protocol. */
+const OF_GATEWAYS: readonly number[] = [502, 503, 504, 508];
+
 /** An error in the form of the protocol is an answer too: the server will be asked, and readers see what it says. */
 function judge(
   response: UpstreamResponse,
@@ -112,7 +115,7 @@ function judge(
 ): { failure: ServiceError | undefined; hasAnswered: boolean } {
   const { status } = response;
   const problem = problemOf(response);
-  const hasAnswered = problem === undefined && !isRedirect(status);
+  const hasAnswered = problem === undefined && !isRedirect(status) && !OF_GATEWAYS.includes(status);
   if (status === 508) return { failure: new ServiceError('LOOP_DETECTED', { diagnosis: LOOP }), hasAnswered };
   if (isRedirect(status)) return { failure: invalidResponse('a redirect', response), hasAnswered };
   if (status < 500) return { failure: problem, hasAnswered };

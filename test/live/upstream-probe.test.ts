@@ -149,8 +149,19 @@ test.each([502, 503, 504])('a gateway that reports %s is no answer of the server
   expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
 });
 
-test('the proxy itself in place of the server', async () => {
-  const server = await answering(508, '');
+test.each([502, 503, 504])(
+  'a proxy that reports %s in the form of the protocol is no answer',
+  async (status) => {
+    const server = await answering(status, '{"responseCode":2}', HANDLE_JSON);
+    expect(await probe(server.url)).toMatchObject({
+      failure: { code: 'UPSTREAM_FAILED' },
+      hasAnswered: false,
+    });
+  },
+);
+
+test.each(['', '{"responseCode":2}'])('the proxy itself in place of the server answers %j', async (body) => {
+  const server = await answering(508, body, HANDLE_JSON);
   const failure = { code: 'LOOP_DETECTED', remedy: 'upstream.url leads to this proxy itself' };
   expect(await probe(server.url)).toMatchObject({ failure, hasAnswered: false });
 });
