@@ -147,6 +147,11 @@ describe('an address', () => {
     },
   );
 
+  example('of IPv6 with an IPv4 address at its end is in the ranges of IPv6', () => {
+    expect(readAddress('::1.2.3.4')).toBe(0x01020304n);
+    expect(isInRanges(readAddress('::')!, finish(readRanges('::0.0.0.0/81')))).toBe(true);
+  });
+
   example('is searched in the logarithm of the ranges', () => {
     const ranges = finish(readRanges(times(16_384, (at) => address(at * 2)).join()));
     expect(ranges).toHaveLength(16_384);

@@ -76,7 +76,9 @@ export function readAddress(text: string): bigint | undefined {
   const plain = plainAddress(text);
   const version = isIP(plain);
   if (version === 0 || plain.includes('%')) return undefined;
-  const number = BigInt(`0x${Buffer.from(ipaddr.parse(plain).toByteArray()).toString('hex')}`);
+  // ipaddr.js takes `::1.2.3.4` for `::ffff:1.2.3.4`, but not with a zero before it.
+  const parsed = ipaddr.parse(plain.replace(/^::(?=\d+\.)/, '0::'));
+  const number = BigInt(`0x${Buffer.from(parsed.toByteArray()).toString('hex')}`);
   return version === 4 ? IPV4_FROM + number : number;
 }
 
