@@ -66,11 +66,13 @@ export class TieredStore implements Store<TieredTicket> {
     const { redis, coherence } = this.#deps;
     const { entry, ticket, isUnchanged } = answer;
     const kept = this.#keepInMemory(key, answer);
-    if (redis === undefined && entry !== undefined && (kept !== undefined || this.#holds(key, entry))) return;
+    const isInMemory = kept !== undefined || this.#holds(key, entry);
+    if (redis === undefined && isInMemory) return;
     const replacement = kept && redis?.replacement(key, kept, ticket.redis);
     const published = coherence.publish({ kind: 'forget', key, replacement, isUnchanged });
-    if (isUnchanged && this.#wasAway(ticket)) void published;
-    else await published;
+    if (!isUnchanged || !this.#wasAway(ticket)) return published;
+    // Nobody waits for this publication, so memory deletes now what another load has put there meanwhile.
+    if (!isInMemory) this.#deps.memory.forget(key);
   }
 
   /** Redis could not be read, and not because it has lost the state of the key. */
@@ -85,9 +87,9 @@ export class TieredStore implements Store<TieredTicket> {
     return isKept ? entry : undefined;
   }
 
-  #holds(key: string, entry: Entry): boolean {
-    const kept = this.#deps.memory.peek(key);
-    return kept !== undefined && hasSameContent(kept, entry);
+  #holds(key: string, entry: Entry | undefined): boolean {
+    const kept = entry && this.#deps.memory.peek(key);
+    return entry !== undefined && kept !== undefined && hasSameContent(kept, entry);
   }
 
   /** Redis first if it has a fence of the key: the memory of a process that has just started may not know it. */

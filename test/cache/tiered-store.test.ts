@@ -196,6 +196,14 @@ test.each([
   expect(changes).toHaveLength(1);
 });
 
+test('an authoritative answer that is not waited for deletes what an older one has put into memory meanwhile', async () => {
+  const { memory, store } = open({ isAsked: false, isReadable: false });
+  const { ticket } = await store.get(KEY);
+  memory.replace(KEY, entryOf('older'), memory.moment());
+  await store.replace(KEY, { entry: NEW, ticket, isUnchanged: true });
+  expect(memory.peek(KEY)).toBeUndefined();
+});
+
 test('an unknown end keeps the key no longer when the clock is put back', async () => {
   const { store, changes, pass, setBy } = open();
   pass();
