@@ -157,8 +157,10 @@ const AZURE_HOST = '168.63.129.16';
  * address that leads to an IPv4 network: translated, tunnelled or mapped ones, and the site-local ones of RFC 3879.
  */
 export function isPrivate(address: string): boolean {
-  // The interface of a link-local address is no part of it.
-  const parsed = ipaddr.process(address.split('%', 1).join(''));
+  // The interface of a link-local address is no part of it. ipaddr.js takes `::8.8.8.8` for 8.8.8.8, but not with a zero
+  // before it.
+  const plain = address.split('%', 1).join('').replace(/^::(?=\d+\.)/, '0::');
+  const parsed = ipaddr.process(plain);
   if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
   return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);
 }

@@ -23,6 +23,7 @@ const FORMS: Record<string, (bytes: number[]) => string> = {
   mapped: (bytes) => `::ffff:${bytes.join('.')}`,
   'mapped, in hex': (bytes) => `::ffff:${hex(bytes)}`,
   compatible: (bytes) => `::${hex(bytes)}`,
+  'compatible, with dots': (bytes) => `::${bytes.join('.')}`,
   SIIT: (bytes) => `::ffff:0:${hex(bytes)}`,
   NAT64: (bytes) => `64:ff9b::${hex(bytes)}`,
   'local NAT64': (bytes) => `64:ff9b:1::${hex(bytes)}`,
@@ -40,7 +41,7 @@ describe('an address that a stranger names', () => {
   });
 
   test.each([
-    ...['::', '::1', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fec0::1', 'ff02::1', '2001:db8::1', '100::1'],
+    ...['::', '::1', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fec0::1', 'ff02::1', '2001:db8::1', '100::1', '::8.8.8.8'],
     ...['0.0.0.0', '192.88.99.1', '198.18.0.1', '224.0.0.1', '255.255.255.255', '192.0.2.1', '168.63.129.16'],
   ])('%s is refused', (address) => {
     expect(isPrivate(address)).toBe(true);

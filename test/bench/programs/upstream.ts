@@ -3,6 +3,7 @@
 import { createServer } from 'node:http';
 import { DEMO_PREFIXES, demoRecords } from '../../handle-server/seed.js';
 import { createDemoServer } from '../../handle-server/server.js';
+import { yieldToOthers } from './priority.js';
 import { PREFIX, answerOf, nameOf, valuesOf } from '../records.js';
 
 const [port = '0', controlPort = '0', kind = 'demo', count = '0', prefix = PREFIX] = process.argv.slice(2);
@@ -57,10 +58,11 @@ async function openBare(): Promise<Upstream> {
 
 const upstream = kind === 'bare' ? await openBare() : await openDemo();
 
-/** `/?delay=500`, `/?limit=1000`, `/?askedFor=HANDLE`; answers with the number of requests so far. */
+/** `/?delay=500`, `/?limit=1000`, `/?yield`, `/?askedFor=HANDLE`; answers with the number of requests so far. */
 function obey(asked: URLSearchParams): number {
   if (asked.has('delay')) upstream.delay(Number(asked.get('delay')));
   if (asked.has('limit')) upstream.limit(Number(asked.get('limit')));
+  if (asked.has('yield')) yieldToOthers();
   const handle = asked.get('askedFor');
   return handle === null ? upstream.asked() : upstream.askedFor(handle);
 }

@@ -16,8 +16,10 @@ const ADMIN_INDEX = 9_999_999;
 const CONNECTIONS = 8;
 const HITS_PER_SECOND = 300;
 
-export const hostile: Workload = async ({ plan: { seconds }, crew, say }) => {
+export const hostile: Workload = async ({ plan: { seconds, rounds }, crew, say }) => {
   const upstream = await crew.start(startUpstream('demo', 1));
+  // It shares a core with the program that asks for hits, and serializes records of 1 MiB.
+  await upstream.tell('yield');
   const proxy = await crew.start(startProxy({ upstreamUrl: upstream.url }));
   const asked = { port: Number(new URL(proxy.url).port), handle: `${PREFIX}/${nameOf(1)}` };
   await assertRightAnswers(proxy, [targetOf(nameOf(1))], upstream.url);
@@ -34,10 +36,12 @@ export const hostile: Workload = async ({ plan: { seconds }, crew, say }) => {
     if (status >= 300) throw new Error(`the Handle server does not take the record of ${row}: ${text}`);
     // Read once, so that the old one is not in the cache.
     await fetch(`${proxy.url}${targetPath(NAME)}?auth=true`);
-    const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>
-      driveScheduled(hits),
-    );
-    ledger.add(row, figuresOf(driven.done, driven.hostile));
+    for (let round = 0; round < rounds; round++) {
+      const driven = await besideHostile({ url: proxy.url, row, connections: CONNECTIONS }, () =>
+        driveScheduled(hits),
+      );
+      ledger.add(row, figuresOf(driven.done, driven.hostile));
+    }
   }
   const about =
     `${HITS_PER_SECOND} hits a second by the clock, whose times these are, ` +
