@@ -17,6 +17,12 @@ export function runToEnd<T>(steps: Steps<T>): T {
   return result.value;
 }
 
+/** Work that is short by itself: when many requests of one turn of the event loop bring some, the later ones wait. */
+export function* inOneStep<T>(work: () => T): Steps<T> {
+  yield;
+  return work();
+}
+
 interface SlicerDeps {
   /** Monotonic clock (ms). */
   monotonic: () => number;

@@ -17,12 +17,14 @@ import {
   cutOff,
   problemOfLength,
 } from './reply.js';
+import { type TimeSlicer, inOneStep } from '../time-slicer.js';
 import { type ReportMessage, createReport } from './reports.js';
 import type { AdmitMessage } from './resolve.js';
 type TcpSettings = Omit<Config['native']['tcp'], 'port'>;
 
 export interface TcpParts extends ClientConnections {
   native: NativeAnswer;
+  slicer: TimeSlicer;
   /** Of messages that did not come in one piece. */
   bodies: MemoryBudget;
   /** Called with the address of a client whose message has come. */
@@ -75,9 +77,9 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
     send(frame(reply.envelope, reply.message));
   };
   const respond = (work: () => AnsweredMessage | Promise<AnsweredMessage>): void => {
-    const answered = report('native-tcp', work);
-    if (answered instanceof Promise) void answered.then(sendReply);
-    else sendReply(answered);
+    const inTurn = async (): Promise<AnsweredMessage> =>
+      deps.slicer.run(inOneStep(work), { client: remoteAddress });
+    void Promise.resolve(report('native-tcp', inTurn)).then(sendReply);
   };
   const receiver = createReceiver(bodies, (received) => {
     answering.add(socket);

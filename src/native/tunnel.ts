@@ -8,9 +8,11 @@ import type { ScanHeaders } from '../http/fast-headers.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
+import type { RunStepsOf } from '../http/request-work.js';
 import type { AcceptRequestId } from '../http/request-id.js';
 import { readTarget } from '../http/target.js';
 import type { RequestCheck } from '../record/request-checks.js';
+import { inOneStep } from '../time-slicer.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
@@ -27,6 +29,7 @@ export const isTunnelled = ({ headers }: Pick<IncomingMessage, 'headers'>): bool
 
 interface TunnelDeps extends NativeAnswer {
   withBody: WithBody;
+  runStepsOf: RunStepsOf;
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
@@ -34,7 +37,9 @@ export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
   return async function tunnel(req, res) {
     const context = contextOf(res);
     await deps.withBody(req, async (body) => {
-      const { reply, handle, outcome } = await receive(body, deps, { caller: context.caller, req });
+      const answering = inOneStep(() => receive(body, deps, { caller: context.caller, req }));
+      // Neither the length of the record nor the number of values that it selects is known yet.
+      const { reply, handle, outcome } = await deps.runStepsOf(res)(answering, Infinity);
       Object.assign(context, { result: outcome.result, ...(handle !== undefined && { handle }) });
       if (outcome.failure) context.failure = outcome.failure;
       sendMessage(res, frame(reply.envelope, reply.message));

@@ -10,6 +10,7 @@ import { NO_SITE } from '../../src/native/site-record.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createTcpServer } from '../../src/native/tcp.js';
 import { createUdpListener } from '../../src/native/udp.js';
+import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
 import { NOTHING_PREPARED } from '../support/native-messages.js';
@@ -98,6 +99,7 @@ test(`${STREAMS} mutated streams`, async () => {
   };
   const server = createTcpServer(settings, context, {
     native,
+    slicer: new TimeSlicer({ monotonic: () => performance.now(), nextTurn: setImmediate }),
     isTrustedProxy: () => false,
     unsent: createMemoryBudget(1_000_000),
     bodies: createMemoryBudget(1_000_000),
