@@ -54,7 +54,7 @@ const modules = {
   'public-listener': ['routes', ...APP],
   app: ['public-listener', ...APP],
   process: ['app', ...APP],
-  cli: ['process', 'admin', 'native', 'config', ...KERNEL],
+  cli: ['process', 'admin', 'native', 'upstream', 'config', ...KERNEL],
   main: ['cli'],
 };
 

@@ -1,13 +1,15 @@
-// `npm run docs`: writes config/default.yaml and the generated tables of keys, metrics, errors and modules. The tests in
-// test/docs fail when the files are out of date.
+// `npm run docs`: writes config/default.yaml, the manual page and the generated tables of keys, metrics, errors and modules. The
+// tests in test/docs fail when the files are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createViteServer } from 'vitest/node';
+import { manPage } from './man-page.js';
 import { moduleRows } from './module-table.js';
 
 const sources = await createViteServer({ configFile: false, server: { middlewareMode: true, watch: null } });
 const { configKeys, configRows } = await sources.ssrLoadModule('/src/config/keys.ts');
 const { errorRows } = await sources.ssrLoadModule('/src/errors.ts');
 const { metricRows } = await sources.ssrLoadModule('/src/observe/metric-list.ts');
+const { createProgram } = await sources.ssrLoadModule('/src/cli/program.ts');
 await sources.close();
 
 const LINE_LENGTH = 110;
@@ -73,6 +75,7 @@ function replaceTable(name, heading, rows) {
 const path = (name) => new URL(`../${name}`, import.meta.url);
 
 writeFileSync(path('config/default.yaml'), manual());
+writeFileSync(path('config/man/handle-resolver-proxy.1'), manPage(createProgram()));
 replaceTable('config/README.md', 'key', configRows());
 replaceTable('src/observe/README.md', 'name', metricRows());
 replaceTable('config/troubleshooting.md', 'code', errorRows());

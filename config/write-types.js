@@ -19,14 +19,18 @@ ts.createProgram(fileNames, {
   outDir: FOLDER,
 }).emit(undefined, (name, text) => emitted.set(name, text));
 
+const written = new Set();
+
 function write(name) {
+  if (written.has(name)) return;
   const text = emitted.get(name);
-  if (text === undefined) return;
-  emitted.delete(name);
+  // TypeScript leaves out a file one of whose types it cannot name.
+  if (text === undefined) throw new Error(`${name} is missing: run tsc with --declaration`);
+  written.add(name);
   mkdirSync(dirname(name), { recursive: true });
   writeFileSync(name, text);
   for (const { fileName } of ts.preProcessFile(text).importedFiles) {
-    write(join(dirname(name), fileName.replace(/\.js$/, '.d.ts')));
+    if (fileName.startsWith('.')) write(join(dirname(name), fileName.replace(/\.js$/, '.d.ts')));
   }
 }
 

@@ -8,15 +8,15 @@ _handle_resolver_proxy() {
     command='' previous=''
   fi
   case "$command $previous" in
-    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output') _handle_resolver_proxy_files "$current"; return ;;
-    *\ --proxy | *\ --admin | *\ --direct | *\ --prefix | *\ --user | *\ --unblock | *\ --page-size | *\ --index) return ;;
+    'serve --config' | 'check-config --config' | 'site-record --config' | 'warm --password-file' | 'warm --state' | 'bench --file' | 'export --output' | 'resolve --ca') _handle_resolver_proxy_files "$current"; return ;;
+    *\ --proxy | *\ --admin | *\ --direct | *\ --fingerprint | *\ --prefix | *\ --user | *\ --unblock | *\ --page-size | *\ --index) return ;;
     *\ --skip | *\ --concurrency | *\ --rate | *\ --duration | *\ --requests | *\ --connections) return ;;
   esac
   case "$command" in
     '') options='--version --help -V -h' arguments="$commands" ;;
     serve) options='--config --help' ;;
     check-config) options='--config --probe --json --help' ;;
-    resolve) options='--proxy --admin --direct --json --plain --help' ;;
+    resolve) options='--proxy --admin --direct --fingerprint --ca --insecure --json --plain --help' ;;
     purge) options='--admin --prefix --all --soft --json --help' ;;
     stats) options='--admin --watch --json --help' ;;
     traffic) options='--admin --unblock --json --help' ;;
@@ -30,7 +30,7 @@ _handle_resolver_proxy() {
       options='--proxy --prefix --user --password-file --page-size --concurrency --rate --state --help'
       ;;
     bench) options='--proxy --file --duration --requests --connections --rate --remote --json --help' ;;
-    site-record) options='--config --index --binary --help' ;;
+    site-record) options='--config --index --caching --binary --help' ;;
     completion) options='--help' arguments='bash zsh fish' ;;
     help) arguments="$commands" ;;
   esac

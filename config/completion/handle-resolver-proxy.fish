@@ -26,6 +26,9 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from check-config' 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l proxy -x -d 'address of the public listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l admin -x -d 'address of the admin listener'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l direct -x -d 'resolve at this Handle server instead of the proxy'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l fingerprint -x -d 'certificate of the server of --direct'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l ca -r -F -d 'PEM file of the authority of that certificate'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l insecure -d 'accept any certificate with --direct, and print its fingerprint'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l json -d 'print the response body unchanged, as in a pipe'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from resolve' -l plain -d 'print a line per value, tabs between index, type, ttl and data'
 
@@ -70,6 +73,7 @@ complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from bench' -l json
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l config -r -F -d 'configuration file (YAML), instead of the one named by CONFIG'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l index -x -d 'index of the value in the prefix record'
+complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l caching -d 'print the only site of its clients, for local_info.json or resolver_site'
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from site-record' -l binary -d 'print the bytes of a resolver_site file'
 
 complete -c handle-resolver-proxy -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

@@ -40,6 +40,9 @@ _handle-resolver-proxy() {
             '--proxy[address of the public listener]:value: ' \
             '--admin[address of the admin listener]:value: ' \
             '--direct[resolve at this Handle server instead of the proxy]:value: ' \
+            '--fingerprint[certificate of the server of --direct]:value: ' \
+            '--ca[PEM file of the authority of that certificate]:file:_files' \
+            '--insecure[accept any certificate with --direct, and print its fingerprint]' \
             '--json[print the response body unchanged, as in a pipe]' \
             '--plain[print a line per value, tabs between index, type, ttl and data]'
           ;;
@@ -102,6 +105,7 @@ _handle-resolver-proxy() {
           _arguments $help \
             '--config[configuration file (YAML), instead of the one named by CONFIG]:file:_files' \
             '--index[index of the value in the prefix record]:value: ' \
+            '--caching[print the only site of its clients, for local_info.json or resolver_site]' \
             '--binary[print the bytes of a resolver_site file]'
           ;;
         completion)

@@ -1,7 +1,7 @@
 // The handlers of the admin API: purge, cache inspection, statistics, log level.
 import { logLevelBody, purgeBody } from './schemas.js';
 import { pipeline } from 'node:stream/promises';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { ServiceError } from '../errors.js';
 import { type WithBody, createMemoryBudget, createWithBody, parseJsonBody } from '../http/request-body.js';
@@ -78,8 +78,8 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       if (!isPrefix(prefix))
         throw new ServiceError('BAD_PARAMETER', { detail: 'give ?prefix=… without a slash' });
       Object.assign(res.locals, { told: { prefix } });
-      res.type('application/x-ndjson');
-      await pipeline(operations.exportRecords(prefix), res).catch(ignoreClientGone);
+      res.type('application/x-ndjson').set('Trailer', NOT_FOUND_TRAILER);
+      await pipeline(countedAtEnd(operations.exportRecords(prefix), res), res).catch(ignoreClientGone);
     },
     async importRecords(req, res) {
       const counts = await withBody(req, (body) => operations.importLines(body.toString()));
@@ -99,6 +99,17 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       res.status(204).end();
     },
   };
+}
+
+/** Of handles that do not exist memory has no record. Their number is known when all has been sent (RFC 9110 §6.5). */
+const NOT_FOUND_TRAILER = 'Export-Not-Found';
+
+async function* countedAtEnd(
+  records: ReturnType<Operations['exportRecords']>,
+  res: Response,
+): AsyncGenerator<string> {
+  const missing = yield* records;
+  res.addTrailers({ [NOT_FOUND_TRAILER]: String(missing) });
 }
 
 /** @throws any error that is not the end of the client's connection */

@@ -62,9 +62,11 @@ export function createAdmin(config: AdminSettings, context: Context, parts: Admi
       next(error);
       return;
     }
-    const failure = error instanceof ServiceError ? error : undefined;
-    if (failure === undefined) onUnexpected(error);
-    sendProblem(res, failure ?? new ServiceError('INTERNAL', { detail: 'see the log' }));
+    if (!(error instanceof ServiceError)) onUnexpected(error);
+    const failure =
+      error instanceof ServiceError ? error : new ServiceError('INTERNAL', { detail: 'see the log' });
+    Object.assign(res.locals, { code: failure.code });
+    sendProblem(res, failure);
   });
   return guard(expressListener(app), onUnexpected);
 }
@@ -167,10 +169,10 @@ function createCallLog({ log }: Context): RequestHandler {
     const startedAt = performance.now();
     const { method, path } = req;
     res.once('close', () => {
-      const { route, told = handleInQuery(req) } = callOf(res);
+      const { route, told = handleInQuery(req), code } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const isRepeated = method === 'GET' && route !== undefined && isRoutine(route) && res.statusCode < 400;
-      const call = { method, path, told, from: req.socket.remoteAddress, status: res.statusCode, ms };
+      const call = { method, path, told, from: req.socket.remoteAddress, status: res.statusCode, code, ms };
       log[isRepeated ? 'debug' : 'info'](call, 'admin call');
     });
     next();

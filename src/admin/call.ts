@@ -1,6 +1,6 @@
 // A call of the admin listener: its route, and what the log says of it.
 import type { Request, Response } from 'express';
-import { ServiceError } from '../errors.js';
+import { type ErrorCode, ServiceError } from '../errors.js';
 import { type Route, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
 import { readTarget } from '../http/target.js';
 
@@ -12,6 +12,8 @@ interface Call {
   rest: string;
   /** The handle, purge or log level of the call. */
   told?: unknown;
+  /** Of the error that it was answered with. */
+  code?: ErrorCode;
 }
 
 export function readCall(table: RouteTable, req: Request): Call {

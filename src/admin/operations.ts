@@ -33,7 +33,7 @@ export interface Operations {
   /** Into memory. */
   importLines: Restoring['importLines'];
   /** The records in memory, some at a time. */
-  exportRecords: (prefix: string) => AsyncGenerator<string>;
+  exportRecords: Restoring['exportRecords'];
 }
 
 interface OperationsParts {

@@ -147,7 +147,12 @@ const operatorRoutes = defineRoutes(
       id: 'exportRecords',
       summary: 'The records of a prefix in memory, one JSON object per line',
       query: z.object({ prefix }),
-      responses: { 200: ofType('Records with their times', 'application/x-ndjson') },
+      responses: {
+        200: ofType(
+          'Records with their times. The trailer `Export-Not-Found` counts the handles in memory that do not exist.',
+          'application/x-ndjson',
+        ),
+      },
       errors: ['BAD_PARAMETER'],
     },
     'POST /import': {
@@ -160,8 +165,14 @@ const operatorRoutes = defineRoutes(
       },
       responses: {
         200: json(
-          'How many lines are in memory now, are not needed, and are no records',
-          z.object({ restored: z.int(), kept: z.int(), refused: z.int() }),
+          'How many lines are in memory now; were skipped because memory has them already or they have changed, because they are too old, or because memory is full; and are no records',
+          z.object({
+            restored: z.int(),
+            kept: z.int(),
+            expired: z.int(),
+            full: z.int(),
+            refused: z.int(),
+          }),
         ),
       },
       errors: ['BODY_TOO_LARGE'],

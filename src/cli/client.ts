@@ -1,4 +1,7 @@
 // HTTP requests of the commands to a running proxy and its admin listener.
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { text } from 'node:stream/consumers';
 import { EXIT, Failure } from './terminal.js';
 
 export interface AdminOptions {
@@ -17,26 +20,49 @@ export async function callAdmin(
   path: string,
   { body, method }: { body?: string; method?: 'DELETE' } = {},
 ): Promise<Response> {
-  const { ADMIN_TOKEN: token = '' } = process.env;
   const response = await fetchOrFail(`${admin}${path}`, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
-    headers: {
-      'Content-Type': 'application/json',
-      ...(token !== '' && { Authorization: `Bearer ${token}` }),
-    },
+    headers: adminHeaders(),
     ...(body !== undefined && { body }),
   });
-  if (response.status === 401) throw token === '' ? TOKEN_MISSING : TOKEN_WRONG;
-  if (!response.ok) throw new Failure(`${path}: status ${response.status}: ${await reasonIn(response)}`);
-  return response;
+  if (response.ok) return response;
+  throw refusal(path, response.status, await response.text());
+}
+
+/** A GET whose response ends with trailers, which fetch does not show. @throws Failure as above */
+export async function streamAdmin({ admin }: AdminOptions, path: string): Promise<IncomingMessage> {
+  const { get } = admin.startsWith('https:') ? https : http;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(`${admin}${path}`, { headers: adminHeaders() }, resolve).once('error', (error) => {
+      reject(unreachable(`${admin}${path}`, error));
+    });
+  });
+  const { statusCode = 0 } = response;
+  if (statusCode === 200) return response;
+  throw refusal(path, statusCode, await text(response));
+}
+
+const adminToken = (): string => process.env['ADMIN_TOKEN'] ?? '';
+
+const adminHeaders = (): Record<string, string> => ({
+  'Content-Type': 'application/json',
+  ...(adminToken() !== '' && { Authorization: `Bearer ${adminToken()}` }),
+});
+
+function refusal(path: string, status: number, body: string): Failure {
+  if (status === 401) return adminToken() === '' ? TOKEN_MISSING : TOKEN_WRONG;
+  return new Failure(`${path}: status ${status}: ${reasonIn(body)}`);
 }
 
 /** Of problem JSON (RFC 9457) the title and the detail; any other body as it is. */
-async function reasonIn(response: Response): Promise<string> {
-  const text = await response.text();
-  if (!response.headers.get('content-type')?.startsWith('application/problem+json')) return text;
-  const { title, detail, code } = JSON.parse(text) as { title: string; detail?: string; code: string };
-  return `${[title, detail].filter((part) => part !== undefined).join(': ')} (${code})`;
+function reasonIn(body: string): string {
+  try {
+    const { title, detail, code } = JSON.parse(body) as { title?: string; detail?: string; code?: string };
+    if (title === undefined || code === undefined) return body;
+    return `${[title, detail].filter((part) => part !== undefined).join(': ')} (${code})`;
+  } catch {
+    return body;
+  }
 }
 
 const TOKEN_MISSING = new Failure(
@@ -50,9 +76,12 @@ export async function fetchOrFail(url: string, init: RequestInit = {}): Promise<
   try {
     return await fetch(url, init);
   } catch (error) {
-    throw new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
+    throw unreachable(url, error);
   }
 }
+
+const unreachable = (url: string, error: unknown): Failure =>
+  new Failure(`cannot reach ${url}: ${reasonOf(error)}`);
 
 /** The innermost cause: `fetch` itself reports only "fetch failed". */
 export function reasonOf(error: unknown): string {

@@ -78,17 +78,20 @@ function probeText({ target, server, ms, version, certificate, failure }: ProbeR
 interface SiteRecordOptions extends ConfigOption {
   /** The index of the value. */
   index: number;
+  caching?: boolean;
   binary?: boolean;
 }
 
 /**
- * Prints the site record of this instance, for a prefix record or as a `resolver_site` file.
+ * Prints the site record of this instance: as a value for a prefix record, where it is a mirror, or as the only site of the
+ * clients that have it in a file.
  *
  * @throws Failure when clients could not reach what the record names
  */
 export async function printSiteRecord({
   index,
   binary = false,
+  caching = binary,
   ...option
 }: SiteRecordOptions): Promise<void> {
   const { config } = load(option);
@@ -101,7 +104,7 @@ export async function printSiteRecord({
   }
   // Imported on demand: the other commands start in half the time without the proxy.
   const { siteRecord } = await import('../native/site-record.js');
-  const site = siteRecord(config);
+  const site = siteRecord(config, { isPrimary: caching });
   if (site.servers.every(({ interfaces }) => interfaces.length === 0)) {
     throw new Failure(
       'No native interface is on: set native.udp.port and native.tcp.port, or native.site.interfaces.',
@@ -109,5 +112,6 @@ export async function printSiteRecord({
     );
   }
   if (binary) process.stdout.write(encodeSite(site));
+  else if (caching) printJson(site);
   else printJson({ index, type: 'HS_SITE', data: { format: 'site', value: site } });
 }

@@ -1,5 +1,6 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { readFingerprints } from '../config/addresses.js';
 import { VERSION, readPackageFile } from '../config/package-files.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 
@@ -48,6 +49,7 @@ function addConfigured(program: Command): void {
     .description('print the site record of this proxy (HS_SITE) for clients of the native protocol')
     .option(...CONFIG)
     .option('--index <number>', 'index of the value in the prefix record', from1To(1_000_000), 2)
+    .option('--caching', 'print the only site of its clients, for local_info.json or resolver_site')
     .option('--binary', 'print the bytes of a resolver_site file')
     .action(lazy(async () => (await import('./config-commands.js')).printSiteRecord));
 }
@@ -58,6 +60,16 @@ function addOperate(program: Command): void {
     .description('resolve a handle through the proxy and show its cache entries')
     .addOption(
       new Option('--direct <url>', 'resolve at this Handle server instead of the proxy').argParser(baseUrl),
+    )
+    .addOption(
+      new Option('--fingerprint <sha256>', 'certificate of the server of --direct').argParser(fingerprint),
+    )
+    .option('--ca <file>', 'PEM file of the authority of that certificate')
+    .addOption(
+      new Option('--insecure', 'accept any certificate with --direct, and print its fingerprint').conflicts([
+        'fingerprint',
+        'ca',
+      ]),
     )
     .addOption(new Option('--json', 'print the response body unchanged, as in a pipe').conflicts('plain'))
     .option('--plain', 'print a line per value, tabs between index, type, ttl and data')
@@ -147,6 +159,12 @@ function baseUrl(text: string): string {
     throw new InvalidArgumentError('Give an address such as http://127.0.0.1:8080.');
   }
   return withoutSlashesAtEnd(text);
+}
+
+function fingerprint(text: string): string {
+  const read = readFingerprints(text);
+  if (read !== undefined) return read;
+  throw new InvalidArgumentError('Give a SHA-256 fingerprint: 64 hex digits, with colons or without.');
 }
 
 function wholeNumber(text: string): number {

@@ -3,6 +3,7 @@ import type { CacheCopy } from '../admin/schemas.js';
 import { handleToPath } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { type AdminOptions, askAdmin, fetchOrFail } from './client.js';
+import type { TrustOptions } from './direct.js';
 import { readHandleName, readLines } from './handles.js';
 import {
   EXIT,
@@ -15,7 +16,7 @@ import {
   tableLines,
 } from './terminal.js';
 
-interface ResolveCommandOptions extends AdminOptions {
+interface ResolveCommandOptions extends AdminOptions, TrustOptions {
   proxy: string;
   direct?: string;
   json?: boolean;
@@ -24,17 +25,39 @@ interface ResolveCommandOptions extends AdminOptions {
 
 /** `-` stands for the handles of standard input. */
 export async function resolve(given: string, options: ResolveCommandOptions): Promise<void> {
+  assertOptions(given, options);
   if (given === '-') {
     await resolveList(options);
     return;
   }
   const handle = readHandleName(given);
-  const base = options.direct ?? options.proxy;
-  const response = await fetchOrFail(`${base}/api/handles/${handleToPath(handle)}`);
-  print(formatBody(await response.text(), options));
-  printNote(`${response.status} · ${response.headers.get('cache-status') ?? 'no Cache-Status'}`);
+  const { status, text, cacheStatus } = await read(handle, options);
+  print(formatBody(text, options));
+  printNote(`${status} · ${cacheStatus ?? 'no Cache-Status'}`);
   if (options.direct === undefined) await printCacheEntries(handle, options);
-  if (!response.ok) throw new Failure(`status ${response.status}`);
+  if (status !== 200) throw new Failure(`status ${status}`);
+}
+
+/** @throws Failure for options that do nothing */
+function assertOptions(given: string, { direct, fingerprint, ca, insecure }: ResolveCommandOptions): void {
+  if (given === '-' && direct !== undefined)
+    throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
+  if (direct === undefined && [fingerprint, ca, insecure].some((option) => option !== undefined))
+    throw new Failure('--fingerprint, --ca and --insecure are for --direct.', EXIT.usage);
+}
+
+async function read(
+  handle: string,
+  { direct, proxy, ...trust }: ResolveCommandOptions,
+): Promise<{ status: number; text: string; cacheStatus?: string | null }> {
+  if (direct !== undefined) {
+    // Imported on demand: it is the only part of this command that needs the upstream client.
+    const { readDirectly } = await import('./direct.js');
+    return readDirectly(direct, handle, trust);
+  }
+  const response = await fetchOrFail(`${proxy}/api/handles/${handleToPath(handle)}`);
+  const { status, headers } = response;
+  return { status, text: await response.text(), cacheStatus: headers.get('cache-status') };
 }
 
 /** A table on a terminal; in a pipe the body unchanged, for a program that parses it. */
@@ -77,8 +100,6 @@ interface Element {
 }
 
 async function resolveList(options: ResolveCommandOptions): Promise<void> {
-  if (options.direct !== undefined)
-    throw new Failure('--direct resolves one handle: a Handle server has no batches.', EXIT.usage);
   const counts = { resolved: 0, failed: 0 };
   const resolveAll = async (handles: string[]): Promise<void> => {
     for (const element of await resolveBatch(handles, options)) {

@@ -1,11 +1,11 @@
 // `export` writes the records of a prefix that the proxy holds, one a line; `import` puts them into the memory of another.
 import { once } from 'node:events';
 import { createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { Readable, type Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { readFileLines, streamLines } from '../handle/file-lines.js';
-import { type AdminOptions, callAdmin, reasonOf } from './client.js';
+import { type AdminOptions, callAdmin, reasonOf, streamAdmin } from './client.js';
 import { listenForInterrupt } from './paced-requests.js';
 import { EXIT, Failure, countOf, print, printNote, startCounter } from './terminal.js';
 
@@ -21,23 +21,33 @@ interface ExportOptions extends AdminOptions {
 export async function exportRecords({ prefix, output, admin }: ExportOptions): Promise<void> {
   if (prefix === '' || prefix.includes('/'))
     throw new Failure('Give --prefix without a slash, such as 21.T1.', EXIT.usage);
-  const response = await callAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
-  if (response.body === null) throw new Failure('the admin listener sent no records');
-  const lines = linesIn(response.body);
-  if (output === undefined) {
-    await writeLines([lines], process.stdout);
-    return;
-  }
-  try {
-    await writeFile(lines, { output, base: `${output}.${encodeURIComponent(prefix)}` });
-  } catch (error) {
-    throw new Failure(`${output} is not complete (${reasonOf(error)}); run the same command to continue`);
+  const response = await streamAdmin({ admin }, `/export?prefix=${encodeURIComponent(prefix)}`);
+  const lines = linesIn(response);
+  if (output === undefined) printExported(await writeLines([lines], process.stdout), response.trailers);
+  else {
+    try {
+      const base = `${output}.${encodeURIComponent(prefix)}`;
+      printExported(await writeFile(lines, { output, base }), response.trailers);
+    } catch (error) {
+      throw new Failure(`${output} is not complete (${reasonOf(error)}); run the same command to continue`);
+    }
   }
 }
 
-/** Converted when it is read: an earlier error would be unhandled. */
-async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const input = Readable.fromWeb(body);
+interface Exported {
+  records: number;
+  /** Of an earlier run. */
+  kept: number;
+}
+
+function printExported({ records, kept }: Exported, trailers: NodeJS.Dict<string>): void {
+  const missing = Number(trailers['export-not-found'] ?? 0);
+  const earlier = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
+  const skipped = missing === 0 ? '' : `; skipped: ${countOf(missing, 'handle')} not found`;
+  printNote(`${countOf(records, 'record')} exported${earlier}${skipped}`);
+}
+
+async function* linesIn(input: Readable): AsyncGenerator<string> {
   try {
     yield* streamLines(input);
   } finally {
@@ -49,7 +59,7 @@ async function* linesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<string
 async function writeFile(
   lines: AsyncIterable<string>,
   { output, base }: { output: string; base: string },
-): Promise<void> {
+): Promise<Exported> {
   const earlier = partialsOf(base);
   const partial = partialAt(base, earlier.length + 1);
   const target = createWriteStream(partial, { mode: 0o600 });
@@ -60,11 +70,14 @@ async function writeFile(
   // Nobody reads the compressed bytes then: what waits for room fails too.
   done.catch((failure: unknown) => gzip?.on('error', () => undefined).destroy(failure as Error));
   const recent = earlier.filter(isRecent).reverse();
-  const write = async (): Promise<void> => {
+  const write = async (): Promise<Exported> => {
     await once(target, 'open');
-    await writeLines([lines, ...recent.map(completeLines)], sink);
+    return writeLines([lines, ...recent.map(completeLines)], sink);
   };
-  await Promise.race([write(), done]).finally(async () => {
+  const failed = done.then((): never => {
+    throw new Error('the output is closed');
+  });
+  const exported = await Promise.race([write(), failed]).finally(async () => {
     sink.end();
     // What was received is in the file before the command ends.
     await done.catch(() => undefined);
@@ -72,6 +85,7 @@ async function writeFile(
   await done;
   renameSync(partial, output);
   for (const file of earlier) rmSync(file);
+  return exported;
 }
 
 const partialAt = (base: string, run: number): string => `${base}.${run}.partial`;
@@ -103,7 +117,7 @@ async function* completeLines(file: string): AsyncGenerator<string> {
 const HANDLE = /^\{"handle":("(?:[^"\\]|\\.)*")/;
 
 /** Each handle once, from the first source that has it. */
-async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<void> {
+async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writable): Promise<Exported> {
   const [fresh] = sources;
   const seen = new Set<string>();
   let kept = 0;
@@ -130,15 +144,14 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   };
   try {
     for (const source of sources) await copy(source);
-    const note = kept === 0 ? '' : `, ${kept} of them by an earlier run`;
-    printNote(`${countOf(seen.size, 'record')} exported${note}`);
+    return { records: seen.size, kept };
   } finally {
     counter.stop();
     flush();
   }
 }
 
-const COUNTS = ['restored', 'kept', 'refused'] as const;
+const COUNTS = ['restored', 'kept', 'expired', 'full', 'refused'] as const;
 type ImportCounts = Record<(typeof COUNTS)[number], number>;
 
 const BATCH_BYTES = 1024 ** 2;
@@ -146,7 +159,7 @@ const BATCH_BYTES = 1024 ** 2;
 /** Puts the records of an export into the memory of a running proxy. */
 export async function importRecords(file: string, options: AdminOptions & { skip: number }): Promise<void> {
   const { skip, ...admin } = options;
-  const counts: ImportCounts = { restored: 0, kept: 0, refused: 0 };
+  const counts: ImportCounts = { restored: 0, kept: 0, expired: 0, full: 0, refused: 0 };
   const counter = startCounter('record');
   const { signal, release } = listenForInterrupt();
   let done = 0;
@@ -159,18 +172,30 @@ export async function importRecords(file: string, options: AdminOptions & { skip
   }
   counter.stop();
   release();
-  const { restored, kept, refused } = counts;
-  print(`${restored} imported, ${kept} not needed, ${refused} refused`);
+  const { refused } = counts;
+  print(importedText(counts));
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
   if (refused > 0) throw new Failure(`${countOf(refused, 'line')} refused: not a record of an export`);
   if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
 }
 
+function importedText({ restored, kept, expired, full, refused }: ImportCounts): string {
+  const skipped = [
+    [kept, 'in memory already'],
+    [expired, 'too old'],
+    [full, 'without room in memory'],
+    [refused, 'no records'],
+  ] as const;
+  const reasons = skipped.flatMap(([count, reason]) => (count === 0 ? [] : [`${count} ${reason}`]));
+  return `${restored} imported, ${kept + expired + full + refused} skipped${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`;
+}
+
 async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {
   try {
     const response = await callAdmin(admin, '/import', { body: lines.join('\n') });
-    const sent = (await response.json()) as ImportCounts;
-    for (const name of COUNTS) counts[name] += sent[name];
+    // A proxy before 0.4.0 does not tell all of them.
+    const sent = (await response.json()) as Partial<ImportCounts>;
+    for (const name of COUNTS) counts[name] += sent[name] ?? 0;
   } catch (error) {
     if (done === 0 || !(error instanceof Failure)) throw error;
     throw new Failure(`${error.message}; continue with --skip ${done}`, error.exitCode);

@@ -43,6 +43,9 @@ export const reverseLookup = section({
   })
     .optional()
     .describe('Address of the reverse look-up service for `/hrls/handles`; without it 404.'),
+  forwardLogin: flag(false).describe(
+    'Whether a search of ePIC v2 sends the login of the caller to the reverse look-up service too, where that knows the logins of the Handle server.',
+  ),
 });
 
 const v2Admin = reloadable(

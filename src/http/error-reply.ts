@@ -1,11 +1,10 @@
 // An error as a reply: its headers and its problem JSON in any interface, its JSON in the record interface.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ErrorRequestHandler, NextFunction, Request, Response } from 'express';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from './body.js';
-import { contextOf, hasContext, requestIdOf } from './context.js';
+import { contextOf, requestIdOf } from './context.js';
 import { type Reply, sendReply } from './reply.js';
 import { REQUEST_ID } from './request-id.js';
 
@@ -114,10 +113,3 @@ export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpect
     await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });
   };
 }
-
-/** As the error handler of Express. Without a context the interface is unknown: the guard answers. */
-export const toErrorHandler = (sendError: SendError): ErrorRequestHandler =>
-  async function errorReply(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
-    if (hasContext(res)) await sendError(req, res, error);
-    else next(error);
-  };

@@ -1,5 +1,7 @@
-// An Express app as a listener for any request target.
-import type { Express, Request, Response } from 'express';
+// An Express app as a listener for any request target, and its error handler.
+import type { ErrorRequestHandler, Express, NextFunction, Request, Response } from 'express';
+import { hasContext } from './context.js';
+import type { SendError } from './error-reply.js';
 import type { FailingListener } from './guard.js';
 import { originForm, readTarget } from './target.js';
 
@@ -12,3 +14,10 @@ export function expressListener(app: Express): FailingListener {
     app(req as Request, res as Response, fail);
   };
 }
+
+/** As the error handler of Express. Without a context the interface is unknown: the guard answers. */
+export const toErrorHandler = (sendError: SendError): ErrorRequestHandler =>
+  async function errorReply(error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> {
+    if (hasContext(res)) await sendError(req, res, error);
+    else next(error);
+  };

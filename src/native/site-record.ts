@@ -1,4 +1,4 @@
-// The site record of this instance: a query-only site that is no primary (RFC 3651 §3.2.2).
+// The site record of this instance: a query-only site (RFC 3651 §3.2.2).
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
@@ -15,14 +15,18 @@ export type SiteConfig = Pick<Config, 'native' | 'server'>;
 /** Clients that find it ask their `domain` for the address. */
 const NO_ADDRESS = '0.0.0.0';
 
-/** @throws when the certificate cannot be read */
-export function siteRecord(config: SiteConfig): SiteJson {
+/**
+ * `isPrimary`: for clients that know no other site, because hdllib sends requests with the flag AUTH to primary sites alone.
+ *
+ * @throws when the certificate cannot be read
+ */
+export function siteRecord(config: SiteConfig, { isPrimary } = { isPrimary: false }): SiteJson {
   const { address, domain, serialNumber, description, certificateFile } = config.native.site;
   return {
     version: 1,
     protocolVersion: '2.11',
     serialNumber,
-    primarySite: false,
+    primarySite: isPrimary,
     multiPrimary: false,
     attributes: [
       { name: 'desc', value: description },

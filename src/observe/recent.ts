@@ -1,5 +1,5 @@
 // What metrics cannot answer: the most frequent handles, networks and agents, the last errors and why a server fails.
-interface RecentError {
+export interface RecentError {
   /** ISO 8601. */
   at: string;
   message: string;

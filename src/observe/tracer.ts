@@ -206,6 +206,7 @@ function createSpanSender(options: SpanSenderOptions): SpanSender {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(exportRequest(spans, serviceName)),
+        redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       await response.arrayBuffer();

@@ -9,6 +9,7 @@ import { type RequestContext, contextOf, requestIdOf } from '../http/context.js'
 import { originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
+import type { Sessions } from '../upstream/sessions.js';
 import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
 import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
@@ -97,10 +98,10 @@ export interface ForwardingHop {
 
 /** A server that is only read gets no credentials. */
 export function createForwarder(
-  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs'>,
+  server: Pick<HandleServer, 'url' | 'readOnly' | 'writeAgent' | 'writeTimeoutMs' | 'sessions'>,
   { pseudonym, isTrustedProxy }: ForwardingHop,
 ): Forward {
-  const { url, readOnly, writeAgent: agent, writeTimeoutMs } = server;
+  const { url, readOnly, writeAgent: agent, writeTimeoutMs, sessions } = server;
   const { host, pathname } = new URL(url);
   const basePath = withoutSlashesAtEnd(pathname);
   const proxy = createProxyMiddleware<ForwardedRequest, Response>({
@@ -135,13 +136,16 @@ export function createForwarder(
     const client = {
       method,
       httpVersion: req.httpVersion,
-      headers: req.headers,
+      headers: { ...req.headers, authorization: sessions.loginFor(req.headers.authorization) },
       peer: peerOf(req, isTrustedProxy),
     };
     const requestId = requestIdOf(res);
     const hop = { host, pseudonym, withCredentials: !readOnly, bodyBytes: body.length, requestId };
     const headers = forwardedHeaders(client, hop);
-    return new Promise((onResponse, reject) => {
+    return new Promise((resolve, reject) => {
+      const onResponse = (response: IncomingMessage): void => {
+        resolve(withChallenges(response, sessions));
+      };
       const onFailure = (error: unknown): void => {
         clearTimeout(timer);
         reject(toForwardError(error));
@@ -155,6 +159,16 @@ export function createForwarder(
       void proxy(request, res, onFailure);
     });
   };
+}
+
+function withChallenges(response: IncomingMessage, { challengeOf }: Sessions): IncomingMessage {
+  const { rawHeaders } = response;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === 'www-authenticate') {
+      rawHeaders[at + 1] = challengeOf(rawHeaders[at + 1] ?? '');
+    }
+  }
+  return response;
 }
 
 function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks): void {

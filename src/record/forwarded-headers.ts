@@ -101,7 +101,9 @@ function endToEndHeaders(
     (named.has(name) && !CREDENTIALS.has(name));
   // Servers that pass headers on as variables (RFC 3875 §4.1.18) do not distinguish `_` and `-`.
   return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !isDropped(name) && !isDropped(name.replaceAll('_', '-'))),
+    Object.entries(headers).filter(
+      ([name, value]) => value !== undefined && !isDropped(name) && !isDropped(name.replaceAll('_', '-')),
+    ),
   );
 }
 

@@ -8,6 +8,7 @@ import type { RouteMatch } from '../http/route-table.js';
 import { rawHandleOf, readHandle } from '../http/target.js';
 import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
+import { sessionsOf } from '../upstream/sessions.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
 import { type PassThrough, type PassThroughDeps, createPassThrough } from './pass-through.js';
@@ -28,7 +29,7 @@ export interface Forwarding {
 type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
 
 interface ForwardingParts extends ForwardingHop {
-  upstreams: Pick<Upstreams, 'servers' | 'findServers'>;
+  upstreams: Pick<Upstreams, 'main' | 'findServers'>;
   resolver: NonNullable<PassThroughDeps['resolver']>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
@@ -52,22 +53,24 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
 }
 
 function createReverse(
-  { reverseLookup: { url }, upstream }: ForwardingSettings,
-  { withBody, runStepsOf, createDispatcher, ...hop }: ForwardingParts & { withBody: WithBody },
+  { reverseLookup: { url, forwardLogin }, upstream }: ForwardingSettings,
+  { withBody, runStepsOf, createDispatcher, upstreams, ...hop }: ForwardingParts & { withBody: WithBody },
 ): Forwarding['reverse'] {
   if (url === undefined) return undefined;
   const { timeoutMs, writeTimeoutMs, maxBodyBytes, connections } = upstream;
   const { writeAgent, dispatcher, close } = createConnections({ url, connections }, createDispatcher);
-  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs }, hop);
+  const sessions = sessionsOf(url, upstreams.main?.url);
+  const forward = createForwarder({ url, readOnly: false, writeAgent, writeTimeoutMs, sessions }, hop);
+  const { pseudonym } = hop;
   return {
     passThrough: createPassThrough({ withBody, forward, maxRecordBytes: maxBodyBytes, runStepsOf }),
-    lookup: createReverseLookup({ url, pseudonym: hop.pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
+    lookup: createReverseLookup({ url, forwardLogin, pseudonym, timeoutMs, maxBodyBytes, dispatcher }),
     close,
   };
 }
 
 /** Forwards to the server that is responsible for the request. */
-function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], hop: ForwardingHop): Forward {
+function routeForwards(upstreams: ForwardingParts['upstreams'], hop: ForwardingHop): Forward {
   const forwards = new Map<HandleServer, Forward>();
   const forwardTo = (server: HandleServer): Forward => {
     const forward =
@@ -76,16 +79,15 @@ function routeForwards({ servers, findServers }: ForwardingParts['upstreams'], h
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? serverFor(contextOf(res), servers, findServers);
+    const server = content.origin?.server ?? serverFor(contextOf(res), upstreams);
     return forwardTo(assertFound(server))(req, res, content);
   };
 }
 
-/** A list goes to the server of its prefix; what names no handle to the first server that takes writes. */
+/** A list goes to the server of its prefix; what names no handle to the main one. */
 function serverFor(
   { handle, target, match }: RequestContext,
-  servers: Upstreams['servers'],
-  findServers: Upstreams['findServers'],
+  { main, findServers }: ForwardingParts['upstreams'],
 ): HandleServer | undefined {
   if (handle !== undefined) return findServers(handle)[0];
   const parameters = readParameters(target.query);
@@ -93,7 +95,7 @@ function serverFor(
   if (verified !== undefined) return findServers(verified)[0];
   const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
   if (isListed) return findServers(`${parameters.get('prefix') ?? ''}/`)[0];
-  return servers.find(({ readOnly }) => !readOnly) ?? servers[0];
+  return main;
 }
 
 /** The handle of a verification, whose key is `300:21.T1/USER`. */

@@ -34,7 +34,7 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
     types: parameters.getAll('type'),
     urlAppend: parameters.get('urlappend') ?? '',
     locationAttributes: readLocationAttributes(parameters),
-    wantsMetadata: parameters.has('metadata') || actionOf(parameters) === 'metadata',
+    wantsMetadata: actionOf(parameters) === 'metadata',
     country: parameters.get('country') ?? undefined,
     address: parameters.get('ip') ?? undefined,
     isDry: parameters.has('redirectionHeaders'),
@@ -43,10 +43,13 @@ export function readRedirectQuery(parameters: URLSearchParams): RedirectQuery {
 
 const actionOf = (parameters: URLSearchParams): string | undefined => parameters.get('action')?.toLowerCase();
 
-/** A known action wins over `noredirect` (recording "action=redirect&noredirect"). */
+/**
+ * A known action wins over `noredirect` (recording "action=redirect&noredirect"). `api` and `metadata` are actions alone: as
+ * parameters HDLProxy ignores them.
+ */
 export function readShow(parameters: URLSearchParams): RedirectQuery['show'] {
   const action = actionOf(parameters);
-  if (action === 'api' || parameters.has('api')) return 'api';
+  if (action === 'api') return 'api';
   if (action === 'showurls') return 'locations';
   if (action === 'redirect') return 'redirect';
   return action === 'showvalues' || parameters.has('noredirect') ? 'page' : 'redirect';

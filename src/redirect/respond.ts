@@ -174,8 +174,9 @@ function headersOf({ query, earliest, deps }: FoundRecord, freshness: Freshness)
 
 async function respond(request: ResolvedRequest): Promise<void> {
   const { req, query, handle, values, gathered, deps, run, chars } = request;
-  if (query.show === 'locations') {
-    await sendLocations(request);
+  // Without a URL or a location the record is shown, whatever the action.
+  if (query.show === 'locations' && gathered !== undefined) {
+    await sendLocations(request, gathered);
     return;
   }
   const { accept, 'accept-language': acceptLanguage, 'user-agent': userAgent } = req.headers;
@@ -276,11 +277,10 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
 
-async function sendLocations(request: ResolvedRequest): Promise<void> {
-  const { req, res, deps, handle, values, gathered, run } = request;
-  const shown = gathered === undefined ? [] : candidatesOf(gathered, values).locations;
+async function sendLocations(request: ResolvedRequest, gathered: GatheredLists): Promise<void> {
+  const { req, res, deps, handle, values, run } = request;
   // Templates make much of a small record.
-  const text = await run(writeLocations(shown, handle), Infinity);
+  const text = await run(writeLocations(candidatesOf(gathered, values).locations, handle), Infinity);
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,

@@ -11,6 +11,7 @@ import { type ConcurrencyLimiter, callerKey } from './concurrency-limiter.js';
 import { type UpstreamDispatcher, exchange, parseAddress, requestHeaders } from './exchange.js';
 import { wasNeverSent } from './failure.js';
 import { type RecordAnswer, readAnswer, readInSlices, valuesOf } from './reply.js';
+import type { Sessions } from './sessions.js';
 
 export interface ReadOptions {
   authorization?: string | undefined;
@@ -78,6 +79,7 @@ interface RecordClientParts {
   limiter: Pick<ConcurrencyLimiter, 'run'>;
   dispatcher: UpstreamDispatcher;
   slicer: TimeSlicer;
+  sessions: Sessions;
   /** Called when a write is refused because its login was ignored. */
   onIgnoredLogin: (() => void) | undefined;
 }
@@ -139,7 +141,7 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
 /** Sends a request of one caller. A write is never retried: the first attempt may have been carried out. */
 function createSend(
   settings: RecordClientSettings,
-  { pseudonym, limiter, dispatcher, slicer }: RecordClientParts,
+  { pseudonym, limiter, dispatcher, slicer, sessions }: RecordClientParts,
 ) {
   const { url, readOnly, caseSensitive, maxBodyBytes: maxListBytes, maxRecordBytes } = settings;
   const { origin, basePath } = parseAddress(url);
@@ -147,7 +149,7 @@ function createSend(
   return async function send(request: CallerRequest, timeoutMs: number): Promise<RecordAnswer> {
     const { method, handle, body } = request;
     // A server that is only read gets no credentials.
-    const authorization = readOnly ? undefined : request.authorization;
+    const authorization = readOnly ? undefined : sessions.loginFor(request.authorization);
     const path = `${basePath}/api/handles${handle === undefined ? '' : `/${handleToPath(handle.text)}`}`;
     const headers = requestHeaders({ pseudonym, authorization });
     if (body !== undefined) headers.push('Content-Type', 'application/json');
@@ -165,7 +167,9 @@ function createSend(
         const maxBodyBytes = handle === undefined ? maxListBytes : maxRecordBytes;
         const response = await exchange(dispatcher, sent, { timeoutMs, maxBodyBytes });
         const reading = readAnswer(response, { handle: handle?.text, caseSensitive });
-        return readInSlices(slicer, reading, { chars: response.body.length, caller: request.caller });
+        const chars = response.body.length;
+        const answer = await readInSlices(slicer, reading, { chars, caller: request.caller });
+        return { ...answer, challenge: answer.challenge && sessions.challengeOf(answer.challenge) };
       },
       { key, caller: request.caller },
     );

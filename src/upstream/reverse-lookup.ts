@@ -7,6 +7,7 @@ import { type UpstreamResponse, invalidResponse } from './response.js';
 
 interface ReverseLookupOptions {
   url: string;
+  forwardLogin: boolean;
   pseudonym: string;
   timeoutMs: number;
   maxBodyBytes: number;
@@ -18,17 +19,21 @@ interface LookupQuery {
   /** Type and pattern of each value a handle must have. */
   conditions: readonly (readonly [type: string, pattern: string])[];
   limit: number;
-  /** As the client sent it: the service has logins of its own. */
+  /** As the client sent it. */
   authorization?: string | undefined;
 }
 
-/** The handles, `'unauthorized'`, or a ServiceError. */
-export type ReverseLookup = (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
+export interface ReverseLookup {
+  /** Whether the service gets the login of the caller: it is that of the Handle server. */
+  forwardsLogin: boolean;
+  /** The handles, a refusal of the login, or a ServiceError. */
+  find: (query: LookupQuery) => Promise<string[] | 'unauthorized' | 'forbidden'>;
+}
 
 export function createReverseLookup(options: ReverseLookupOptions): ReverseLookup {
-  const { pseudonym, dispatcher, timeoutMs, maxBodyBytes } = options;
+  const { pseudonym, forwardLogin, dispatcher, timeoutMs, maxBodyBytes } = options;
   const { origin, basePath } = parseAddress(options.url);
-  return async function reverseLookup({ prefix, conditions, limit, authorization }) {
+  async function find({ prefix, conditions, limit, ...given }: LookupQuery) {
     // Servers fold these two out of a path, in any spelling: another path would be requested.
     if (prefix === '.' || prefix === '..') {
       throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
@@ -37,15 +42,27 @@ export function createReverseLookup(options: ReverseLookupOptions): ReverseLooku
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');
     const path = `${basePath}/hrls/handles/${encodeURIComponent(prefix)}?${query}`;
+    const authorization = forwardLogin ? given.authorization : undefined;
     const headers = requestHeaders({ pseudonym, authorization });
     try {
       const request = { origin, method: 'GET' as const, path, headers };
-      return readHandles(await exchange(dispatcher, request, { timeoutMs, maxBodyBytes }));
+      const found = readHandles(await exchange(dispatcher, request, { timeoutMs, maxBodyBytes }));
+      if (typeof found === 'string' && !forwardLogin) throw loginMissing();
+      return found;
     } catch (error) {
       throw asLookupFailure(toServiceError(error));
     }
-  };
+  }
+  return { forwardsLogin: forwardLogin, find };
 }
+
+const loginMissing = (): ServiceError =>
+  new ServiceError('UPSTREAM_BAD_ANSWER', {
+    diagnosis: {
+      cause: 'it wants a login',
+      remedy: 'set reverseLookup.forwardLogin if it knows the logins of the Handle server',
+    },
+  });
 
 function readHandles(response: UpstreamResponse): string[] | 'unauthorized' | 'forbidden' {
   if (response.status === 401) return 'unauthorized';

@@ -12,11 +12,14 @@ import { type RecordClient, createRecordClient } from './record-client.js';
 import type { ReferralDeps } from './referrals.js';
 import { createReferredServers } from './referred-servers.js';
 import { type FindServers, createPrefixRouting, routeReads } from './routing.js';
+import { type Sessions, sessionsOf } from './sessions.js';
 
 export interface Upstreams {
   reads: UpstreamClient;
   /** The configured servers. */
   servers: readonly HandleServer[];
+  /** Gets what names no handle, so it opens sessions: the first server that takes writes. Undefined for no server. */
+  main: HandleServer | undefined;
   /** Those that are responsible, the first one first. */
   findServers: FindServers<HandleServer>;
   /** The address of the server that is responsible; undefined for none here. */
@@ -30,7 +33,7 @@ interface UpstreamsSettings extends Pick<Config, 'upstream'> {
   servers: readonly ConfiguredServer[];
 }
 
-interface UpstreamsParts extends HandleServerParts, Pick<ReferralDeps, 'findReferral'> {}
+interface UpstreamsParts extends Omit<HandleServerParts, 'mainUrl'>, Pick<ReferralDeps, 'findReferral'> {}
 
 export function createUpstreams(
   { upstream, servers: configured }: UpstreamsSettings,
@@ -39,10 +42,11 @@ export function createUpstreams(
 ): Upstreams {
   const { caseSensitive, retryAfterMs, mirrorMaxTtlMs, followReferrals } = upstream;
   const ofAll = { caseSensitive, retryAfterMs, mirrorMaxTtlMs };
+  const ofEach = { ...parts, mainUrl: findMain(configured)?.url };
   const servers = configured.map((server) =>
-    createHandleServer({ ...server, ...ofAll }, context, { ...parts, keysOf: (url) => keysAt(server, url) }),
+    createHandleServer({ ...server, ...ofAll }, context, { ...ofEach, keysOf: (url) => keysAt(server, url) }),
   );
-  const root = followReferrals ? (findRoot(servers) ?? createRoot(upstream, context, parts)) : undefined;
+  const root = followReferrals ? (findRoot(servers) ?? createRoot(upstream, context, ofEach)) : undefined;
   const referred = followReferrals
     ? createReferredServers(upstream, context, { ...parts, findReferral })
     : undefined;
@@ -50,6 +54,7 @@ export function createUpstreams(
   context.metrics.registerLimitUsage(() => servers.flatMap(usageOf));
   return {
     servers,
+    main: findMain(servers),
     findServers,
     reads: routeReads({ servers, findServers, root, readReferred: referred?.readReferred }),
     serverOf: (handle) => findServers(handle)[0]?.url,
@@ -62,6 +67,10 @@ export function createUpstreams(
 
 const usageOf = ({ url, usage }: HandleServer) =>
   Object.entries(usage()).map(([kind, used]) => ({ server: url, kind, ...used }));
+
+const findMain = <Server extends Pick<HandleServer, 'readOnly'>>(
+  servers: readonly Server[],
+): Server | undefined => servers.find(({ readOnly }) => !readOnly) ?? servers[0];
 
 const findRoot = (servers: readonly HandleServer[]): HandleServer | undefined =>
   servers.find(({ prefixes }) => prefixes.includes('0.NA'));
@@ -95,6 +104,8 @@ interface HandleServerParts {
   slicer: TimeSlicer;
   /** undici pools by default. */
   createDispatcher?: typeof createPools | undefined;
+  /** The address of the server that opens sessions. */
+  mainUrl: string | undefined;
 }
 
 export interface HandleServer extends Pick<
@@ -108,6 +119,7 @@ export interface HandleServer extends Pick<
   /** For requests that are forwarded; they share the limiter with those of `records`. */
   writeAgent: Connections['writeAgent'];
   limiter: ConcurrencyLimiter;
+  sessions: Sessions;
   /** Whether a read with a wrong login is refused: over plain http it is answered as if it had none. */
   checksLogins: boolean;
   /** Called when a write is refused because its login was ignored; undefined over https. */
@@ -120,7 +132,12 @@ export interface HandleServer extends Pick<
 function createHandleServer(
   settings: HandleServerSettings,
   context: Context,
-  { keysOf, createDispatcher, ...parts }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
+  {
+    keysOf,
+    createDispatcher,
+    mainUrl,
+    ...parts
+  }: HandleServerParts & { keysOf: (url: string) => ServerKeys },
 ): HandleServer {
   const { url, prefixes, readOnly, concurrency, writeTimeoutMs, connections } = settings;
   const { dispatcher, writeAgent, close } = createConnections(
@@ -137,6 +154,7 @@ function createHandleServer(
   });
   const reads = createUpstreamClient(settings, context, { ...parts, dispatcher, keysOf });
   const onIgnoredLogin = warnOfIgnoredLogins(url, context);
+  const sessions = sessionsOf(url, mainUrl);
   return {
     url,
     prefixes,
@@ -144,9 +162,10 @@ function createHandleServer(
     concurrency,
     writeTimeoutMs,
     reads,
-    records: createRecordClient(settings, { ...parts, limiter, dispatcher, onIgnoredLogin }),
+    records: createRecordClient(settings, { ...parts, limiter, dispatcher, sessions, onIgnoredLogin }),
     writeAgent,
     limiter,
+    sessions,
     checksLogins: !readOnly && url.startsWith('https:'),
     onIgnoredLogin,
     usage: () => ({ read: reads.usage(), passed: limiter.usage() }),

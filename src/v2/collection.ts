@@ -166,7 +166,8 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
   // Services number pages from 0 or from 1: one first page that is long enough is the same for both.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
   const { authorization } = call.req.headers;
-  const found = await reverseLookup({ ...search, limit: size, authorization });
+  if (!reverseLookup.forwardsLogin) await checkLogin(deps, call);
+  const found = await reverseLookup.find({ ...search, limit: size, authorization });
   if (found === 'unauthorized')
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'the reverse look-up service rejects it' });
   if (found === 'forbidden')

@@ -78,7 +78,7 @@ test('an import of many records leaves turns of the event loop to requests', asy
   setImmediate(countTurns);
   const counts = await proxy.app.operations.importLines(lines.join('\n'));
   isImported = true;
-  expect(counts).toEqual({ restored: 5000, kept: 0, refused: 0 });
+  expect(counts).toEqual({ restored: 5000, kept: 0, expired: 0, full: 0, refused: 0 });
   expect(turns).toBeGreaterThan(10);
 });
 

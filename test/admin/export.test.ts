@@ -9,7 +9,7 @@ import { ask } from '../support/ask.js';
 
 const PATH = '/export?prefix=21.T1';
 
-async function listen(exportRecords: () => AsyncGenerator<string>) {
+async function listen(exportRecords: () => AsyncGenerator<string, number>) {
   const onUnexpected = vi.fn();
   const app = createAdminAlone({ operations: { ...noOperations, exportRecords }, onUnexpected });
   const server = createServer(app).listen(0, '127.0.0.1');

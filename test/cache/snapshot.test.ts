@@ -74,7 +74,7 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
   } as unknown as Context;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
     traced.push('record');
-    return memory.restore(key, entry, ticket);
+    return memory.restore(key, entry, ticket) === 'restored';
   };
   const options = { file, everyMs: EVERY_MS, identity: 'upstream', memory: source, restore };
   const snapshot = new Snapshot(options, context);

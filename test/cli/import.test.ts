@@ -10,7 +10,7 @@ import { useNock } from '../support/nock.js';
 import { type Proxy, startProxy } from '../support/proxy.js';
 import { fileOf, isoTime, recordLine } from '../support/record-files.js';
 import { newFolder } from '../support/snapshot.js';
-import { PATH, HANDLE, mockUpstream, recordOf } from '../support/upstream.js';
+import { PATH, HANDLE, mockUpstream, notFound, recordOf } from '../support/upstream.js';
 
 useNock();
 
@@ -26,9 +26,12 @@ async function adminOf({ app }: Proxy): Promise<string> {
 
 describe('export and import', () => {
   test('carry the records of one prefix from proxy to proxy', async () => {
-    const upstream = mockUpstream((target) => recordOf(undefined, decodeURIComponent(target.slice(13))));
+    const upstream = mockUpstream((target) => {
+      const handle = decodeURIComponent(target.slice(13));
+      return handle.endsWith('/gone') ? notFound(handle) : recordOf(undefined, handle);
+    });
     const one = await startProxy();
-    for (const handle of ['21.T1/a', '21.T1/%C3%A4', '21.T1.2/b', '21.T10/c'])
+    for (const handle of ['21.T1/a', '21.T1/%C3%A4', '21.T1/gone', '21.T1.2/b', '21.T10/c', '21.T10/gone'])
       await one.ask(`/api/handles/${handle}`);
     const file = join(newFolder(), 'records.ndjson.gz');
     const exported = await cli([
@@ -40,7 +43,7 @@ describe('export and import', () => {
       '--admin',
       await adminOf(one),
     ]);
-    expect(exported).toMatchObject({ code: 0, stderr: '2 records exported\n' });
+    expect(exported).toMatchObject({ code: 0, stderr: '2 records exported; skipped: 1 handle not found\n' });
     expect(readFileSync(file).readUInt16BE(0)).toBe(0x1f8b);
 
     upstream.answers(broken);
@@ -48,14 +51,14 @@ describe('export and import', () => {
     const admin = await adminOf(other);
     expect(await cli(['import', file, '--admin', admin])).toMatchObject({
       code: 0,
-      stdout: '2 imported, 0 not needed, 0 refused\n',
+      stdout: '2 imported, 0 skipped\n',
     });
     for (const handle of ['21.T1/a', '21.T1/%C3%A4'])
       expect((await other.ask(`/api/handles/${handle}`)).headers['cache-status']).toContain('detail=error');
     expect((await other.ask('/api/handles/21.T1.2/b')).status).toBe(502);
     // Again changes nothing; what is done already can be left out.
     const again = await cli(['import', file, '--skip', '1', '--admin', admin]);
-    expect(again.stdout).toBe('0 imported, 1 not needed, 0 refused\n');
+    expect(again.stdout).toBe('0 imported, 1 skipped: 1 in memory already\n');
   });
 
   test('without --output the records are on standard output, one a line', async () => {
@@ -78,6 +81,17 @@ describe('export and import', () => {
     });
   });
 
+  test('an import says how many records were skipped, and why', async () => {
+    const proxy = await startProxy({ CACHE_FOUND_MAX_ENTRIES: '2', CACHE_STALE_IF_ERROR: '1h' });
+    const admin = await adminOf(proxy);
+    const old = recordLine('21.T1/old').replaceAll('2026-', '2025-');
+    const lines = ['a', 'a', 'b', 'c'].map((suffix) => recordLine(`21.T1/${suffix}`));
+    const given = fileOf([...lines, old, '{'].join('\n'));
+    expect((await cli(['import', given, '--admin', admin])).stdout).toBe(
+      '2 imported, 4 skipped: 1 in memory already, 1 too old, 1 without room in memory, 1 no records\n',
+    );
+  });
+
   test('a prefix with a slash is refused, and lines that are no records are counted', async () => {
     const proxy = await startProxy();
     const admin = await adminOf(proxy);
@@ -86,7 +100,7 @@ describe('export and import', () => {
     const given = fileOf(`${recordLine(HANDLE)}\n{"handle":""}\n{\n`);
     expect(await cli(['import', given, '--admin', admin])).toMatchObject({
       code: 1,
-      stdout: '1 imported, 0 not needed, 2 refused\n',
+      stdout: '1 imported, 2 skipped: 2 no records\n',
     });
   });
 });

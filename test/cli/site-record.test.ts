@@ -64,11 +64,18 @@ test('a certificate without an RSA key is refused: clients read no other', async
   expect([code, stderr]).toEqual([2, expect.stringContaining('has no RSA key')]);
 });
 
+test('--caching prints the site alone, as a primary: clients send requests with AUTH to no other', async () => {
+  const { code, stdout } = await cli(['site-record', '--caching'], ENV);
+  const { data } = await valueOf([], ENV);
+  expect([code, JSON.parse(stdout)]).toEqual([0, { ...data.value, primarySite: true }]);
+});
+
 test('--binary prints the same as the bytes of a resolver_site file', async () => {
   const args = ['dist/main.js', 'site-record', '--binary'];
   const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, env: ENV });
   const { data } = await valueOf([], ENV);
-  expect(decodeSite(stdout)).toMatchObject({ ...data.value, servers: [{ address: '192.0.2.7' }] });
+  const servers = [{ address: '192.0.2.7' }];
+  expect(decodeSite(stdout)).toMatchObject({ ...data.value, primarySite: true, servers });
 });
 
 test('without an address, or without an interface, the remedy is named', async () => {

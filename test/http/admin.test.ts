@@ -9,6 +9,7 @@ import { createMetrics } from '../../src/observe/metrics.js';
 import { ask } from '../support/ask.js';
 import { createAdminAlone, noOperations } from '../support/admin.js';
 import { createReadiness } from '../../src/observe/health.js';
+import { testContext } from '../support/context.js';
 
 const admin = (deps?: Parameters<typeof createAdminAlone>[0]) => request(createAdminAlone(deps));
 
@@ -58,6 +59,22 @@ describe('the admin listener', () => {
       responseCode: 4,
       detail: `GET ${path} is not answered here`,
     });
+  });
+
+  it('logs the code of an error', async () => {
+    const context = testContext();
+    await admin({ context, token: 'a-token-of-the-operator' }).get('/stats').expect(401);
+    await admin({ context }).get('/nothing').expect(404);
+    await admin({ context }).post('/purge').send('{').expect(400);
+    await admin({ context }).get('/traffic').expect(200);
+    const calls = (): unknown[] =>
+      context.lines.filter(({ msg }) => msg === 'admin call').map(({ path, code }) => [path, code]);
+    await expect.poll(calls).toEqual([
+      ['/stats', 'ADMIN_TOKEN_NEEDED'],
+      ['/nothing', 'UNKNOWN_ENDPOINT'],
+      ['/purge', 'ADMIN_BAD_BODY'],
+      ['/traffic', undefined],
+    ]);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 // Several Handle servers, each with its prefixes.
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -147,6 +148,51 @@ test('a list goes to the server of its prefix, everything else to the first that
   expect((await ask('/api/sessions', { method: 'POST' })).status).toBe(201);
   await ask('/api/site');
   expect(asked()).toEqual([2, 1, 0]);
+});
+
+/** As in a login with a session. */
+const sessionOf = (sessionId: string) => ({
+  Authorization: `Handle sessionId="${sessionId}"`,
+});
+
+test('a session that one server has opened is sent to no other', async () => {
+  const { ask, login } = await start();
+  const opened = await ask('/api/sessions', { method: 'POST', headers: login('21.T1') });
+  const { sessionId } = JSON.parse(opened.text) as { sessionId: string };
+  const headers = { ...sessionOf(sessionId), 'Content-Type': 'application/json', 'If-Match': '*' };
+  expect((await ask('/api/handles/21.T1/USER', { headers })).text).toContain('HS_SECKEY');
+  expect(a.lastRequest?.headers.authorization).toBe(headers.Authorization);
+  expect((await ask('/api/handles/20.500.99/page', { headers })).status).toBe(200);
+  expect(b.lastRequest?.headers.authorization).toBeUndefined();
+  const written = await ask('/api/handles/20.500.99/page', { method: 'PUT', headers, body: WRITE });
+  expect([written.status, b.lastRequest?.headers.authorization]).toEqual([401, undefined]);
+});
+
+test('the session of a challenge is answered at the server that opened it, and sent to no other', async () => {
+  const { ask } = await start();
+  const place = '/api/handles/20.500.99/page';
+  const body = WRITE;
+  const refused = await ask(place, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json', 'If-Match': '*' },
+    body,
+  });
+  const [, sessionId = '', nonce = ''] =
+    /Handle sessionId="([^"]+)", nonce="([^"]+)"/.exec(refused.headers['www-authenticate'] ?? '') ?? [];
+  const signed = [PASSWORD, Buffer.from(nonce, 'base64'), Buffer.from('client'), PASSWORD];
+  const signature = signed.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('base64');
+  const cnonce = Buffer.from('client').toString('base64');
+  const answer = `id="300%3A20.500.99/USER", type="HS_SECKEY", alg="SHA256", cnonce="${cnonce}", signature="${signature}"`;
+  const headers = {
+    Authorization: `Handle sessionId="${sessionId}", ${answer}`,
+    'Content-Type': 'application/json',
+  };
+  expect((await ask(place, { method: 'PUT', headers, body })).status).toBe(200);
+  expect(
+    (await ask(place, { method: 'PUT', headers: { ...headers, ...sessionOf(sessionId) }, body })).status,
+  ).toBe(200);
+  await ask('/api/handles/21.T1/page', { headers: sessionOf(sessionId) });
+  expect(a.lastRequest?.headers.authorization).toBeUndefined();
 });
 
 test('a prefix record that its server refers elsewhere for is at the one for all others', async () => {

@@ -135,7 +135,6 @@ describe('the public document', () => {
         ttl: { description: expect.stringContaining('amount') as unknown },
         data: { description: expect.stringContaining('canonical base64') as unknown },
       },
-      anyOf: [{ required: ['parsed_data'] }, { required: ['data'] }],
     });
   });
 });

@@ -81,7 +81,7 @@ test('Accept-Language selects by exact tags, after Accept', async () => {
   expect(await speaking('de-CH')).toEqual(at('main'));
 });
 
-test('metadata selects by role, and leaves http_role out', async () => {
+test('action=metadata selects by role, and leaves http_role out', async () => {
   const leads = await startLeads({
     roles: list(
       place('page', ''),
@@ -90,9 +90,10 @@ test('metadata selects by role, and leaves http_role out', async () => {
     ),
   });
   expect(await leads.to('roles')).toEqual(at('any'));
-  for (const query of ['metadata', 'action=metadata', 'action=METADATA']) {
+  for (const query of ['action=metadata', 'action=METADATA']) {
     expect(await leads.to(`roles?${query}`), query).toEqual(at('data'));
   }
+  expect(await leads.to('roles?metadata')).toEqual(at('any'));
 });
 
 test('Vary names what may lead elsewhere, and nothing else', async () => {

@@ -8,7 +8,7 @@ const repeated = (count: number, nameOf: (at: number) => string): string =>
 test.each([
   ['no_legacy leaves URL values out', 'rec-leg114', 'loc loc'],
   ['urlWeight is the weight of the URL value', 'rec-leg126', 'loc loc fallback=1.0'],
-  ['a negative urlWeight is 0', 'rec-leg132', 'loc loc fallback=0.0'],
+  ['a negative urlWeight is shown', 'rec-leg132', 'loc loc fallback=-1.0'],
   ['urlSubtypeWeight is that of its sub-types', 'rec-urlsub2', 'loc url=1.0 sub=3.0'],
   ['values stand in stored order', 'rec-two', 'five one'],
   ['includes are followed 21 levels deep', 'rec-deep0', repeated(22, (at) => `deep${at}`)],
@@ -26,7 +26,7 @@ test.each([
   const { text } = await ask(`${path}?action=showurls`);
   const shown = (text.match(/<location [^>]*>/g) ?? []).map((element) => {
     const host = /href="https:\/\/([\w-]+)\./.exec(element)?.[1] ?? '';
-    return element.includes('mode="legacy"') ? `${host}=${/weight="([\d.]+)"/.exec(element)?.[1]}` : host;
+    return element.includes('mode="legacy"') ? `${host}=${/weight="([-\d.]+)"/.exec(element)?.[1]}` : host;
   });
   expect(shown.join(' ')).toBe(expected);
 });

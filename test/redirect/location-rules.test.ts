@@ -141,6 +141,7 @@ const LEADS: Record<string, Row[]> = {
     ['what Accept leaves is drawn by weight', 'rec-m-lim2', 'b', { ...JSON_TYPE, random: 0 }],
     ['the choose_by of a list orders it', 'rec-m-lim?country=de', 'b', { ...JSON_TYPE, random: 0.2 }],
     ['action=metadata', 'rec-role?action=metadata', 'meta'],
+    ['?metadata alone means nothing', 'rec-role?metadata', 'landing'],
     ['* is a language', 'rec-lang', 'main', speak('*')],
     ['languages by quality', 'rec-lang', 'at', speak('en;q=0.1, de-AT')],
     ['language behind type', 'rec-lang2', 'jde', speak('de', { Accept: 'application/json' })],
@@ -177,7 +178,8 @@ const LEADS: Record<string, Row[]> = {
     ['http_sc of an included list does not count', 'rec-inc-only', 'inc1'],
     ['redirectionHeaders with any value', 'rec-loc?redirectionHeaders=false', '200 loc1'],
     ['redirect= means nothing', 'rec-cn11?redirect=https://x.example.org/', 'url'],
-    ['?api', 'rec-loc?api', '200'],
+    ['?api alone means nothing', 'rec-loc?api', 'loc1'],
+    ['action=api', 'rec-loc?action=api', '200'],
   ],
   'includes and prefixes': [
     ['a broken included list is left out', 'rec-inc-brk', 'own'],
@@ -186,7 +188,7 @@ const LEADS: Record<string, Row[]> = {
     ['a setting of the record refuses it', '/21.T7NSA/nons?locatt=id:cn', 'own'],
     ['inactive, found', '/21.T7NSC/x', '404'],
     ['inactive, not found', '/21.T7NSC/none', '404'],
-    ['inactive, JSON', '/21.T7NSC/x?api', '200'],
+    ['inactive, JSON', '/21.T7NSC/x?action=api', '200'],
     ['an empty HS_NAMESPACE is none, other than on HDLProxy', '/21.T7NSF/x', 'url'],
     ['an empty HS_NAMESPACE, no URL', '/21.T7NSF/e', '200'],
     [

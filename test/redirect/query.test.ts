@@ -125,20 +125,18 @@ test('auth reads from the Handle server each time and stores the response', asyn
   expect(leads.upstream.asked).toBe(3);
 });
 
-test('action=api and api respond as the record interface', async () => {
+test('action=api responds as the record interface', async () => {
   const leads = await startLeads(records);
   for (const query of ['', 'index=2', 'type=EMAIL', 'pretty', 'callback=cb', 'type=NOSUCH']) {
     const expected = await leads.ask(`/api/handles/21.T11998/abc?${query}`);
-    for (const api of ['action=api', 'api']) {
-      const { status, headers, text } = await leads.get(`abc?${api}&${query}`);
-      expect([status, headers['content-type'], text]).toEqual([
-        expected.status,
-        expected.headers['content-type'],
-        expected.text,
-      ]);
-    }
+    const { status, headers, text } = await leads.get(`abc?action=api&${query}`);
+    expect([status, headers['content-type'], text]).toEqual([
+      expected.status,
+      expected.headers['content-type'],
+      expected.text,
+    ]);
   }
-  const missing = await leads.get('nobody?api', { Accept: 'text/html' });
+  const missing = await leads.get('nobody?action=api', { Accept: 'text/html' });
   expect([missing.status, missing.text]).toEqual([404, '{"responseCode":100,"handle":"21.T11998/nobody"}']);
 });
 
@@ -148,8 +146,20 @@ test('action=api reports errors as the record interface', async () => {
   const failed = await leads.get('abc?action=api', { Accept: 'text/html' });
   expect([failed.status, JSON.parse(failed.text)]).toMatchObject([502, { responseCode: 2 }]);
   leads.upstream.answers({ status: 400, body: { responseCode: 301, handle: '21.T11998/other' } });
-  const refused = await leads.get('other?api');
+  const refused = await leads.get('other?action=api');
   expect(JSON.parse(refused.text)).toMatchObject({ responseCode: 301 });
+});
+
+test('api without action is ignored, as on HDLProxy', async () => {
+  const leads = await startLeads(records);
+  expect(await leads.to('abc?api')).toEqual([302, 'https://example.org/first?x=1']);
+});
+
+test('action=showurls shows the record that has neither a URL nor a location', async () => {
+  const leads = await startLeads(records);
+  const { status, headers, text } = await leads.get('nothing?action=showurls');
+  expect([status, headers['content-type']]).toEqual([200, 'text/html;charset=utf-8']);
+  expect(text).toContain('no address');
 });
 
 test('action=showurls lists every location as XML', async () => {

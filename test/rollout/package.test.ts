@@ -97,6 +97,7 @@ test('it holds what runs and what an operator reads, and nothing else', () => {
       'config/troubleshooting.md',
       'config/examples/handle-resolver-proxy.service',
       'config/grafana/handle-resolver-proxy.json',
+      'config/man/handle-resolver-proxy.1',
       'config/prometheus/alerts.yaml',
     ]),
   );
@@ -154,7 +155,7 @@ createApp({ logger, metrics: createMetrics() });
 export const host: string = config.server.port;
 `,
     );
-    const compilerOptions = { strict: true, skipLibCheck: true, target: 'ES2023', module: 'NodeNext' };
+    const compilerOptions = { strict: true, skipLibCheck: false, target: 'ES2023', module: 'NodeNext' };
     const typesOfNode = { types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')] };
     write('tsconfig.json', {
       compilerOptions: { ...compilerOptions, ...typesOfNode },

@@ -4,6 +4,7 @@ import { type AdminParts, createAdmin } from '../../src/admin/app.js';
 import type { Operations } from '../../src/admin/operations.js';
 import type { Statistics } from '../../src/admin/statistics.js';
 import { createReadiness } from '../../src/observe/health.js';
+import type { Context } from '../../src/context.js';
 import { type Metrics, createMetrics } from '../../src/observe/metrics.js';
 import { testContext } from './context.js';
 import { configFrom } from './load-config.js';
@@ -28,6 +29,7 @@ export const noOperations: Operations = {
 interface AloneOptions extends Partial<AdminParts> {
   token?: string | undefined;
   metrics?: Metrics;
+  context?: Context;
   /** Called with the errors of the log. */
   onUnexpected?: (error: unknown) => void;
 }
@@ -36,10 +38,10 @@ interface AloneOptions extends Partial<AdminParts> {
 export function createAdminAlone({
   token = '',
   metrics = createMetrics(),
+  context = testContext({ metrics }),
   onUnexpected,
   ...parts
 }: AloneOptions = {}): RequestListener {
-  const context = testContext({ metrics });
   Object.assign(context.log, { error: ({ err }: { err: unknown }) => onUnexpected?.(err) });
   const config = configFrom({ env: token === '' ? {} : { ADMIN_TOKEN: token } });
   const defaults = { readiness: createReadiness(), heldMs: () => undefined, operations: noOperations };

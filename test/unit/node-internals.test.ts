@@ -6,6 +6,7 @@ import { type AddressInfo, type Socket, Server as NetServer } from 'node:net';
 import express from 'express';
 import { expect, onTestFinished, test } from 'vitest';
 import { createForwarder } from '../../src/record/forward.js';
+import { sessionsOf } from '../../src/upstream/sessions.js';
 import { currentResponse, trackConnections } from '../../src/server/connections.js';
 import { leftOfWrite } from '../../src/server/unsent.js';
 import { exchange, openSocket } from '../support/raw-socket.js';
@@ -66,7 +67,8 @@ test('http-proxy sends the target, the headers and the body that it is given, an
     });
   });
   const agent = new Agent();
-  const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000 };
+  const sessions = sessionsOf(server, server);
+  const upstream = { url: server, readOnly: false, writeAgent: agent, writeTimeoutMs: 10_000, sessions };
   const forward = createForwarder(upstream, { pseudonym: 'proxy', isTrustedProxy: () => false });
   const app = express();
   app.use(async (req, res) => {

@@ -29,6 +29,10 @@ describe('data', () => {
     expect(first(members).data).toEqual(data);
   });
 
+  it('are empty for a value with neither', () => {
+    expect(sent([{ type: 'EMAIL' }])[0]).toMatchObject({ data: { format: 'string', value: '' } });
+  });
+
   it('of an administrator with extra permission bits are sent as bytes', () => {
     const data = 'F/MAAAAKMC5OQS8xMTIzOQAAASw=';
     expect(first({ type: 'HS_ADMIN', data }).data).toEqual({ format: 'base64', value: data });

@@ -99,7 +99,8 @@ describe('without a reverse look-up service', () => {
 
 describe('with a reverse look-up service', () => {
   const LOOKUP_URL = 'http://lookup.test:9000';
-  const env = { REVERSE_LOOKUP_URL: LOOKUP_URL };
+  const env = { REVERSE_LOOKUP_URL: LOOKUP_URL, REVERSE_LOOKUP_FORWARD_LOGIN: 'true' };
+  const KEPT = { REVERSE_LOOKUP_URL: LOOKUP_URL };
 
   function lookup(target: string, status: number, body: unknown): void {
     nock(LOOKUP_URL, { reqheaders: { authorization: USER01, accept: 'application/json' } })
@@ -128,6 +129,31 @@ describe('with a reverse look-up service', () => {
   test('no match is an empty list', async () => {
     lookup(`/hrls/handles/${PREFIX}?URL=x&limit=1000`, 200, []);
     expect(read((await found('URL=x', [], env)).answer)).toEqual([]);
+  });
+
+  function lookupWithoutLogin(status: number, body: unknown): void {
+    nock(LOOKUP_URL, { badheaders: ['authorization'] })
+      .get(`/hrls/handles/${PREFIX}?URL=x&limit=1000`)
+      .reply(status, body as nock.Body);
+  }
+
+  test('it does not get the login, which the Handle server checks', async () => {
+    lookupWithoutLogin(200, [`${PREFIX}/A`]);
+    const { answer, sent } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
+    expect([answer.status, read(answer)]).toEqual([200, ['A']]);
+    expect(sent.map(({ target, authorization }) => [target, authorization])).toEqual([
+      ['/api/handles/21.T11998/USER01?publicOnly=true', USER01],
+    ]);
+  });
+
+  test('a login that the Handle server refuses is 401, and nothing is looked up', async () => {
+    expect((await found('URL=x', [{ status: 401 }], KEPT)).answer.status).toBe(401);
+  });
+
+  test.each([401, 403])('without the login its %i is its own trouble: 502', async (status) => {
+    lookupWithoutLogin(status, '');
+    const { answer } = await found('URL=x', [{ status: 404, body: { responseCode: 100 } }], KEPT);
+    expect(answer.status).toBe(502);
   });
 
   test.each([

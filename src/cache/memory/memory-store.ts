@@ -122,18 +122,18 @@ export class MemoryStore implements PinnedEntries {
   }
 
   /**
-   * Keeps an entry of an earlier process, which nothing has checked since. Refused when the key was deleted since the
-   * ticket, when this process has an entry of its own, and when memory is full.
+   * Keeps an entry of an earlier process, which nothing has checked since. `kept`: the key was deleted since the ticket, or
+   * this process has an entry of its own.
    */
-  restore(key: string, entry: Entry, ticket: number): boolean {
-    if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return false;
+  restore(key: string, entry: Entry, ticket: number): 'restored' | 'kept' | 'full' {
+    if (this.#log.isInvalidatedSince(key, ticket) || this.#fences.isRaised(key)) return 'kept';
     if (this.#index.peek(key) !== undefined || this.#bans.apply(key, entry, ticket) === undefined)
-      return false;
+      return 'kept';
     const list = listOf(entry);
     const at = this.#rows.add(entry, { since: this.#log.now(), tick: this.#touchClock.now });
-    if (this.#index.hasRoom(key, at, list)) return this.#index.set(key, at, list);
+    if (this.#index.hasRoom(key, at, list)) return this.#index.set(key, at, list) ? 'restored' : 'full';
     this.#rows.drop(at);
-    return false;
+    return 'full';
   }
 
   /**

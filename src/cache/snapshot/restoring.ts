@@ -26,11 +26,17 @@ interface RestoringParts {
 interface RestoredLines {
   /** In memory now. */
   restored: number;
-  /** Not needed: memory has a record of its own, or is full, or the record is too old to stand in. */
+  /** Not needed: memory has a newer record, or the handle has changed meanwhile. */
   kept: number;
+  /** Too old to stand in for a Handle server that fails. */
+  expired: number;
+  /** Memory has no room. */
+  full: number;
   /** No records. */
   refused: number;
 }
+
+const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, refused: 0 });
 
 type Lines = Iterable<string> | AsyncIterable<string>;
 
@@ -38,8 +44,8 @@ export interface Restoring {
   recordDeletion: (deleted: Deleted) => void;
   /** Newline-delimited records. */
   importLines: (text: string) => Promise<RestoredLines>;
-  /** Parts of newline-delimited records: those of a prefix. */
-  exportRecords: (prefix: string) => AsyncGenerator<string>;
+  /** Parts of newline-delimited records: those of a prefix. At the end the number of its handles without a record. */
+  exportRecords: (prefix: string) => AsyncGenerator<string, number>;
   /** False while a seed is read that is all there is to serve. */
   isReady: () => boolean;
   close: () => Promise<void>;
@@ -64,16 +70,16 @@ export function createRestoring(
   const { caseSensitive } = settings.upstream;
   const hasServer = servers.length > 0;
   const { now } = context.clock;
-  const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
+  const restore = ({ key, entry }: KeyedEntry, ticket: number): Exclude<keyof RestoredLines, 'refused'> => {
     const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer };
     const unchecked = makeUncheckedEntry(entry, kept);
-    return unchecked.deleteAt > now() && memory.restore(key, unchecked, ticket);
+    return unchecked.deleteAt > now() ? memory.restore(key, unchecked, ticket) : 'expired';
   };
   const restoreLines = async (lines: Lines, counts: RestoredLines, ticket: number): Promise<void> => {
     let chars = 0;
     for await (const line of lines) {
       const parsed = line === '' ? undefined : parseRecordLine(line, caseSensitive);
-      if (parsed !== undefined) counts[restore(parsed, ticket) ? 'restored' : 'kept']++;
+      if (parsed !== undefined) counts[restore(parsed, ticket)]++;
       else if (line !== '') counts.refused++;
       chars += line.length;
       if (chars < TURN_CHARS) continue;
@@ -83,8 +89,11 @@ export function createRestoring(
   };
   const { file, everyMs } = settings.cache.snapshot;
   const identity = JSON.stringify({ upstream: describeServers(servers), caseSensitive });
+  const restoreOne = (kept: KeyedEntry, ticket: number): boolean => restore(kept, ticket) === 'restored';
   const snapshot =
-    file === undefined ? undefined : new Snapshot({ file, everyMs, identity, memory, restore }, context);
+    file === undefined
+      ? undefined
+      : new Snapshot({ file, everyMs, identity, memory, restore: restoreOne }, context);
   let isSeeded = seed.file === undefined;
   const ticket = memory.moment();
   const start = async (): Promise<void> => {
@@ -98,7 +107,7 @@ export function createRestoring(
   return {
     recordDeletion: (deleted) => snapshot?.recordDeletion(deleted),
     async importLines(text) {
-      const counts = { restored: 0, kept: 0, refused: 0 };
+      const counts = noLines();
       await restoreLines(text.split('\n'), counts, memory.moment());
       context.metrics.countRestored('import', counts.restored);
       return counts;
@@ -114,14 +123,17 @@ async function* exportRecords(
   prefix: string,
 ): ReturnType<Restoring['exportRecords']> {
   const isWanted = isUnder(prefix);
+  let missing = 0;
   for (let from: number | undefined = 0; from !== undefined;) {
     const { entries, next } = memory.readFrom(from, PAGE_BYTES);
-    const lines = entries.map((kept) => (isWanted(kept.key) ? formatRecordLine(kept) : undefined));
+    const lines = entries.filter(({ key }) => isWanted(key)).map(formatRecordLine);
+    missing += lines.filter((line) => line === undefined).length;
     const text = lines.join('');
     if (text !== '') yield text;
     from = next;
     await nextTurn();
   }
+  return missing;
 }
 
 /** Never rejects: the result is in the log. */
@@ -131,19 +143,20 @@ async function readSeed(
   { log, metrics, clock }: Context,
 ): Promise<void> {
   const startedAt = clock.monotonic();
-  const counts: RestoredLines = { restored: 0, kept: 0, refused: 0 };
+  const counts = noLines();
   let reason: string | undefined;
   try {
     await restoreLines(readFileLines(file), counts);
   } catch (error) {
     reason = reasonOf(error);
   }
-  const { restored, kept, refused } = counts;
+  const { restored, kept, expired, full, refused } = counts;
+  const records = restored + kept + expired + full;
   metrics.countRestored('seed', restored);
   if (refused > 0) reason ??= 'lines that are no records';
   if (reason !== undefined) log.warn({ file, reason, lines: refused }, 'seed refused');
   const ms = Math.round(clock.monotonic() - startedAt);
-  if (restored + kept > 0) log.info({ file, records: restored + kept, restored, ms }, 'seed loaded');
+  if (records > 0) log.info({ file, records, restored, ms }, 'seed loaded');
 }
 
 /** The handles of a prefix, and the record of the prefix itself. */

@@ -75,13 +75,16 @@ function legacyLocations(
   return [...legacyOf(urls, weight), ...legacyOf(subtypes, subtypeWeight)];
 }
 
-/** An unreadable or negative weight is 0 (recordings "legacy: showurls with urlWeight="x""). */
+/** An unreadable weight is 0 (recordings "legacy: showurls with urlWeight="x""). */
 const readSetting = (text: string | undefined): number | undefined =>
-  text === undefined ? undefined : Math.max(0, readDouble(text) ?? 0);
+  text === undefined ? undefined : (readDouble(text) ?? 0);
 
 const LEGACY_ATTRIBUTES: readonly string[] = ['mode', 'weight', 'href'];
 
-/** Only the first has the weight (recording "legacy: two URL values alone, showurls"). */
+/**
+ * Only the first has the weight (recording "legacy: two URL values alone, showurls"). A negative one is shown, and drawn as
+ * 0.
+ */
 const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidate[] =>
   values.map((value, at) => {
     const weight = at === 0 ? firstWeight : 0;
@@ -90,7 +93,7 @@ const legacyOf = (values: readonly HandleValue[], firstWeight: number): Candidat
       ['weight', writeDouble(weight)],
       ['href', textOf(value) ?? ''],
     ]);
-    return { attributes, weight, score: 0, value };
+    return { attributes, weight: Math.max(0, weight), score: 0, value };
   });
 
 export interface Variation {

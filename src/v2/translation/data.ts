@@ -57,6 +57,11 @@ export const ADMIN_TYPE = 'HS_ADMIN';
 
 export const MEMBERS_TYPE = 'HS_VLIST';
 
+/** Their data is never empty. */
+const isStructured = (type: string): boolean => type === ADMIN_TYPE || type === MEMBERS_TYPE;
+
+const NONE = Buffer.alloc(0);
+
 /** Secret keys never appear in a response. The Handle server matches their type in any case. */
 export function isHidden({ type }: Pick<HandleValue, 'type'>): boolean {
   return /^HS_SECKEY(\.|$)/i.test(type);
@@ -70,13 +75,16 @@ interface V2Data {
   rejectParsed: Reject;
 }
 
-/** Reads the bytes of a value from `data`, `parsed_data`, or both when they agree. */
+/** Reads the bytes of a value from `data`, `parsed_data`, or both when they agree; with neither it is empty. */
 export function readData({ type, data, parsed, rejectData, rejectParsed }: V2Data): Buffer {
   const bytes = data === undefined ? undefined : bytesOfData(type, data, rejectData);
   // A response shows null where there is no parsed form, and clients send responses back.
   if (parsed === undefined || parsed === null) {
-    if (bytes === undefined) throw rejectParsed('give it, or data');
-    return bytes;
+    if (bytes === undefined && (isStructured(type) || isHidden({ type }))) {
+      throw rejectParsed('give it, or data');
+    }
+    // As in the original service: EUDAT's epicclient sets a value to the empty text so.
+    return bytes ?? NONE;
   }
   const parsedBytes = bytesOfParsed(type, parsed, rejectParsed);
   if (bytes === undefined) return parsedBytes;
@@ -97,7 +105,7 @@ function isSameData(type: string, one: Buffer, other: Buffer): boolean {
 function bytesOfData(type: string, data: string, reject: Reject): Buffer {
   const bytes = decodeCanonicalBase64(data);
   if (bytes !== undefined) return bytes;
-  if (type === ADMIN_TYPE || type === MEMBERS_TYPE) throw reject('give base64, or parsed_data');
+  if (isStructured(type)) throw reject('give base64, or parsed_data');
   return bytesOfText(data, reject);
 }
 
@@ -210,8 +218,6 @@ const bytesOfMembers = (json: unknown, reject: Reject): Buffer =>
 
 const showMembers = (bytes: Buffer): V2Members =>
   decodeVlist(bytes).map(({ handle, index }) => ({ idx: index, handle }));
-
-const NONE = Buffer.alloc(0);
 
 /**
  * The bytes of a value in a response of the Handle server. Unreadable data is empty; an update that sends

@@ -29,7 +29,7 @@ export const bodyValue = z
         .unknown()
         .optional()
         .describe(
-          'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required where there is no `data`.',
+          'The content: a text; an object for HS_ADMIN, a list for HS_VLIST. Required for these two, and for HS_SECKEY, where there is no `data`.',
         ),
       data: z
         .string({ error: 'give a text' })
@@ -60,9 +60,7 @@ export const bodyValue = z
   .meta({
     id: 'V2BodyValue',
     description:
-      'parsed_data or data is required; both must have the same meaning. Without idx the next free index is used.',
-    // Checked by readData.
-    anyOf: [{ required: ['parsed_data'] }, { required: ['data'] }],
+      'With neither parsed_data nor data the content is empty; both must have the same meaning. Without idx the next free index is used.',
   });
 
 /** @throws ServiceError V2_BAD_BODY whose detail names the position of the value and the property */

@@ -1,0 +1,35 @@
+// Sessions of several Handle servers: the id that a server gives out is marked with its server, and sent to no other.
+import { createHash } from 'node:crypto';
+
+export interface Sessions {
+  /** A login as this server gets it; undefined for the session of another server. */
+  loginFor: (authorization: string | undefined) => string | undefined;
+  /** A `WWW-Authenticate` of this server as clients get it: they answer it under the id in it. */
+  challengeOf: (challenge: string) => string;
+}
+
+const HANDLE_SCHEME = /^\s*handle\b/i;
+const NAMED = /sessionId/i;
+const SESSION_ID = /\bsessionId\s*=\s*"?([^\s",]+)/gi;
+
+/** `~` is in no id of a Handle server, which are letters and digits. */
+const MARKED = /~[\w-]{8}$/;
+
+/** The ids of `main`, which opens sessions, stay as they are: where it is the only server nothing changes. */
+export const sessionsOf = (url: string, main: string | undefined): Sessions =>
+  createSessions(url === main ? '' : `~${createHash('sha256').update(url).digest('base64url').slice(0, 8)}`);
+
+function createSessions(mark: string): Sessions {
+  const isOurs = (id: string): boolean => (mark === '' ? !MARKED.test(id) : id.endsWith(mark));
+  return {
+    loginFor(authorization) {
+      if (authorization === undefined || !HANDLE_SCHEME.test(authorization) || !NAMED.test(authorization)) {
+        return authorization;
+      }
+      const ids = [...authorization.matchAll(SESSION_ID)].map(([, id = '']) => id);
+      if (ids.length === 0 || !ids.every(isOurs)) return undefined;
+      return authorization.replace(SESSION_ID, (found) => found.slice(0, found.length - mark.length));
+    },
+    challengeOf: (challenge) => challenge.replace(SESSION_ID, `$&${mark}`),
+  };
+}

@@ -1,0 +1,39 @@
+// SECURITY.md lists every place of src that opens a connection, and every key that names where to.
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { configKeys } from '../../src/config/keys.js';
+import { cells, readDocument, tableRows } from '../support/markdown.js';
+
+/** Calls and imports of what opens a connection, or starts a program that could. */
+const OPENS = [
+  /\bnew (?:Pool|Client|Redis|Cluster|WebSocket)\(/,
+  /\b(?:createPools|createConnections|buildConnector|presentedCertificate|fetch)\(|\bcreateProxyMiddleware\b/,
+  /import [^;]*\b(?:connect|createConnection|request|get|exec|execFile|fork|spawn)\b[^;]* from 'node:(?:net|tls|https?|http2|child_process)'/,
+];
+
+/** They make connections for those who call them. */
+const MAKERS = ['src/upstream/connections.ts', 'src/record/forward.ts'];
+
+const sources = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'src/*.ts'], {
+  encoding: 'utf8',
+})
+  .trim()
+  .split('\n');
+
+const rows = tableRows(readDocument('SECURITY.md'), '| to ').map(cells);
+const namedIn = (column: number): string[] =>
+  rows.flatMap((row) => [...(row[column] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name));
+
+test('lists the files that open connections', () => {
+  const opening = sources.filter((path) => OPENS.some((opens) => opens.test(readDocument(path))));
+  expect([...new Set(namedIn(2))].sort()).toEqual(opening.filter((path) => !MAKERS.includes(path)).sort());
+  expect(opening).toEqual(expect.arrayContaining(MAKERS));
+});
+
+test('lists the keys of addresses', () => {
+  const keys = configKeys()
+    .map(({ key }) => key)
+    .filter((key) => /(?:^|\.)(?:url|mirrors|upstreams|endpoint|sentinels|cluster|referralRoot)$/.test(key));
+  expect(keys.length).toBeGreaterThan(7);
+  expect(namedIn(1)).toEqual(expect.arrayContaining(keys));
+});

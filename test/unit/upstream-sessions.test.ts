@@ -1,0 +1,53 @@
+// Session ids of several Handle servers: which server gets which.
+import { describe, expect, it } from 'vitest';
+import { sessionsOf } from '../../src/upstream/sessions.js';
+
+const [A, B, C] = ['https://a.example', 'https://b.example', 'https://c.example'] as const;
+const main = sessionsOf(A, A);
+const other = sessionsOf(B, A);
+
+const idIn = (challenge: string): string => /sessionId="([^"]*)"/.exec(challenge)?.[1] ?? '';
+const CHALLENGE = 'Basic realm="handle", Handle sessionId="node01x", nonce="bm9uY2U="';
+
+describe('the server that opens sessions', () => {
+  it('gives out its ids as they are, and gets them', () => {
+    expect(main.challengeOf(CHALLENGE)).toBe(CHALLENGE);
+    expect(main.loginFor('Handle sessionId="node01x"')).toBe('Handle sessionId="node01x"');
+  });
+
+  it('gets no id of another server', () => {
+    expect(main.loginFor(`Handle sessionId="${idIn(other.challengeOf(CHALLENGE))}"`)).toBeUndefined();
+  });
+});
+
+describe('another server', () => {
+  const marked = idIn(other.challengeOf(CHALLENGE));
+
+  it.each([
+    ['Handle sessionId="%"', 'Handle sessionId="node01x"'],
+    [
+      'handle version="0", sessionId = %, cnonce="YQ=="',
+      'handle version="0", sessionId = node01x, cnonce="YQ=="',
+    ],
+    ['HANDLE SESSIONID="%"', 'HANDLE SESSIONID="node01x"'],
+  ])('gets its own id as it gave it out: %j', (login, sent) => {
+    expect(other.loginFor(login.replace('%', marked))).toBe(sent);
+  });
+
+  it.each([
+    'Handle sessionId="node01x"',
+    'Handle sessionId=node01x',
+    'Handle sessionId=" node01x"',
+    `Handle sessionId="${marked}", sessionId="node01x"`,
+    `Handle sessionId="${idIn(sessionsOf(C, A).challengeOf(CHALLENGE))}"`,
+  ])('gets no other: %s', (login) => {
+    expect(other.loginFor(login)).toBeUndefined();
+  });
+
+  it.each(['Basic eDp5', 'Bearer abc', 'Handle clientCert="true"', undefined])(
+    'gets a login without a session: %s',
+    (login) => {
+      expect(other.loginFor(login)).toBe(login);
+    },
+  );
+});
