@@ -19,6 +19,19 @@ export function handleRef(text: string, caseSensitive: boolean): HandleRef {
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
 }
 
+/** A key names its record as any other spelling does. */
+export const refOfKey = (key: string): HandleRef => ({
+  text: key,
+  key,
+  prefix: key.slice(0, key.indexOf('/')),
+});
+
+/** The record of its prefix: `0.NA/21.T1` for `21.T1/abc`. */
+export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
+  const [spelled = ''] = text.split('/', 1);
+  return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
+}
+
 export type ParsedHandle =
   { ok: true; handle: string } | { ok: false; problem: 'bad-escape' | 'null-byte' | 'empty' | 'too-long' };
 
@@ -89,7 +102,9 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
   return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 }
 
-const PREFIX_RECORDS = '0.NA/';
+/** The prefix of the records of prefixes. */
+export const GLOBAL_PREFIX = '0.NA';
+const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
 /** Upper-cases only `a` to `z`. */
 export function upperAscii(text: string): string {

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
 import type { Route, RouteMatch } from './route-table.js';
@@ -30,8 +31,8 @@ export interface RequestContext {
   /** The route that answers the request; undefined where none does. */
   route?: Route | undefined;
   format: Format;
-  /** The decoded handle; undefined until it is parsed. */
-  handle?: string;
+  /** Undefined until it is parsed. */
+  handle?: HandleRef;
   result: Result;
   /** The caller for the limits of the Handle server; undefined until the traffic rules have judged the request. */
   caller?: Caller;

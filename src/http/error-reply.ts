@@ -108,7 +108,7 @@ export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpect
     const failure = asServiceError(error, onUnexpected, requestIdOf(res));
     if (res.headersSent) throw failure;
     const context = contextOf(res);
-    const reply = renderError(failure, { handle: context.handle, requestId: requestIdOf(res) });
+    const reply = renderError(failure, { handle: context.handle?.text, requestId: requestIdOf(res) });
     context.result = resultOfError(reply.status);
     context.failure = failure;
     await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });

@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { Result } from '../http/context.js';
@@ -17,7 +17,7 @@ import type { Caller } from '../upstream/caller.js';
 import type { OriginOf } from '../write/origin-record.js';
 
 export interface ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
   originOf: OriginOf;
 }
 
@@ -31,11 +31,12 @@ interface ResolveDeps extends ResolveParts {
  *
  * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
  */
-export type AdmitMessage = (handle: string) => Caller | undefined | Promise<Caller>;
+export type AdmitMessage = (handle: HandleRef) => Caller | undefined | Promise<Caller>;
 
-interface Asked extends Question {
-  /** The handle as text. */
-  name: string;
+interface Asked extends Selection {
+  handle: HandleRef;
+  /** Its bytes, for the answer. */
+  spelling: Buffer;
   authoritative: boolean;
   /** Whether referrals may be followed. */
   recursive: boolean;
@@ -46,7 +47,7 @@ interface Asked extends Question {
 /** Rejects with the failure of the upstream. */
 export type Resolve = (
   question: Question,
-  asked: { flags: number; admit?: AdmitMessage | undefined },
+  asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
 ) => NativeOutcome | Promise<NativeOutcome>;
 
 export function createResolve(
@@ -55,12 +56,12 @@ export function createResolve(
   parts: ResolveParts,
 ): Resolve {
   const deps: ResolveDeps = { ...parts, followReferrals, countStale };
-  return function resolve(question, { flags, admit }) {
-    const { handle } = question;
-    if (!canExist(handle)) return notFound('local');
+  return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
+    if (!canExist(spelling)) return notFound('local');
     const asked: Asked = {
-      ...question,
-      name: handle.toString('utf8'),
+      ...selection,
+      handle,
+      spelling,
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
       recursive: (flags & OP_FLAG.recursive) !== 0,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
@@ -72,21 +73,21 @@ export function createResolve(
   };
 }
 
-const inMemory = ({ name, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
-  authoritative ? undefined : resolver.fromMemory(name);
+const inMemory = ({ handle, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
+  authoritative ? undefined : resolver.fromMemory(handle);
 
 async function load(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
-  const caller = await asked.admit?.(asked.name);
+  const caller = await asked.admit?.(asked.handle);
   return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
 }
 
 /** Where no referral is followed, all loads of a handle are the same. */
 const resolvePublic = (
-  { name, authoritative, recursive }: Asked,
+  { handle, authoritative, recursive }: Asked,
   caller: Caller | undefined,
   { resolver, followReferrals }: ResolveDeps,
 ): Promise<Resolution> =>
-  resolver.resolve(name, { authoritative, caller, isUnreferred: !recursive && followReferrals });
+  resolver.resolve(handle, { authoritative, caller, isUnreferred: !recursive && followReferrals });
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
 const canExist = (handle: Buffer): boolean =>
@@ -108,10 +109,9 @@ function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: Resolve
 function record(values: readonly HandleValue[], asked: Asked, result: Result): NativeOutcome {
   const selected = selectValues(values, asked);
   if (selected.length === 0) return refusal(RESPONSE_CODE.valuesNotFound, result);
-  const { handle } = asked;
   return {
     responseCode: RESPONSE_CODE.success,
-    body: { kind: 'record', handle, values: selected },
+    body: { kind: 'record', handle: asked.spelling, values: selected },
     result,
   };
 }
@@ -121,7 +121,7 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcom
   const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
   const found = isByIndex ? inMemory(asked, deps) : undefined;
   if (found !== undefined && hasAllAsked(found, asked)) return outcomeOf(found, asked, deps);
-  const caller = await asked.admit?.(asked.name);
+  const caller = await asked.admit?.(asked.handle);
   if (isByIndex && found === undefined) {
     const resolution = await resolvePublic(asked, caller, deps);
     if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, deps);
@@ -133,11 +133,11 @@ async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcom
 async function readWhole(
   asked: Asked,
   caller: Caller | undefined,
-  { originOf, resolver }: ResolveDeps,
+  { originOf }: ResolveDeps,
 ): Promise<NativeOutcome> {
-  const { name, authoritative, indexes, types } = asked;
+  const { handle, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
-  const origin = originOf(resolver.refOf(name), { authorization: undefined, caller });
+  const origin = originOf(handle, { authorization: undefined, caller });
   const { values, status, responseCode, members } = await origin.get({
     publicOnly: false,
     authoritative,

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import type { HandleRef } from '../handle/handle.js';
 import { selectsAll } from '../handle/value.js';
 import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
 import { type FreshnessRules, freshnessRules } from '../http/cache-headers.js';
@@ -32,7 +33,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
@@ -55,7 +56,7 @@ interface ReadRequest extends TimedRecipient {
 }
 
 interface Rendered {
-  handle: string;
+  handle: HandleRef;
   resolution: Resolution;
   result: Result;
   reply: Reply;
@@ -94,7 +95,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const at = now();
     const prepared = refusal === undefined ? responses.currentResponse(target, at) : undefined;
     if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
-    const request = parseRecordRequest(target, refusal);
+    const request = parseRecordRequest(target, resolver.refOf, refusal);
     if (request === undefined) return false;
     const call = { req, res, method, target, headers: { ...headers }, startedAt };
     if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
@@ -114,7 +115,7 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const rendered = render(call, request, found);
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;
-    const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
+    const hit = { target: call.target, handle: handle.text, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
     if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
@@ -222,7 +223,7 @@ function createSendReply(deps: ReadDeps): SendReply {
     } catch (error) {
       const failure = asServiceError(error, onUnexpected, requestIdOf(res));
       if (res.headersSent) throw failure;
-      const reply = renderError(failure, { handle: request.handle, requestId: requestIdOf(res) });
+      const reply = renderError(failure, { handle: request.handle?.text, requestId: requestIdOf(res) });
       context.result = resultOfError(reply.status);
       context.failure = failure;
       const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };

@@ -1,5 +1,6 @@
 // An anonymous read of the record interface, parsed once from the raw request target.
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
 import { isBatch } from './batch/request.js';
 import { type Target, rawHandleOf, readHandle, readTarget } from '../http/target.js';
@@ -10,13 +11,13 @@ interface ParsedRequest {
 }
 
 export interface ValidRequest extends ParsedRequest {
-  handle: string;
+  handle: HandleRef;
   query: RecordQuery;
 }
 
 /** The handle is undefined when the path names none, or when the request is refused. */
 export interface FailedRequest extends ParsedRequest {
-  handle: string | undefined;
+  handle: HandleRef | undefined;
   failure: ServiceError;
 }
 
@@ -26,6 +27,7 @@ export interface FailedRequest extends ParsedRequest {
  */
 export function parseRecordRequest(
   rawTarget: string,
+  refOf: (text: string) => HandleRef,
   refusal?: ServiceError,
 ): ValidRequest | FailedRequest | undefined {
   const target = readTarget(rawTarget);
@@ -35,9 +37,9 @@ export function parseRecordRequest(
   if (isList(rawHandle, parameters) || (rawHandle === '' && isBatch(parameters))) return undefined;
   const parsed = { target, format: readFormat(parameters) };
   if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
-  let handle: string | undefined;
+  let handle: HandleRef | undefined;
   try {
-    handle = readHandle(rawHandle);
+    handle = refOf(readHandle(rawHandle));
     const query = readRecordQuery(parameters);
     return query.publicOnly ? { ...parsed, handle, query } : undefined;
   } catch (failure) {

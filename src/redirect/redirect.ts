@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
 import { handleInUrl } from '../handle/handle-in-url.js';
-import { handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
@@ -144,7 +144,7 @@ function createRespondDeps(
     ...freshnessRules(config),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
-    keyOf: (handle) => resolver.keyOf(handle),
+    refOf: resolver.refOf,
     parseList: createLocationListParser(),
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
@@ -168,7 +168,8 @@ function createRoute(
     if (path === '/' && formHandle === '') await sendFront(req, res);
     else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
-      const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      const text = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      const handle = deps.refOf(text);
       if (path === '/') await judgeForm(req, handle, refusalOfHandle);
       await respondToHandle(req, res, { handle, parameters, deps });
     }
@@ -178,7 +179,7 @@ function createRoute(
 /** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
 async function judgeForm(
   req: IncomingMessage,
-  handle: string,
+  handle: HandleRef,
   refusalOfHandle: RefusalOfHandle | undefined,
 ): Promise<void> {
   const refusal = await refusalOfHandle?.(req, handle);

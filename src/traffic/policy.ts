@@ -12,6 +12,7 @@ import {
   type BucketLimit,
 } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
 import type { RouteTable } from '../http/route-table.js';
@@ -41,7 +42,7 @@ interface TrafficSettings {
 
 interface TrafficParts {
   coordination: { takeTokens: TakeTokens };
-  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
   table: RouteTable;
   checksLogin: ChecksLogin;
   isTrustedProxy: IsTrustedProxy;
@@ -59,7 +60,7 @@ export interface TrafficPolicy {
    *
    * @throws ServiceError, as `admit`
    */
-  admitMessage: (address: string, handle: string) => Caller | Promise<Caller>;
+  admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**
    * Judges one handle of a request that names it in its body or stands for many, by the rules for handles and prefixes.
    * Undefined where there is no such rule.
@@ -268,7 +269,7 @@ function createReport({ metrics, log }: Context) {
     metrics.countTrafficRule(rule.name, result);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
-    log.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');
+    log.info({ rule: rule.name, result, address, method, handle: handle?.text, userAgent }, 'traffic rule matched');
   };
 }
 

@@ -48,13 +48,13 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
 
   return async function readReferred(read) {
     const deadline = performance.now() + timeoutMs;
-    const prefix = upperAscii(read.handle.slice(0, read.handle.indexOf('/')));
+    const { text: handle, prefix } = read.handle;
     const serverOf = (address: SiteAddress): UpstreamServer => serverAt(address, prefix);
     let referral = await findReferral(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
       const sites = await sitesOf(referral, hops);
       if (sites === undefined) return { kind: 'not-found' };
-      const addresses = addressesOf(sites, { ...read, ports });
+      const addresses = addressesOf(sites, { ...read, handle, ports });
       const outcome = await readAtSites(addresses, read, { serverAt: serverOf, deadline });
       referral = referralIn(outcome);
       if (referral === undefined) return outcome;

@@ -88,14 +88,14 @@ const CALLS: Readonly<Record<V2Id, (deps: V2Deps, call: V2Call) => Promise<void>
   v2Prefixes: listPrefixes,
   v2Search: (deps, call) => listCollection(deps, call, readPrefix(call.res)),
   v2Mint: (deps, call) => mint(deps, call, readPrefix(call.res)),
-  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(call.res).handle),
-  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(call.res)),
-  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(call.res)),
+  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(deps, call.res).handle),
+  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(deps, call.res)),
+  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(deps, call.res).handle),
 };
 
 async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void> {
   const id = readRoute(call.res);
-  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(call.res).handle);
+  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(deps, call.res).handle);
   else if (id === 'v2Prefixes') await listPrefixes(deps, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
@@ -122,12 +122,12 @@ const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(re
  *
  * @throws ServiceError when the path is not a handle
  */
-function readHandleResource(res: Response): HandleResource {
+function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: Response): HandleResource {
   const raw = matchOf(res).rest;
   const bare = withoutSlash(raw);
   // `P//` cannot mean the collection `P/`: the second slash is the suffix.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
-  const handle = readHandle(rawHandle);
+  const handle = resolver.refOf(readHandle(rawHandle));
   contextOf(res).handle = handle;
   return { handle, rawHandle };
 }

@@ -59,7 +59,7 @@ export function sendProblem(
   if (status === 413) res.setHeader('Connection', 'close');
   const { message: detail, code, responseCode } = failure;
   const title = STATUS_CODES[status] ?? 'Error';
-  const { handle } = context;
+  const handle = context.handle?.text;
   const problem = { type: 'about:blank', title, status, detail, code, responseCode };
   send(res, {
     status,

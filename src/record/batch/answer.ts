@@ -15,14 +15,13 @@ import { acceptsGzip } from '../../http/representation.js';
 import { type WithBody, parseJsonBody } from '../../http/request-body.js';
 import type { RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { Upstreams } from '../../upstream/upstreams.js';
-import { type ElementDeps, createElementSource } from './elements.js';
+import { type ElementDeps, createStartElement } from './elements.js';
 import { type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
-interface BatchDeps extends Omit<ElementDeps, 'refusalOf'> {
+interface BatchDeps extends ElementDeps {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
@@ -41,16 +40,15 @@ export interface BatchHandlers {
 
 export interface BatchParts extends Pick<
   BatchDeps,
-  'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
+  'resolver' | 'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
 > {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
   upstreams: Pick<Upstreams, 'servers' | 'serverOf'>;
 }
 
 export function createBatch(
   { http: { maxBodyBytes, gzipMinBytes } }: Pick<Config, 'http'>,
   context: Context,
-  { resolver, upstreams: { servers, serverOf }, ...parts }: BatchParts,
+  { upstreams: { servers, serverOf }, ...parts }: BatchParts,
 ): BatchHandlers {
   const { withBody } = parts;
   // A batch may be for one server alone.
@@ -60,8 +58,6 @@ export function createBatch(
     ...parts,
     // Single reads always have the other half.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
-    fromMemory: (handle) => resolver.fromMemory(handle),
-    resolve: (handle, options) => resolver.resolve(handle, options),
     maxBodyBytes,
     gzipMinBytes,
     onStale: context.metrics.countStale,
@@ -120,16 +116,17 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
     res.end();
     return;
   }
-  const resolve: BatchDeps['resolve'] = (handle, options) =>
-    deps.resolve(handle, { ...options, caller: inBackground(context.caller) });
   const runSteps = deps.runStepsOf(res);
   const { refusalOfHandle } = deps;
-  const source = createElementSource(
-    { ...deps, resolve, refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)) },
-    { query, pretty: context.format.pretty, runSteps },
-  );
+  const startElement = createStartElement(deps, {
+    query,
+    pretty: context.format.pretty,
+    runSteps,
+    caller: inBackground(context.caller),
+    refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
+  });
   const left = signalOfLeaving(res);
-  const elements = deps.streamElements({ ...source, handles, signal: left, runSteps });
+  const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps });
   await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
     if (!left.aborted) throw error;
   });
