@@ -5,8 +5,7 @@ import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
-import type { Route, RouteMatch } from './route-table.js';
-import type { Target } from './target.js';
+import type { Place, Route } from './route-table.js';
 
 /** The result of a request, for log and metrics. */
 export type Result =
@@ -22,12 +21,9 @@ export type Result =
   | 'invalid'
   | 'local';
 
-export interface RequestContext {
+export interface RequestContext extends Place {
   /** The interface, for metrics. */
   family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
-  target: Target;
-  /** What is at the path; undefined where nothing is. */
-  match?: RouteMatch | undefined;
   /** The route that answers the request; undefined where none does. */
   route?: Route | undefined;
   format: Format;
@@ -42,7 +38,7 @@ export interface RequestContext {
   failure?: ServiceError;
 }
 
-/** The context that read.ts or the first step of the pipeline has set. */
+/** The context that the read path or the first step of the pipeline has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }

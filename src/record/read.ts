@@ -235,6 +235,7 @@ function createSendReply(deps: ReadDeps): SendReply {
 const contextFor = ({ target, format, handle }: ValidRequest | FailedRequest): RequestContext => ({
   family: 'record',
   target,
+  match: undefined,
   format,
   result: 'local',
   ...(handle !== undefined && { handle }),

@@ -1,17 +1,7 @@
-// The first steps of a request, before any route sees it, and the check of paths that are forwarded as they came.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+// Why a request to any interface is refused, and the check of paths that are forwarded as they came.
+import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../errors.js';
-import { type RequestContext, putContext } from '../http/context.js';
-import { allowOrigin } from '../http/cors.js';
-import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
-import { readFormat, readParameters } from '../http/query.js';
-import type { AcceptRequestId } from '../http/request-id.js';
-import type { RequestLog } from '../http/request-log.js';
-import { type RouteTable, routeFor } from '../http/route-table.js';
-import { ownerOf, readTarget } from '../http/target.js';
-import type { Admit } from '../upstream/caller.js';
-
-const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
+import type { FastHeaders } from '../http/fast-headers.js';
 
 /** The reason to refuse a request to any interface. */
 export type RequestCheck = (
@@ -38,97 +28,6 @@ export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCh
     return refusalOf(req);
   };
 }
-
-export interface StartDeps {
-  table: RouteTable;
-  check: RequestCheck;
-  scanHeaders: ScanHeaders;
-  /** Whether a script gets what a login may read. */
-  jsonpWithCredentials: boolean;
-  /** Judges a request by the traffic rules. */
-  admit: Admit;
-  requestLog: RequestLog;
-  acceptRequestId: AcceptRequestId;
-}
-
-/** What a request target names. */
-export type Located = Pick<RequestContext, 'target' | 'match' | 'route'>;
-
-export function locate(table: RouteTable, req: IncomingMessage, rawTarget: string): Located {
-  const target = readTarget(rawTarget);
-  const match = table.at(target.path);
-  return { target, match, route: match && routeFor(match, req, target) };
-}
-
-/**
- * Context, log, CORS, checks and traffic rules, in this order: a refusal is logged, and a script may read it. The context is
- * set at once. Rejects with the refusal.
- */
-export type StartRequest = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  at: { rawTarget: string; located: Located },
-) => Promise<void>;
-
-const FAMILIES = {
-  record: 'record',
-  list: 'record',
-  batch: 'record',
-  v2: 'v2',
-  redirect: 'redirect',
-  native: 'native-tunnel',
-} as const;
-
-/** For all requests but reads of records, whose steps read.ts has in its own order. */
-export function createStartRequest(deps: StartDeps): StartRequest {
-  const { check, scanHeaders, jsonpWithCredentials, admit, requestLog, acceptRequestId } = deps;
-  return async function startRequest(req, res, { rawTarget, located }) {
-    const { target, route } = located;
-    const headers = scanHeaders(req.rawHeaders);
-    const context: RequestContext = {
-      ...located,
-      family: FAMILIES[route?.interface ?? ownerOf(target.path)],
-      format: readFormat(readParameters(target.query)),
-      result: 'local',
-      requestId: acceptRequestId(headers.requestId, req),
-    };
-    putContext(res, context);
-    requestLog(req, res);
-    allowOrigin(req, res);
-    const refusal = check(req, rawTarget, headers);
-    if (refusal) throw refusal;
-    if (headers.hasCredentials && !jsonpWithCredentials) refuseScript(req, context);
-    assertKnownMethod(req);
-    const admitting = admit(req, res);
-    context.caller = admitting instanceof Promise ? await admitting : admitting;
-  };
-}
-
-function assertKnownMethod({ method = '' }: IncomingMessage): void {
-  if (KNOWN_METHODS.has(method)) return;
-  throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
-}
-
-/**
- * Any page may load a script from here, and the browser adds the login that it remembers. Scripts are loaded with GET;
- * ePIC v2 has no JSONP.
- *
- * @throws ServiceError JSONP_WITH_LOGIN, as JSON
- */
-function refuseScript({ method }: IncomingMessage, context: RequestContext): void {
-  const { family, format } = context;
-  if (format.callback === undefined || family === 'v2' || (method !== 'GET' && method !== 'HEAD')) return;
-  context.format = { pretty: format.pretty };
-  throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
-}
-
-/** Recording "unknown: GET /api/foo". */
-export const unknownEndpoint = (method: string, path: string): ServiceError =>
-  new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
-
-/** A 405 states the methods that are allowed (RFC 9110 §15.5.6). */
-export const methodRefused = (method: string, allow: readonly string[]): ServiceError =>
-  new ServiceError('METHOD_REFUSED', { detail: method, allow });
 
 /**
  * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot

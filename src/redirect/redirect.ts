@@ -9,21 +9,13 @@ import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
-import { contextOf, hasContext } from '../http/context.js';
+import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { answerOptions } from '../http/cors.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
-import {
-  type Located,
-  type StartDeps,
-  createStartRequest,
-  locate,
-  methodRefused,
-} from '../record/request-checks.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './locations/addresses.js';
 import { frontPage } from './pages.js';
@@ -35,10 +27,7 @@ import { createOtherRecords, createPrefixRecords } from './locations/other-recor
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 
-interface RedirectParts
-  extends
-    Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'>,
-    Omit<StartDeps, 'jsonpWithCredentials'> {
+interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   /** Of request bodies. */
@@ -50,8 +39,6 @@ interface RedirectParts
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
-  /** False when another part must answer the request, which is untouched then. */
-  listener: (req: IncomingMessage, res: ServerResponse) => false | Promise<void>;
   handlers: Readonly<Record<string, Handler>>;
   /** Errors of all paths outside the APIs. */
   sendError: SendError;
@@ -87,48 +74,7 @@ export function createRedirect(
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  const { jsonpWithCredentials } = config.http;
-  const listener = createListener({ ...parts, jsonpWithCredentials, handlers, sendError });
-  return { listener, handlers, sendError };
-}
-
-/** Node's request and response alone: to enter Express costs more than a redirect. */
-function createListener({
-  handlers,
-  sendError,
-  ...start
-}: StartDeps & Pick<RedirectInterface, 'handlers' | 'sendError'>): RedirectInterface['listener'] {
-  const startRequest = createStartRequest(start);
-  const isOurs = ({ match, route }: Located): boolean =>
-    route === undefined
-      ? match?.routes.some(({ handler }) => handlers[handler] !== undefined) === true
-      : handlers[route.handler] !== undefined;
-
-  async function answer(
-    req: IncomingMessage,
-    res: ServerResponse,
-    rawTarget: string,
-    located: Located,
-  ): Promise<void> {
-    const { match: { allow } = { allow: [] }, route } = located;
-    const { method = '' } = req;
-    try {
-      await startRequest(req, res, { rawTarget, located });
-      if (route !== undefined) await handlers[route.handler]?.(req, res);
-      else if (method === 'OPTIONS') answerOptions(req, res, allow);
-      else throw methodRefused(method, allow);
-    } catch (error) {
-      // Without a context the guard answers.
-      if (!hasContext(res)) throw error;
-      await sendError(req, res, error);
-    }
-  }
-
-  return function listener(req, res) {
-    const { url: rawTarget = '' } = req;
-    const located = locate(start.table, req, rawTarget);
-    return isOurs(located) ? answer(req, res, rawTarget, located) : false;
-  };
+  return { handlers, sendError };
 }
 
 function createRespondDeps(

@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import { handleInUrl } from '../handle/handle-in-url.js';
 import { type HandleRef, parseHandle, upperAscii } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
-import { type Interface, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
-import { ownerOf, readTarget } from '../http/target.js';
+import { type Interface, type Place, type RouteMatch, routeFor } from '../http/route-table.js';
+import { ownerOf } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -32,20 +32,18 @@ export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule)
 interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;
   resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
-  table: RouteTable;
 }
 
 export function createReadFacts({
   addressOf,
   resolver,
-  table,
-}: FactsDeps): (req: IncomingMessage) => TrafficFacts {
+}: FactsDeps): (req: IncomingMessage, place: Place) => TrafficFacts {
   /** Whether memory answers an anonymous read of a handle now. */
   const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
 
-  return function readFacts(req) {
+  return function readFacts(req, place) {
     const { method = '', headers } = req;
-    const named = nameOf(req, table);
+    const named = nameOf(req, place);
     const facts = {
       address: addressOf(req),
       userAgent: headers['user-agent'] ?? '',
@@ -66,10 +64,8 @@ interface NamedByTarget {
   isAuthoritative: boolean;
 }
 
-function nameOf(req: IncomingMessage, table: RouteTable): NamedByTarget {
-  const target = readTarget(req.url ?? '');
+function nameOf(req: IncomingMessage, { target, match }: Place): NamedByTarget {
   const parameters = readParameters(target.query);
-  const match = table.at(target.path);
   const route = match && routeFor(match, req, target);
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return {

@@ -120,6 +120,7 @@ test('an error is reported with the id of its request, which the 500 has too', a
     putContext(res, {
       family: 'record',
       target,
+      match: undefined,
       format: { pretty: false },
       result: 'local',
     });
