@@ -14,7 +14,7 @@ import { type TcpParts, createTcpServer } from './tcp.js';
 import { type UdpListener, createUdpListener } from './udp.js';
 
 interface NativeParts extends ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'read' | 'resolve' | 'refOf'>;
   preparing: PreparedDeps;
   hits: Hits;
 }

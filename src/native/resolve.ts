@@ -11,18 +11,17 @@ import { type HandleValue, type Selection, createValueFilter } from '../handle/v
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import type { Resolver } from '../resolver/resolver.js';
+import type { Resolution } from '../resolver/resolution.js';
+import type { ResolverRead, Resolver } from '../resolver/resolver.js';
 import type { Caller } from '../upstream/caller.js';
 import type { OriginOf } from '../write/origin-record.js';
 
 export interface ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
+  resolver: Pick<Resolver<unknown>, 'read'>;
   originOf: OriginOf;
 }
 
 interface ResolveDeps extends ResolveParts {
-  followReferrals: boolean;
   countStale: Context['metrics']['countStale'];
 }
 
@@ -38,10 +37,10 @@ interface Asked extends Selection {
   /** Its bytes, for the answer. */
   spelling: Buffer;
   authoritative: boolean;
-  /** Whether referrals may be followed. */
-  recursive: boolean;
+  /** Where no referral is followed, all loads of a handle are the same. */
+  isUnreferred: boolean;
   doNotRefer: boolean;
-  admit: AdmitMessage | undefined;
+  admit: ResolverRead['admit'];
 }
 
 /** Rejects with the failure of the upstream. */
@@ -55,39 +54,27 @@ export function createResolve(
   { metrics: { countStale } }: Context,
   parts: ResolveParts,
 ): Resolve {
-  const deps: ResolveDeps = { ...parts, followReferrals, countStale };
+  const deps: ResolveDeps = { ...parts, countStale };
   return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
     if (!canExist(spelling)) return notFound('local');
+    // A request is judged once.
+    let admitting: ReturnType<AdmitMessage>;
     const asked: Asked = {
       ...selection,
       handle,
       spelling,
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
-      recursive: (flags & OP_FLAG.recursive) !== 0,
+      isUnreferred: (flags & OP_FLAG.recursive) === 0 && followReferrals,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
-      admit,
+      admit: () => (admitting ??= admit?.(handle)),
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    const found = inMemory(asked, deps);
-    return found === undefined ? load(asked, deps) : outcomeOf(found, asked, deps);
+    const found = deps.resolver.read(handle, asked);
+    return found instanceof Promise
+      ? found.then((resolution) => outcomeOf(resolution, asked, deps))
+      : outcomeOf(found, asked, deps);
   };
 }
-
-const inMemory = ({ handle, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
-  authoritative ? undefined : resolver.fromMemory(handle);
-
-async function load(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
-  const caller = await asked.admit?.(asked.handle);
-  return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
-}
-
-/** Where no referral is followed, all loads of a handle are the same. */
-const resolvePublic = (
-  { handle, authoritative, recursive }: Asked,
-  caller: Caller | undefined,
-  { resolver, followReferrals }: ResolveDeps,
-): Promise<Resolution> =>
-  resolver.resolve(handle, { authoritative, caller, isUnreferred: !recursive && followReferrals });
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
 const canExist = (handle: Buffer): boolean =>
@@ -118,23 +105,16 @@ function record(values: readonly HandleValue[], asked: Asked, result: Result): N
 
 /** Private values are wanted too. One private match makes the whole answer a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
-  const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
-  const found = isByIndex ? inMemory(asked, deps) : undefined;
-  if (found !== undefined && hasAllAsked(found, asked)) return outcomeOf(found, asked, deps);
-  const caller = await asked.admit?.(asked.handle);
-  if (isByIndex && found === undefined) {
-    const resolution = await resolvePublic(asked, caller, deps);
+  if (asked.indexes.length > 0 && asked.types.length === 0) {
+    const resolution = await deps.resolver.read(asked.handle, asked);
     if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, deps);
   }
-  return readWhole(asked, caller, deps);
+  return readWhole(asked, deps);
 }
 
 /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
-async function readWhole(
-  asked: Asked,
-  caller: Caller | undefined,
-  { originOf }: ResolveDeps,
-): Promise<NativeOutcome> {
+async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<NativeOutcome> {
+  const caller = await asked.admit();
   const { handle, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
   const origin = originOf(handle, { authorization: undefined, caller });

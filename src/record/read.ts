@@ -33,7 +33,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
@@ -102,16 +102,14 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     return resolve(call, request);
   }
 
-  async function load(call: ReadRequest, request: ValidRequest): Promise<Rendered> {
-    const { authoritative } = request.query;
-    const admitting = deps.admit(call.req, call.res);
-    const caller = admitting instanceof Promise ? await admitting : admitting;
-    return render(call, request, await resolver.resolve(request.handle, { authoritative, caller }));
-  }
-
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
-    const found = request.query.authoritative ? undefined : resolver.fromMemory(request.handle);
-    if (found === undefined) return sendReply(call, request, load(call, request));
+    const { authoritative } = request.query;
+    const admit = (): ReturnType<Admit> => deps.admit(call.req, call.res);
+    const found = resolver.read(request.handle, { authoritative, admit });
+    if (found instanceof Promise) {
+      const rendering = found.then((resolution) => render(call, request, resolution));
+      return sendReply(call, request, rendering);
+    }
     const rendered = render(call, request, found);
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;

@@ -42,6 +42,11 @@ export interface ResolveOptions {
   isUnreferred?: boolean;
 }
 
+export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
+  /** Judges the request, once memory does not answer it; what it throws is the answer. */
+  admit: () => Caller | undefined | Promise<Caller | undefined>;
+}
+
 /** One handle, or all handles under the prefix; an empty prefix means every handle. */
 export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
@@ -97,6 +102,18 @@ export class Resolver<Ticket> {
   constructor(deps: ResolverDeps<Ticket>) {
     this.#deps = deps;
     this.#loader = new Loader(deps);
+  }
+
+  /** The one order of a read: memory, the traffic rules, then the load. Synchronous for a fresh entry in memory. */
+  read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
+    const fresh = options.authoritative ? undefined : this.fromMemory(handle);
+    return fresh ?? this.#readAdmitted(handle, options);
+  }
+
+  async #readAdmitted(handle: HandleRef, { admit, ...options }: ResolverRead): Promise<Resolution> {
+    const admitting = admit();
+    const caller = admitting instanceof Promise ? await admitting : admitting;
+    return this.resolve(handle, { ...options, caller });
   }
 
   /**
