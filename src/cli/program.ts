@@ -1,7 +1,7 @@
 // The subcommands with their arguments and options; each is implemented in its own file.
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION, readPackageFile } from '../config/package-files.js';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
+import { withoutSlashesAtEnd } from '../handle/handle.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 

@@ -1,6 +1,6 @@
-// The context of one request in `res.locals`. It never outlives the request.
+// The context of one request in `res.locals`, which never outlives the request, and its id.
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import type { Caller } from '../upstream/caller.js';
@@ -62,3 +62,19 @@ export const hasContext = (res: ServerResponse): boolean => {
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
+
+/** The field in a request of a trusted proxy, in a forwarded request, and in an error response. */
+export const REQUEST_ID = 'X-Request-Id';
+
+/** As web servers write them: UUIDs, hex digits, Base64, address and counter. Safe in a log line, a header and a page. */
+const FORMAT = /^[\w.:=+/@-]{1,128}$/;
+
+/** The id that the request came with; undefined unless it is valid and from a trusted proxy. */
+export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
+
+export const createAcceptRequestId =
+  (isTrustedProxy: (address: string) => boolean): AcceptRequestId =>
+  (given, { socket }) =>
+    given !== undefined && isTrustedProxy(socket.remoteAddress ?? '') && FORMAT.test(given)
+      ? given
+      : undefined;

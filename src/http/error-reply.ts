@@ -5,9 +5,8 @@ import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from './body.js';
-import { contextOf, hasContext, requestIdOf } from './context.js';
+import { contextOf, hasContext, requestIdOf, REQUEST_ID } from './context.js';
 import { type Reply, sendReply } from './reply.js';
-import { REQUEST_ID } from './request-id.js';
 
 /** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;

@@ -1,10 +1,12 @@
-// Confines an uncaught error to its own request, which gets a 500; errors as complete responses without Express.
+// Listeners: an uncaught error is confined to its own request, which gets a 500; an Express app for any request target.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Express, Request, Response } from 'express';
 import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
+import { originForm, readTarget } from './target.js';
 
 /** The guard also handles the rejection of a returned promise. */
 export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -59,4 +61,14 @@ export function completeError(
   const { status, json, headers } = renderError(failure, { requestId });
   const framing = { 'Content-Type': JSON_TYPE, 'Content-Length': String(Buffer.byteLength(json)) };
   return { status, headers: { ...framing, ...headers }, body: json };
+}
+
+/** Express parses the URL of a request, and fails for an absolute one whose host is none. */
+export function expressListener(app: Express): FailingListener {
+  return function listen(req, res, fail) {
+    const { url: originalUrl = '' } = req;
+    if (!originalUrl.startsWith('/'))
+      Object.assign(req, { originalUrl, url: originForm(readTarget(originalUrl)) });
+    app(req as Request, res as Response, fail);
+  };
 }

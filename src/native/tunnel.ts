@@ -2,14 +2,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { type RequestContext, contextOf } from '../http/context.js';
+import { type RequestContext, type AcceptRequestId, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
-import type { AcceptRequestId } from '../http/request-id.js';
 import type { Place } from '../http/route-table.js';
-import type { RequestCheck } from '../record/request-checks.js';
+import type { RequestCheck } from '../record/pipeline.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';

@@ -4,14 +4,13 @@ import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
+import { handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
 import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/concurrency-limiter.js';
 import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 

@@ -5,14 +5,13 @@ import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { RouteMatch } from '../http/route-table.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
+import { isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
 import { type PassThrough, createPassThrough } from './pass-through.js';
-import { isList } from './record-request.js';
 
 export interface Forwarding {
   withBody: WithBody;

@@ -9,7 +9,7 @@ import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
+import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { LimitMiss } from '../upstream/caller.js';
@@ -24,8 +24,6 @@ import {
   readResponseBody,
   relayResponse,
 } from './relay-response.js';
-import { isList } from './record-request.js';
-import { assertPlain } from './request-checks.js';
 
 export interface PassThroughDeps {
   withBody: WithBody;

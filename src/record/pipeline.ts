@@ -4,7 +4,13 @@ import express, { type NextFunction, type Request, type RequestHandler, type Res
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { type RequestContext, contextOf, hasContext, putContext } from '../http/context.js';
+import {
+  type RequestContext,
+  type AcceptRequestId,
+  contextOf,
+  hasContext,
+  putContext,
+} from '../http/context.js';
 import { allowOrigin, answerOptions } from '../http/cors.js';
 import {
   type SendError,
@@ -12,17 +18,14 @@ import {
   createSendError,
   toErrorHandler,
 } from '../http/error-reply.js';
-import { expressListener } from '../http/express-listener.js';
-import type { ScanHeaders } from '../http/fast-headers.js';
-import { type FailingListener, type Listener, guard } from '../http/guard.js';
+import { type FailingListener, type Listener, expressListener, guard } from '../http/guard.js';
+import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
 import { readFormat, readParameters } from '../http/query.js';
-import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
 import { type Place, type Route, type RouteTable, routeFor } from '../http/route-table.js';
-import { type Owner, ownerOf, rawHandleOf } from '../http/target.js';
+import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js';
 import type { IsTrustedProxy } from '../server/client-address.js';
 import type { Admit } from '../upstream/caller.js';
-import { type RequestCheck, assertPlain } from './request-checks.js';
 
 /** By the names that the routes give them. */
 type Handlers<Handler> = Readonly<Record<string, Handler | undefined>>;
@@ -73,6 +76,32 @@ export function createPipeline(
       if (!hasContext(res)) throw error;
       await sendError(req, res, error);
     }
+  };
+}
+
+/** The reason to refuse a request to any interface. */
+export type RequestCheck = (
+  req: IncomingMessage,
+  target: string,
+  headers: Pick<FastHeaders, 'isLoop'>,
+) => ServiceError | undefined;
+
+interface RequestCheckDeps {
+  maxRequestLineBytes: number;
+  /** The refusal by a traffic rule, where one has judged the request. */
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+}
+
+/** For reads and for the pipeline. */
+export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
+  return function checkRequest(req, target, { isLoop }) {
+    if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+      const detail = `at most ${maxRequestLineBytes} bytes are read`;
+      return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
+    }
+    // Our own name in `Via`: the upstream address leads back here (RFC 9110 §7.6.3).
+    if (isLoop) return new ServiceError('LOOP_DETECTED');
+    return refusalOf(req);
   };
 }
 

@@ -2,9 +2,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import { ServiceError } from '../errors.js';
 import type { HandleRef } from '../handle/handle.js';
 import { selectsAll } from '../handle/value.js';
-import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
+import {
+  type RequestContext,
+  type Result,
+  type AcceptRequestId,
+  putContext,
+  requestIdOf,
+} from '../http/context.js';
 import { type FreshnessRules, freshnessRules } from '../http/cache-headers.js';
 import {
   type ReportUnexpected,
@@ -14,18 +21,19 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
+import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
 import { type Reply, createSendMade, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
-import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
+import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
 import type { Hits } from '../observe/hits.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
+import { isBatch } from './batch/request.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
-import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
-import type { RequestCheck } from './request-checks.js';
+import type { RequestCheck } from './pipeline.js';
 import type { PreparedResponse, ResponseCache } from './response-cache.js';
 import { type PreparedRecipient, createSendPrepared } from './send.js';
 
@@ -53,6 +61,49 @@ interface ReadRequest extends TimedRecipient {
   res: ServerResponse;
   /** Raw request target. */
   target: string;
+}
+
+interface ParsedRequest {
+  target: Target;
+  format: Format;
+}
+
+interface ValidRequest extends ParsedRequest {
+  handle: HandleRef;
+  query: RecordQuery;
+}
+
+/** The handle is undefined when the path names none, or when the request is refused. */
+interface FailedRequest extends ParsedRequest {
+  handle: HandleRef | undefined;
+  failure: ServiceError;
+}
+
+/**
+ * Undefined for batches, for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
+ * for the form of its reply.
+ */
+function parseRecordRequest(
+  rawTarget: string,
+  refOf: (text: string) => HandleRef,
+  refusal?: ServiceError,
+): ValidRequest | FailedRequest | undefined {
+  const target = readTarget(rawTarget);
+  const rawHandle = rawHandleOf(target.path);
+  if (rawHandle === undefined) return undefined;
+  const parameters = readParameters(target.query);
+  if (isList(rawHandle, parameters) || (rawHandle === '' && isBatch(parameters))) return undefined;
+  const parsed = { target, format: readFormat(parameters) };
+  if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
+  let handle: HandleRef | undefined;
+  try {
+    handle = refOf(readHandle(rawHandle));
+    const query = readRecordQuery(parameters);
+    return query.publicOnly ? { ...parsed, handle, query } : undefined;
+  } catch (failure) {
+    if (failure instanceof ServiceError) return { ...parsed, handle, failure };
+    throw failure;
+  }
 }
 
 interface Rendered {

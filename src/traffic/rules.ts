@@ -1,8 +1,7 @@
 // Which rule of the configuration a request falls under.
 import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
 import type { IncomingMessage } from 'node:http';
-import { handleInUrl } from '../handle/handle-in-url.js';
-import { type HandleRef, parseHandle, upperAscii } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
 import { type Interface, type Place, type RouteMatch, routeFor } from '../http/route-table.js';
 import { ownerOf } from '../http/target.js';

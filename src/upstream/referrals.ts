@@ -1,6 +1,6 @@
 // Follows referrals to the servers of a foreign prefix: the sites that its record names, and the address of a server.
 import { ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+import { upperAscii, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { SiteJson, SiteServer } from '../handle/site-data.js';
@@ -9,7 +9,6 @@ import type { HandleRead } from './client.js';
 import type { UpstreamServer } from './upstream-server.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 
 /** What a record says about where handles are; undefined for a handle that does not exist. */
 export interface Referral {
