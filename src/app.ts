@@ -90,7 +90,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const shared = createShared(settings, createDispatcher);
   const sources = createSources(settings, context, shared);
   const { cache, resolver, restoring, coordination, upstreams } = sources;
-  const keyOf = (handle: string): string => resolver.keyOf(handle);
+  const keyOf = (handle: string): string => resolver.refOf(handle).key;
   const preparing = createPreparing(config.http.hotPath, { ...cache, keyOf });
   const parts = { ...shared, ...sources, preparing, hits: createHits(context) };
   const native = createNative(config, context, parts);
@@ -171,7 +171,8 @@ function createSources(
   const upstreams = createUpstreams(settings(), context, {
     ...shared,
     // The records of prefixes are read by the cache.
-    findReferral: async (handle) => referralOf(await resolver.resolve(handle, { authoritative: false })),
+    findReferral: async (handle) =>
+      referralOf(await resolver.resolve(resolver.refOf(handle), { authoritative: false })),
   });
   const limitMiss = createMissLimit(settings, context, {
     networks: coordination.limitedNetworks,

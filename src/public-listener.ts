@@ -1,4 +1,4 @@
-// Creates the public listener: a request is answered by traffic rules, reads, the tunnel, redirects or Express, asked in this order.
+// Creates the public listener: a request is answered by traffic rules, reads, the tunnel or the handler of its route, in this order.
 import type { RequestListener } from 'node:http';
 import type { Cache } from './cache/cache.js';
 import type { PreparedDeps } from './cache/prepared-cache.js';
@@ -6,26 +6,25 @@ import type { Config } from './config/schema.js';
 import type { Context } from './context.js';
 import type { Coordination } from './coordination/coordination.js';
 import { createReportUnexpected } from './http/error-reply.js';
-import { toErrorHandler } from './http/express-listener.js';
 import { createScanHeaders } from './http/fast-headers.js';
-import { type FailingListener, type Listener, guard } from './http/guard.js';
+import { type Listener, guard } from './http/guard.js';
 import { type ChecksLogin, createChecksLogin } from './http/identity.js';
 import type { MemoryBudget } from './http/request-body.js';
-import { createAcceptRequestId } from './http/request-id.js';
+import { createAcceptRequestId } from './http/context.js';
 import { createRequestLog } from './http/request-log.js';
 import { type Route, RouteTable } from './http/route-table.js';
 import type { NativeAnswer } from './native/answer.js';
-import { takesMessages } from './native/routes.js';
 import { createTunnelHit, createTunnelRoute } from './native/tunnel.js';
 import type { Hits } from './observe/hits.js';
 import { createOpenApi } from './openapi/serve.js';
+import { createBatch } from './record/batch/answer.js';
 import { type Forwarding, createForwarding } from './record/forwarding.js';
-import { createRecordHandlers } from './record/handlers.js';
-import { createPipeline } from './record/pipeline.js';
+import { createForwardRead } from './record/pass-through.js';
+import { createPipeline, createRequestCheck } from './record/pipeline.js';
 import { type ReadParts, createRead } from './record/read.js';
-import { createRequestCheck } from './record/request-checks.js';
 import { ResponseCache } from './record/response-cache.js';
-import { type RedirectInterface, createRedirect } from './redirect/redirect.js';
+import { createWriteRoute } from './record/write.js';
+import { createRedirect } from './redirect/redirect.js';
 import type { Resolver } from './resolver/resolver.js';
 import { routesOf } from './routes.js';
 import type { FindClient, IsTrustedProxy } from './server/client-address.js';
@@ -122,27 +121,15 @@ function createListener(
   };
   const onUnexpected = createReportUnexpected(context);
   const read = createRead(config, context, steps);
-  const tunnelHit = createTunnelHit(config, context, {
-    ...steps,
-    ...kept.native,
-    takesMessages: (path) => takesMessages(table, path),
-  });
-  const pages = config.redirect.enabled ? createRedirect(config, context, { ...steps, table }) : undefined;
-  // Guarded by itself, because Express passes errors to its third argument.
-  const pipeline = guard(createExpress(config, context, { ...steps, routes, table, pages }), onUnexpected);
+  const tunnelHit = createTunnelHit(config, context, { ...steps, ...kept.native });
+  const answer = createInterfaces(config, context, { ...steps, routes, table });
   const handler: Listener = (req, res) => {
-    const answering = read(req, res);
-    if (answering !== false) return answering;
-    const hit = tunnelHit?.(req, res);
-    if (hit instanceof Promise) {
-      return hit.then((isSent) => {
-        if (!isSent) pipeline(req, res);
-      });
-    }
-    const redirecting = pages?.listener(req, res) ?? false;
-    if (redirecting !== false) return redirecting;
-    pipeline(req, res);
-    return undefined;
+    const reading = read(req, res);
+    if (reading !== false) return reading;
+    const place = table.locate(req.url ?? '');
+    const hit = tunnelHit?.(req, res, place) ?? false;
+    if (hit === false) return answer(req, res, place);
+    return hit.then((isSent) => (isSent ? undefined : answer(req, res, place)));
   };
   const judged = policy.wrap(handler);
   return {
@@ -151,7 +138,7 @@ function createListener(
   };
 }
 
-/** What the read path, the tunnel and Express share. */
+/** What the read path, the tunnel and the pipeline share. */
 interface RequestSteps extends KeptParts, TrafficPolicy, Omit<ReadParts, 'responses' | keyof KeptParts> {
   responses: ResponseCache;
 }
@@ -162,31 +149,36 @@ const DESCRIPTION = {
   cacheControl: 'public, max-age=300',
 };
 
-interface ExpressParts extends RequestSteps {
+interface InterfaceParts extends RequestSteps {
   routes: readonly Route[];
   table: RouteTable;
-  /** Answers outside Express; here its routes are checked, and its errors have its form. */
-  pages: RedirectInterface | undefined;
 }
 
-/** The interfaces that are on, behind Express. */
-function createExpress(config: Config, context: Context, { pages, ...steps }: ExpressParts): FailingListener {
+/** The interfaces that are on. */
+function createInterfaces(
+  config: Config,
+  context: Context,
+  steps: InterfaceParts,
+): ReturnType<typeof createPipeline> {
   const parts = { ...steps, carryOut: createCarryOut({ ...steps, rules: config.deletion }) };
   const epic = config.v2.enabled ? createV2(config, context, parts) : undefined;
-  const handlers = {
-    ...createRecordHandlers(config, context, parts),
-    openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
-    v2: epic?.route,
-    tunnel: createTunnelRoute({ ...parts, ...parts.native }),
-  };
-  parts.table.assertHandled({ ...handlers, ...pages?.handlers });
+  const pages = config.redirect.enabled ? createRedirect(config, context, parts) : undefined;
   return createPipeline(config, context, {
     ...parts,
-    handlers,
-    fallbacks: { ...(epic && { v2: epic.route }) },
-    errorReplies: {
-      ...(epic && { v2: epic.errorReply }),
-      ...(pages && { redirect: toErrorHandler(pages.sendError) }),
+    plainHandlers: {
+      ...createBatch(config, context, parts),
+      tunnel: createTunnelRoute({ ...parts, ...parts.native }),
+      ...pages?.handlers,
     },
+    handlers: {
+      passThrough: parts.passThrough,
+      reverseLookup: parts.reverse?.passThrough,
+      forwardRead: createForwardRead(parts),
+      write: createWriteRoute(parts),
+      openApi: createOpenApi(config, { ...DESCRIPTION, routes: parts.routes }),
+      v2: epic?.route,
+    },
+    fallbacks: { ...(epic && { v2: epic.route }) },
+    errorReplies: { ...(epic && { v2: epic.sendError }), ...(pages && { redirect: pages.sendError }) },
   });
 }

@@ -57,7 +57,7 @@ export function createOperations(
       await purge(resolver, request);
       return { isShared: cache.redisState() !== 'away' };
     },
-    inspect: (handle) => inspect(resolver.keyOf(handle), cache, now),
+    inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
     stats: () =>
       readStatistics(
         metrics,
@@ -101,7 +101,7 @@ async function purge(resolver: Resolver<unknown>, request: PurgeRequest): Promis
   const { handles } = request;
   for (let at = 0; at < handles.length; at += MAX_CONCURRENT_PURGES) {
     const batch = handles.slice(at, at + MAX_CONCURRENT_PURGES);
-    await Promise.all(batch.map((handle) => resolver.purge({ handle }, { isSoft })));
+    await Promise.all(batch.map((handle) => resolver.purge({ handle: resolver.refOf(handle) }, { isSoft })));
   }
 }
 

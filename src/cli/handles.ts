@@ -2,8 +2,7 @@
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isLoopback } from '../config/addresses.js';
-import { handleInUrl } from '../handle/handle-in-url.js';
-import { parseHandle } from '../handle/handle.js';
+import { handleInUrl, parseHandle } from '../handle/handle.js';
 import { fetchOrFail } from './client.js';
 import { EXIT, Failure, printNote, printable } from './terminal.js';
 

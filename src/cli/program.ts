@@ -2,7 +2,7 @@
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { readFingerprints } from '../config/addresses.js';
 import { VERSION, readPackageFile } from '../config/package-files.js';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
+import { withoutSlashesAtEnd } from '../handle/handle.js';
 
 const EXIT_CODES = '\nExit codes: 0 success · 1 failure · 2 invalid usage or configuration.';
 

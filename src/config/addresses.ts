@@ -1,5 +1,5 @@
 // Addresses in the configuration: URLs, Redis nodes, certificate fingerprints, networks and loopback.
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
+import { withoutSlashesAtEnd } from '../handle/handle.js';
 import { BlockList, isIP } from 'node:net';
 
 /** The URL, or undefined when it is invalid. */

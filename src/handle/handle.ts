@@ -1,4 +1,4 @@
-// Handles as text: parsed from a raw request path, written into a path, folded for comparison.
+// Handles as text: parsed from a raw request path or from a URL that people copy, written into a path, folded for comparison.
 
 /** Native protocol constant: a handle has at most this many UTF-8 bytes (hdllib Common.java). */
 export const MAX_HANDLE_BYTES = 2048;
@@ -17,6 +17,19 @@ export function handleRef(text: string, caseSensitive: boolean): HandleRef {
   const key = recordKey(text, caseSensitive);
   const slash = text.indexOf('/');
   return { text, key, prefix: slash === -1 ? key.slice(PREFIX_RECORDS.length) : key.slice(0, slash) };
+}
+
+/** A key names its record as any other spelling does. */
+export const refOfKey = (key: string): HandleRef => ({
+  text: key,
+  key,
+  prefix: key.slice(0, key.indexOf('/')),
+});
+
+/** The record of its prefix: `0.NA/21.T1` for `21.T1/abc`. */
+export function prefixRecordOf({ text, prefix }: HandleRef): HandleRef {
+  const [spelled = ''] = text.split('/', 1);
+  return { text: PREFIX_RECORDS + spelled, key: PREFIX_RECORDS + prefix, prefix: GLOBAL_PREFIX };
 }
 
 export type ParsedHandle =
@@ -89,7 +102,9 @@ export function recordKey(handle: string, caseSensitive: boolean): string {
   return foldHandle(handle.includes('/') ? handle : PREFIX_RECORDS + handle, caseSensitive);
 }
 
-const PREFIX_RECORDS = '0.NA/';
+/** The prefix of the records of prefixes. */
+export const GLOBAL_PREFIX = '0.NA';
+const PREFIX_RECORDS = `${GLOBAL_PREFIX}/`;
 
 /** Upper-cases only `a` to `z`. */
 export function upperAscii(text: string): string {
@@ -99,3 +114,38 @@ export function upperAscii(text: string): string {
 }
 
 const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
+
+/** Resolvers whose URL may stand before a handle. */
+const RESOLVER = /^https?:\/{1,2}(?:hdl\.handle\.net|(?:dx\.)?doi\.org)\//i;
+const SCHEME = /^(?:info:(?:doi|hdl)\/|(?:urn:)?(?:doi|hdl):|urn:eidr:)/i;
+
+/**
+ * Removes leading slashes, surrounding space and one prefix form from a decoded path. In a URN a colon before the first
+ * slash stands for it (recordings "redirect: hdl: prefix" to "leading spaces/trailing nbsp"; HDLProxy 9.3.1 resolves
+ * `urn:hdl:21.T11998/uc:a@x`).
+ *
+ * @example handleInUrl('/urn:hdl:21.T1:abc') // '21.T1/abc'
+ */
+export function handleInUrl(path: string): string {
+  const bare = trimCopied(path.replace(/^\/+/, '')).replace(RESOLVER, '');
+  const scheme = SCHEME.exec(bare)?.[0];
+  if (scheme === undefined) return bare;
+  const handle = bare.slice(scheme.length);
+  return scheme.toLowerCase().startsWith('urn:') ? handle.replace(/^([^/:]*):/, '$1/') : handle;
+}
+
+/** Not with a regular expression: `/\/+$/` takes quadratic time on a text of slashes that ends with something else. */
+export function withoutSlashesAtEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === '/') end--;
+  return text.slice(0, end);
+}
+
+const ZERO_WIDTH_SPACE = '\u200B';
+
+/** Copying from a page or a PDF leaves a zero-width space behind a handle, which `trim` takes for a character. */
+function trimCopied(text: string): string {
+  let end = text.length;
+  while (end > 0 && (text[end - 1] === ZERO_WIDTH_SPACE || text[end - 1]?.trim() === '')) end--;
+  return text.slice(0, end).trim();
+}

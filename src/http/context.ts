@@ -1,11 +1,11 @@
-// The context of one request in `res.locals`. It never outlives the request.
+// The context of one request in `res.locals`, which never outlives the request, and its id.
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Caller } from '../upstream/caller.js';
 import type { Format } from './query.js';
-import type { Route, RouteMatch } from './route-table.js';
-import type { Target } from './target.js';
+import type { Place, Route } from './route-table.js';
 
 /** The result of a request, for log and metrics. */
 export type Result =
@@ -21,17 +21,14 @@ export type Result =
   | 'invalid'
   | 'local';
 
-export interface RequestContext {
+export interface RequestContext extends Place {
   /** The interface, for metrics. */
   family: 'record' | 'v2' | 'redirect' | 'native-tunnel';
-  target: Target;
-  /** What is at the path; undefined where nothing is. */
-  match?: RouteMatch | undefined;
   /** The route that answers the request; undefined where none does. */
   route?: Route | undefined;
   format: Format;
-  /** The decoded handle; undefined until it is parsed. */
-  handle?: string;
+  /** Undefined until it is parsed. */
+  handle?: HandleRef;
   result: Result;
   /** The caller for the limits of the Handle server; undefined until the traffic rules have judged the request. */
   caller?: Caller;
@@ -41,7 +38,7 @@ export interface RequestContext {
   failure?: ServiceError;
 }
 
-/** The context that read.ts or the first step of the pipeline has set. */
+/** The context that the read path or the first step of the pipeline has set. */
 export function contextOf(res: ServerResponse): RequestContext {
   return (res as unknown as { locals: RequestContext }).locals;
 }
@@ -65,3 +62,19 @@ export const hasContext = (res: ServerResponse): boolean => {
 export function putContext(res: ServerResponse, context: RequestContext): void {
   (res as unknown as { locals: RequestContext }).locals = context;
 }
+
+/** The field in a request of a trusted proxy, in a forwarded request, and in an error response. */
+export const REQUEST_ID = 'X-Request-Id';
+
+/** As web servers write them: UUIDs, hex digits, Base64, address and counter. Safe in a log line, a header and a page. */
+const FORMAT = /^[\w.:=+/@-]{1,128}$/;
+
+/** The id that the request came with; undefined unless it is valid and from a trusted proxy. */
+export type AcceptRequestId = (given: string | undefined, req: IncomingMessage) => string | undefined;
+
+export const createAcceptRequestId =
+  (isTrustedProxy: (address: string) => boolean): AcceptRequestId =>
+  (given, { socket }) =>
+    given !== undefined && isTrustedProxy(socket.remoteAddress ?? '') && FORMAT.test(given)
+      ? given
+      : undefined;

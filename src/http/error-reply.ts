@@ -4,9 +4,8 @@ import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError, isOfHandleServer } from '../errors.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { bodyOfMembers } from './body.js';
-import { contextOf, requestIdOf } from './context.js';
+import { contextOf, requestIdOf, REQUEST_ID } from './context.js';
 import { type Reply, sendReply } from './reply.js';
-import { REQUEST_ID } from './request-id.js';
 
 /** Reports unexpected errors: bugs, not failures of the upstream or of the caller. */
 export type ReportUnexpected = (error: unknown, requestId?: string) => void;
@@ -107,7 +106,7 @@ export function createSendError({ onUnexpected }: { onUnexpected: ReportUnexpect
     const failure = asServiceError(error, onUnexpected, requestIdOf(res));
     if (res.headersSent) throw failure;
     const context = contextOf(res);
-    const reply = renderError(failure, { handle: context.handle, requestId: requestIdOf(res) });
+    const reply = renderError(failure, { handle: context.handle?.text, requestId: requestIdOf(res) });
     context.result = resultOfError(reply.status);
     context.failure = failure;
     await sendReply(req, res, { ...reply, gzipMinBytes: Infinity });

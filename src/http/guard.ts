@@ -1,6 +1,7 @@
-// Confines an uncaught error to its own request, which gets a 500; errors as complete responses without Express.
+// Listeners: an uncaught error is confined to its own request, which gets a 500.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { JSON_TYPE } from './body.js';
 import { hasContext, requestIdOf } from './context.js';
 import { type ReportUnexpected, renderError } from './error-reply.js';
@@ -11,7 +12,7 @@ export type Listener = (req: IncomingMessage, res: ServerResponse) => unknown;
 /** Why a traffic rule refuses this handle in this request. */
 export type RefusalOfHandle = (
   req: IncomingMessage,
-  handle: string,
+  handle: HandleRef,
 ) => ServiceError | undefined | Promise<ServiceError | undefined>;
 
 /** Express calls `fail` with errors that its error handlers do not answer: its own response would show the stack. */

@@ -1,5 +1,5 @@
 // Who a login says it is, for limits and queues. Only the Handle server knows whether it is true.
-import { foldHandle } from '../handle/handle.js';
+import { type HandleRef, foldHandle } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 
 /**
@@ -42,11 +42,11 @@ export function readIdentity(text: string): ValueReference {
  * Whether a read of the handle is refused when its login is wrong. False for a session too: everybody gets one, and it
  * need not be logged in.
  */
-export type ChecksLogin = (handle: string, authorization: string | undefined) => boolean;
+export type ChecksLogin = (handle: HandleRef, authorization: string | undefined) => boolean;
 
 /** `checksLogins`: whether the servers of a handle check the logins of reads. */
 export const createChecksLogin =
-  (checksLogins: (handle: string) => boolean): ChecksLogin =>
+  (checksLogins: (handle: HandleRef) => boolean): ChecksLogin =>
   (handle, authorization) =>
     identityOf(authorization) !== undefined && checksLogins(handle);
 

@@ -16,7 +16,7 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
     const startedAt = performance.now();
     const trace = tracer?.current();
     res.once('close', () => {
-      const { family, target, handle, result, failure } = contextOf(res);
+      const { family, target, handle: { text: handle } = {}, result, failure } = contextOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       trace?.describe({
         'url.path': shownPath(target.path),

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { ErrorCode } from '../errors.js';
-import { type Owner, type Target, ownerOf } from './target.js';
+import { type Owner, type Target, ownerOf, readTarget } from './target.js';
 
 /** A HEAD is answered by the route of the GET. */
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -105,6 +105,13 @@ export interface RouteMatch<R extends Route = Route> {
   rest: string;
 }
 
+/** What a request target names. */
+export interface Place<R extends Route = Route> {
+  target: Target;
+  /** Undefined where nothing is. */
+  match: RouteMatch<R> | undefined;
+}
+
 interface OpenPath<R extends Route> extends Pick<RouteMatch<R>, 'routes' | 'allow'> {
   /** The literal part of the path. */
   head: string;
@@ -146,6 +153,11 @@ export class RouteTable<R extends Route = Route> {
       const missing = routes.find(({ handler }) => handlers[handler] === undefined);
       if (missing) throw new Error(`no handler ${missing.handler} for ${missing.method} ${missing.path}`);
     }
+  }
+
+  locate(rawTarget: string): Place<R> {
+    const target = readTarget(rawTarget);
+    return { target, match: this.at(target.path) };
   }
 
   /** Undefined where nothing is; no path of an API belongs to a path of another interface. */

@@ -51,6 +51,10 @@ export function rawHandleOf(path: string): string | undefined {
   return path.startsWith('/api/handles/') ? path.slice('/api/handles/'.length) : undefined;
 }
 
+/** `/api/handles?prefix=…` names no handle: it lists those under a prefix. */
+export const isList = (rawHandle: string, parameters: URLSearchParams): boolean =>
+  rawHandle === '' && parameters.has('prefix');
+
 /** @throws ServiceError when the path is not a valid handle */
 export function readHandle(rawHandle: string): string {
   const parsed = parseHandle(rawHandle);
@@ -68,5 +72,59 @@ function problemOf(problem: Extract<ParsedHandle, { ok: false }>['problem']): Se
       return new ServiceError('BAD_PATH', { detail: 'a % is not followed by two hex digits' });
     case 'null-byte':
       return new ServiceError('BAD_PATH', { detail: '%00 cannot be part of a handle' });
+  }
+}
+
+/**
+ * A request that names no handle is forwarded as it came, so its path must be plain. A server behind us that folds dot
+ * segments, or decodes a path twice, would otherwise find a handle in it that was not fenced here, and that the
+ * deletion rules have not seen.
+ *
+ * @throws ServiceError BAD_PATH
+ */
+export function assertPlain(path: string): void {
+  if (isPlain(path)) return;
+  throw new ServiceError('BAD_PATH', {
+    message:
+      'Only in a handle: dot segments, empty segments, backslashes, control characters, bytes beyond UTF-8',
+  });
+}
+
+/** The characters of a path (RFC 3986 §3.3). */
+const PATH = /^\/(?:[\w.~!$&'()*+,;=:@/-]|%[\da-f]{2})*$/i;
+
+const MAX_ENCODING_LAYERS = 4;
+
+/** Whether it stays a plain path each time it is decoded once more. */
+function isPlain(path: string): boolean {
+  if (!PATH.test(path)) return false;
+  let text: string | undefined = path;
+  for (let layer = 0; layer < MAX_ENCODING_LAYERS; layer++) {
+    if (text === undefined || !hasPlainSegments(text)) return false;
+    const decoded = decodeOnce(text);
+    if (decoded === text) return true;
+    text = decoded;
+  }
+  return false;
+}
+
+/** An empty segment is allowed at the end. To some servers a segment ends at its `;`. */
+function hasPlainSegments(path: string): boolean {
+  if (/[\\\x00-\x1f\x7f]/.test(path)) return false;
+  const segments = path.split('/').slice(1);
+  if (segments.at(-1) === '') segments.pop();
+  return segments.every((segment) => !/^(\.{0,2})(;|$)/.test(segment));
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Undefined for bytes that are not UTF-8. Some servers read the overlong form `%c0%ae` as a dot. */
+function decodeOnce(text: string): string | undefined {
+  try {
+    return text.replace(/(?:%[\da-f]{2})+/gi, (escaped) =>
+      utf8.decode(Buffer.from(escaped.replaceAll('%', ''), 'hex')),
+    );
+  } catch {
+    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 // A message in, a message out, on whatever interface.
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { asServiceError, createReportUnexpected } from '../http/error-reply.js';
 import { type Envelope, MAX_MESSAGE_BYTES, OP_CODE, OP_FLAG, type Request, decodeRequest } from './codec.js';
@@ -20,6 +21,7 @@ import {
   replyUnreadable,
 } from './reply.js';
 import type { AdmitMessage, Resolve } from './resolve.js';
+import type { Resolver } from '../resolver/resolver.js';
 import type { SiteInfo } from './site-record.js';
 
 /** A message whose length is that of its envelope. */
@@ -30,7 +32,8 @@ export interface Incoming {
   /** Undefined on UDP, whose senders may be forged. */
   admit?: AdmitMessage;
   /** Judges the handle before memory is looked at. */
-  refusalOf?: ((handle: string) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
+  refusalOf?:
+    ((handle: HandleRef) => ServiceError | undefined | Promise<ServiceError | undefined>) | undefined;
   /** Of the answer without its envelope; by default as much as clients read. */
   maxAnswerBytes?: number | undefined;
   /** Envelope and message as they came, where that was in one piece. */
@@ -40,6 +43,7 @@ export interface Incoming {
 interface AnswerParts {
   prepared: Pick<PreparedMessages, 'answer' | 'prepare'>;
   resolve: Resolve;
+  resolver: Pick<Resolver<unknown>, 'refOf'>;
   site: SiteInfo;
 }
 
@@ -57,6 +61,7 @@ export interface NativeAnswer {
 export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer {
   const { now } = context.clock;
   const { prepared, site } = parts;
+  const readExchange = createReadExchange(parts.resolver);
   const operate = createOperations(context, parts);
   const finish = createFinish(site, now);
 
@@ -74,7 +79,8 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
     const { reply, handle, outcome } = answered;
     const { entry, responseCode: status } = outcome;
     if (received === undefined || handle === undefined || entry === undefined) return;
-    if (isPreparable(request)) prepared.prepare({ received, transport, handle, entry, status, reply });
+    if (!isPreparable(request)) return;
+    prepared.prepare({ received, transport, handle: handle.text, entry, status, reply });
   }
 
   return {
@@ -100,24 +106,24 @@ export function createAnswer(context: Context, parts: AnswerParts): NativeAnswer
 interface Exchange {
   envelope: Envelope;
   request: Request;
+  /** Of a resolution. */
+  handle: HandleRef | undefined;
   admit: AdmitMessage | undefined;
   refusalOf: Incoming['refusalOf'];
   maxBytes: number;
 }
 
-function readExchange({
-  envelope,
-  message,
-  transport,
-  maxAnswerBytes,
-  ...judges
-}: Incoming): Exchange | MessageProblem {
-  if (envelope.isEncrypted) return encrypted(envelope.sessionId);
-  const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
-  if (!request.ok) return malformed(request.problem, transport);
-  const { admit, refusalOf } = judges;
-  const maxBytes = maxAnswerBytes ?? MAX_MESSAGE_BYTES;
-  return { envelope, request: request.value, admit, refusalOf, maxBytes };
+function createReadExchange({ refOf }: AnswerParts['resolver']) {
+  return function readExchange(incoming: Incoming): Exchange | MessageProblem {
+    const { envelope, message, transport, admit, refusalOf } = incoming;
+    if (envelope.isEncrypted) return encrypted(envelope.sessionId);
+    const request = decodeRequest(message, { isPadded: transport !== 'tunnel' });
+    if (!request.ok) return malformed(request.problem, transport);
+    const { resolution } = request.value;
+    const handle = resolution && refOf(resolution.handle.toString('utf8'));
+    const maxBytes = incoming.maxAnswerBytes ?? MAX_MESSAGE_BYTES;
+    return { envelope, request: request.value, handle, admit, refusalOf, maxBytes };
+  };
 }
 
 /** Makes the reply of an outcome. A Handle server sends longer messages than clients read (recording "300,000 bytes"). */
@@ -127,7 +133,7 @@ function createFinish(site: SiteInfo, now: () => number) {
     const answered = (reply: NativeReply, given: NativeOutcome, isTooLong: boolean): AnsweredMessage => ({
       reply,
       opCode: exchange.request.header.opCode,
-      handle: exchange.request.resolution?.handle.toString('utf8'),
+      handle: exchange.handle,
       outcome: given,
       isTooLong,
     });
@@ -160,10 +166,14 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
   const onUnexpected = createReportUnexpected(context);
   const asOutcome = (error: unknown): NativeOutcome => failed(asServiceError(error, onUnexpected));
 
-  function resolveSafely({ request, admit }: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    if (request.resolution === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
+  function resolveSafely({
+    request: { resolution, header },
+    handle,
+    admit,
+  }: Exchange): NativeOutcome | Promise<NativeOutcome> {
+    if (resolution === undefined || handle === undefined) return refusal(RESPONSE_CODE.error, 'invalid');
     try {
-      const outcome = resolve(request.resolution, { flags: request.header.flags, admit });
+      const outcome = resolve(resolution, { handle, flags: header.flags, admit });
       return outcome instanceof Promise ? outcome.catch(asOutcome) : outcome;
     } catch (error) {
       return asOutcome(error);
@@ -171,15 +181,15 @@ function createOperations(context: Context, { resolve, site }: AnswerParts) {
   }
 
   /** The client takes the refusal for a failed site, as it takes other trouble. */
-  async function refuseOr(exchange: Exchange, handle: string): Promise<NativeOutcome> {
+  async function refuseOr(exchange: Exchange, handle: HandleRef): Promise<NativeOutcome> {
     const refused = await exchange.refusalOf?.(handle);
     return refused === undefined ? resolveSafely(exchange) : failed(refused);
   }
 
   function judgeAndResolve(exchange: Exchange): NativeOutcome | Promise<NativeOutcome> {
-    const { resolution } = exchange.request;
-    if (exchange.refusalOf === undefined || resolution === undefined) return resolveSafely(exchange);
-    return refuseOr(exchange, resolution.handle.toString('utf8')).catch(asOutcome);
+    const { handle, refusalOf } = exchange;
+    if (refusalOf === undefined || handle === undefined) return resolveSafely(exchange);
+    return refuseOr(exchange, handle).catch(asOutcome);
   }
 
   async function readSite(): Promise<NativeOutcome> {

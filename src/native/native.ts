@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { Hits } from '../observe/hits.js';
 import { type NativeAnswer, createAnswer } from './answer.js';
+import type { Resolver } from '../resolver/resolver.js';
 import { PreparedMessages } from './prepared-messages.js';
 import { type ResolveParts, createResolve } from './resolve.js';
 import { createSiteInfo } from './site-record.js';
@@ -13,6 +14,7 @@ import { type TcpParts, createTcpServer } from './tcp.js';
 import { type UdpListener, createUdpListener } from './udp.js';
 
 interface NativeParts extends ResolveParts {
+  resolver: Pick<Resolver<unknown>, 'read' | 'resolve' | 'refOf'>;
   preparing: PreparedDeps;
   hits: Hits;
 }
@@ -24,6 +26,7 @@ export function createNative(
 ): NativeAnswer {
   const site = createSiteInfo(config, parts.resolver);
   return createAnswer(context, {
+    ...parts,
     resolve: createResolve(config, context, parts),
     prepared: new PreparedMessages(context, { ...parts, site }),
     site,

@@ -18,6 +18,7 @@ import {
 } from './codec.js';
 import type { Entry } from '../cache/entry.js';
 import type { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { Result } from '../http/context.js';
 import { resultOfError } from '../http/error-reply.js';
@@ -34,7 +35,7 @@ export interface AnsweredMessage {
   reply: NativeReply;
   /** Undefined for what is no request. */
   opCode: number | undefined;
-  handle: string | undefined;
+  handle: HandleRef | undefined;
   outcome: NativeOutcome;
   /** Whether it is code 2 because the answer is too long. */
   isTooLong: boolean;

@@ -46,7 +46,7 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
     const answer = (trace?: TraceOfMessage): AnsweredMessage | Promise<AnsweredMessage> => {
       const finish = (answered: AnsweredMessage): AnsweredMessage => {
         const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
-        const { handle, outcome, opCode = OP_CODE.reserved } = answered;
+        const { handle: { text: handle } = {}, outcome, opCode = OP_CODE.reserved } = answered;
         const { result, responseCode: status, failure } = outcome;
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
         metrics.countRequest({ family, handle, result, status, ms, code: failure?.code });

@@ -5,24 +5,23 @@ import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { Result } from '../http/context.js';
 import { resultOf } from '../record/record-reply.js';
 import { valuesOf } from '../resolver/parsed-records.js';
-import type { FromEntry, Resolution } from '../resolver/resolution.js';
-import type { Resolver } from '../resolver/resolver.js';
+import type { Resolution } from '../resolver/resolution.js';
+import type { ResolverRead, Resolver } from '../resolver/resolver.js';
 import type { Caller } from '../upstream/caller.js';
 import type { OriginOf } from '../write/origin-record.js';
 
 export interface ResolveParts {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'read'>;
   originOf: OriginOf;
 }
 
 interface ResolveDeps extends ResolveParts {
-  followReferrals: boolean;
   countStale: Context['metrics']['countStale'];
 }
 
@@ -31,22 +30,23 @@ interface ResolveDeps extends ResolveParts {
  *
  * @throws ServiceError RATE_LIMITED, TRAFFIC_REFUSED
  */
-export type AdmitMessage = (handle: string) => Caller | undefined | Promise<Caller>;
+export type AdmitMessage = (handle: HandleRef) => Caller | undefined | Promise<Caller>;
 
-interface Asked extends Question {
-  /** The handle as text. */
-  name: string;
+interface Asked extends Selection {
+  handle: HandleRef;
+  /** Its bytes, for the answer. */
+  spelling: Buffer;
   authoritative: boolean;
-  /** Whether referrals may be followed. */
-  recursive: boolean;
+  /** Where no referral is followed, all loads of a handle are the same. */
+  isUnreferred: boolean;
   doNotRefer: boolean;
-  admit: AdmitMessage | undefined;
+  admit: ResolverRead['admit'];
 }
 
 /** Rejects with the failure of the upstream. */
 export type Resolve = (
   question: Question,
-  asked: { flags: number; admit?: AdmitMessage | undefined },
+  asked: { handle: HandleRef; flags: number; admit?: AdmitMessage | undefined },
 ) => NativeOutcome | Promise<NativeOutcome>;
 
 export function createResolve(
@@ -54,39 +54,27 @@ export function createResolve(
   { metrics: { countStale } }: Context,
   parts: ResolveParts,
 ): Resolve {
-  const deps: ResolveDeps = { ...parts, followReferrals, countStale };
-  return function resolve(question, { flags, admit }) {
-    const { handle } = question;
-    if (!canExist(handle)) return notFound('local');
+  const deps: ResolveDeps = { ...parts, countStale };
+  return function resolve({ handle: spelling, ...selection }, { handle, flags, admit }) {
+    if (!canExist(spelling)) return notFound('local');
+    // A request is judged once.
+    let admitting: ReturnType<AdmitMessage>;
     const asked: Asked = {
-      ...question,
-      name: handle.toString('utf8'),
+      ...selection,
+      handle,
+      spelling,
       authoritative: (flags & OP_FLAG.authoritative) !== 0,
-      recursive: (flags & OP_FLAG.recursive) !== 0,
+      isUnreferred: (flags & OP_FLAG.recursive) === 0 && followReferrals,
       doNotRefer: (flags & OP_FLAG.doNotRefer) !== 0,
-      admit,
+      admit: () => (admitting ??= admit?.(handle)),
     };
     if ((flags & OP_FLAG.publicOnly) === 0) return resolveAll(asked, deps);
-    const found = inMemory(asked, deps);
-    return found === undefined ? load(asked, deps) : outcomeOf(found, asked, deps);
+    const found = deps.resolver.read(handle, asked);
+    return found instanceof Promise
+      ? found.then((resolution) => outcomeOf(resolution, asked, deps))
+      : outcomeOf(found, asked, deps);
   };
 }
-
-const inMemory = ({ name, authoritative }: Asked, { resolver }: ResolveDeps): FromEntry | undefined =>
-  authoritative ? undefined : resolver.fromMemory(name);
-
-async function load(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
-  const caller = await asked.admit?.(asked.name);
-  return outcomeOf(await resolvePublic(asked, caller, deps), asked, deps);
-}
-
-/** Where no referral is followed, all loads of a handle are the same. */
-const resolvePublic = (
-  { name, authoritative, recursive }: Asked,
-  caller: Caller | undefined,
-  { resolver, followReferrals }: ResolveDeps,
-): Promise<Resolution> =>
-  resolver.resolve(name, { authoritative, caller, isUnreferred: !recursive && followReferrals });
 
 /** Without these bounds a Handle server says the same. Clients read no longer handle, and its JSON has no other bytes. */
 const canExist = (handle: Buffer): boolean =>
@@ -108,36 +96,28 @@ function outcomeOf(resolution: Resolution, asked: Asked, { countStale }: Resolve
 function record(values: readonly HandleValue[], asked: Asked, result: Result): NativeOutcome {
   const selected = selectValues(values, asked);
   if (selected.length === 0) return refusal(RESPONSE_CODE.valuesNotFound, result);
-  const { handle } = asked;
   return {
     responseCode: RESPONSE_CODE.success,
-    body: { kind: 'record', handle, values: selected },
+    body: { kind: 'record', handle: asked.spelling, values: selected },
     result,
   };
 }
 
 /** Private values are wanted too. One private match makes the whole answer a challenge. */
 async function resolveAll(asked: Asked, deps: ResolveDeps): Promise<NativeOutcome> {
-  const isByIndex = asked.indexes.length > 0 && asked.types.length === 0;
-  const found = isByIndex ? inMemory(asked, deps) : undefined;
-  if (found !== undefined && hasAllAsked(found, asked)) return outcomeOf(found, asked, deps);
-  const caller = await asked.admit?.(asked.name);
-  if (isByIndex && found === undefined) {
-    const resolution = await resolvePublic(asked, caller, deps);
+  if (asked.indexes.length > 0 && asked.types.length === 0) {
+    const resolution = await deps.resolver.read(asked.handle, asked);
     if (hasAllAsked(resolution, asked)) return outcomeOf(resolution, asked, deps);
   }
-  return readWhole(asked, caller, deps);
+  return readWhole(asked, deps);
 }
 
 /** Reads all that matches, without credentials: the server refuses when one of the matches is private. */
-async function readWhole(
-  asked: Asked,
-  caller: Caller | undefined,
-  { originOf, resolver }: ResolveDeps,
-): Promise<NativeOutcome> {
-  const { name, authoritative, indexes, types } = asked;
+async function readWhole(asked: Asked, { originOf }: ResolveDeps): Promise<NativeOutcome> {
+  const caller = await asked.admit();
+  const { handle, authoritative, indexes, types } = asked;
   const selection = { indexes, types };
-  const origin = originOf(resolver.refOf(name), { authorization: undefined, caller });
+  const origin = originOf(handle, { authorization: undefined, caller });
   const { values, status, responseCode, members } = await origin.get({
     publicOnly: false,
     authoritative,

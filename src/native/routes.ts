@@ -1,9 +1,16 @@
 // The routes of native messages over HTTP.
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { type RouteTable, defineRoutes } from '../http/route-table.js';
+import { type Place, defineRoutes } from '../http/route-table.js';
 import type { Target } from '../http/target.js';
-import { MESSAGE_TYPE, isTunnelled } from './tunnel.js';
+
+export const MESSAGE_TYPE = 'application/x-hdl-message';
+
+export const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
+
+/** Both headers name the type, in any case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
+const isTunnelled = ({ headers }: IncomingMessage): boolean =>
+  namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
 /** Files of a Handle server (recording "tunnel: path /static/x"). */
 const FILES = /^\/static\//i;
@@ -31,6 +38,6 @@ export const nativeRoutes = defineRoutes(
   { 'POST /': sendMessage('sendMessage'), 'POST /{handle}': sendMessage('sendMessageAnywhere') },
 );
 
-/** Whether a message may come to a path. */
-export const takesMessages = (table: RouteTable, path: string): boolean =>
-  !FILES.test(path) && (table.at(path)?.routes.some((route) => route.interface === 'native') ?? false);
+/** Whether a message may come to a place. */
+export const takesMessages = ({ target, match }: Place): boolean =>
+  !FILES.test(target.path) && (match?.routes.some((route) => route.interface === 'native') ?? false);

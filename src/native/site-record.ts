@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.js';
 import { type SiteJson, encodeSite } from '../handle/site-data.js';
 import { toText } from '../handle/bytes.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import { encodeData } from '../handle/value-data.js';
 import type { Resolver } from '../resolver/resolver.js';
@@ -70,12 +71,12 @@ export interface SiteInfo {
 
 export const NO_SITE: SiteInfo = { serial: UNKNOWN_SERIAL, read: () => Promise.resolve(undefined) };
 
-type SiteResolver = Pick<Resolver<unknown>, 'resolve'>;
+type SiteResolver = Pick<Resolver<unknown>, 'resolve' | 'refOf'>;
 
 export function createSiteInfo(config: SiteConfig, resolver: SiteResolver): SiteInfo {
   const { address, domain, handle } = config.native.site;
   if (address !== undefined || domain !== undefined) return siteOfRecord(siteRecord(config));
-  return handle === undefined ? NO_SITE : siteOfHandle(handle, resolver);
+  return handle === undefined ? NO_SITE : siteOfHandle(resolver.refOf(handle), resolver);
 }
 
 function siteOfRecord(record: SiteJson): SiteInfo {
@@ -83,7 +84,7 @@ function siteOfRecord(record: SiteJson): SiteInfo {
   return { serial: record.serialNumber, read: () => Promise.resolve(data) };
 }
 
-function siteOfHandle(handle: string, resolver: SiteResolver): SiteInfo {
+function siteOfHandle(handle: HandleRef, resolver: SiteResolver): SiteInfo {
   let serial = UNKNOWN_SERIAL;
   return {
     get serial() {

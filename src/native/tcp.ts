@@ -3,6 +3,7 @@ import { type Server, type Socket, createServer } from 'node:net';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { type MemoryBudget, appendChunk, tooManyBodies } from '../http/request-body.js';
+import type { HandleRef } from '../handle/handle.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import { type Use, boundConnections } from '../server/connection-bounds.js';
 import type { ClientConnections } from '../server/http-server.js';
@@ -30,7 +31,7 @@ export interface TcpParts extends ClientConnections {
   /** Called with the address of a client whose message has come. */
   onMessage: (address: string) => void;
   /** As `AdmitMessage`, for the client at this address. */
-  admit: (address: string, handle: string) => ReturnType<AdmitMessage>;
+  admit: (address: string, handle: HandleRef) => ReturnType<AdmitMessage>;
 }
 
 export function createTcpServer(limits: TcpSettings, context: Context, parts: TcpParts): Server {
@@ -66,7 +67,7 @@ function serveConnection(socket: Socket, deps: ConnectionDeps, answering: WeakSe
   const { answerPrepared, answer, refuse } = deps.native;
   // Undefined once the client has closed the connection.
   const { remoteAddress = '' } = socket;
-  const admit = (handle: string): ReturnType<AdmitMessage> => deps.admit(remoteAddress, handle);
+  const admit: AdmitMessage = (handle) => deps.admit(remoteAddress, handle);
   const send = (bytes: Buffer): void => {
     socket.end(bytes);
     deps.countUnsent(socket, socket);

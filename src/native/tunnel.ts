@@ -1,31 +1,24 @@
 // The HTTP tunnel: a native message in the body of a POST, its answer in the body of the response.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestHandler, Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { type RequestContext, contextOf } from '../http/context.js';
+import { type RequestContext, type AcceptRequestId, contextOf } from '../http/context.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
-import type { RefusalOfHandle } from '../http/guard.js';
+import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type HeaderLines, createSendRaw, linesOf } from '../http/raw-response.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
-import type { AcceptRequestId } from '../http/request-id.js';
-import { readTarget } from '../http/target.js';
-import type { RequestCheck } from '../record/request-checks.js';
+import type { Place } from '../http/route-table.js';
+import type { RequestCheck } from '../record/pipeline.js';
 import { inOneStep } from '../time-slicer.js';
 import type { NativeAnswer } from './answer.js';
 import { ENVELOPE_BYTES, decodeEnvelope, frame } from './codec.js';
 import { MAX_REQUEST_BYTES } from './prepared-messages.js';
 import { type AnsweredMessage, cutOff, problemOfLength } from './reply.js';
 import type { TunnelRequest } from './reports.js';
-export const MESSAGE_TYPE = 'application/x-hdl-message';
+import { MESSAGE_TYPE, namesMessage, takesMessages } from './routes.js';
+
 const LINE_FEED = 0x0a;
-
-const namesMessage = (value = ''): boolean => value.toLowerCase().includes(MESSAGE_TYPE);
-
-/** Both headers name the type, in any case (recordings "tunnel: no Accept", "tunnel: Content-Type in capitals"). */
-export const isTunnelled = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  namesMessage(headers.accept) && namesMessage(headers['content-type']);
 
 interface TunnelDeps extends NativeAnswer {
   withBody: WithBody;
@@ -33,7 +26,7 @@ interface TunnelDeps extends NativeAnswer {
   refusalOfHandle: RefusalOfHandle | undefined;
 }
 
-export function createTunnelRoute(deps: TunnelDeps): RequestHandler {
+export function createTunnelRoute(deps: TunnelDeps): Listener {
   return async function tunnel(req, res) {
     const context = contextOf(res);
     await deps.withBody(req, async (body) => {
@@ -75,20 +68,18 @@ interface TunnelHitParts extends Pick<NativeAnswer, 'answerPrepared'>, Pick<Tunn
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   acceptRequestId: AcceptRequestId;
-  /** Whether a message may come to a path. */
-  takesMessages: (path: string) => boolean;
 }
 
-/** False when Express must handle the request, which is untouched then; as must one that it did not answer. */
-type TunnelHit = (req: IncomingMessage, res: ServerResponse) => false | Promise<boolean>;
+/** False when the pipeline must answer the request, which is untouched then; as must one that it did not answer. */
+type TunnelHit = (req: IncomingMessage, res: ServerResponse, place: Place) => false | Promise<boolean>;
 
-/** Answers as prepared, without Express, what has come whole with its headers. Undefined where nothing may be. */
+/** Answers as prepared what has come whole with its headers. Undefined where nothing may be. */
 export function createTunnelHit(
   { native }: Pick<Config, 'native'>,
   { clock: { now } }: Context,
   parts: TunnelHitParts,
 ): TunnelHit | undefined {
-  const { answerPrepared, refusalOfHandle, scanHeaders, check, acceptRequestId, takesMessages } = parts;
+  const { answerPrepared, refusalOfHandle, scanHeaders, check, acceptRequestId } = parts;
   // A rule for handles has to see each message.
   if (!native.tunnel || refusalOfHandle !== undefined) return undefined;
   const sendRaw = createSendRaw();
@@ -111,9 +102,9 @@ export function createTunnelHit(
     return true;
   }
 
-  return function tunnelHit(req, res) {
+  return function tunnelHit(req, res, place) {
     const { method, url = '', rawHeaders } = req;
-    if (method !== 'POST' || !takesMessages(readTarget(url).path)) return false;
+    if (method !== 'POST' || !takesMessages(place)) return false;
     const bodyBytes = bytesOfTunnelled(rawHeaders);
     if (bodyBytes === undefined || !(bodyBytes > 0 && bodyBytes <= MAX_REQUEST_BYTES)) return false;
     const headers = scanHeaders(rawHeaders);
@@ -155,7 +146,7 @@ const [TYPE_LINE, CACHE_LINE] = [
 const linesFor = ({ length }: Buffer): HeaderLines =>
   `${TYPE_LINE}Content-Length: ${length}\r\n${CACHE_LINE}` as HeaderLines;
 
-function sendMessage(res: Response, message: Buffer): void {
+function sendMessage(res: ServerResponse, message: Buffer): void {
   res.writeHead(200, Object.fromEntries(headersOf(message)));
   res.end(message);
 }

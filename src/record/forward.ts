@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { ServiceError } from '../errors.js';
-import { handleToPath, upperAscii } from '../handle/handle.js';
+import { handleToPath, withoutSlashesAtEnd } from '../handle/handle.js';
 import { type RequestContext, contextOf, requestIdOf } from '../http/context.js';
 import { originForm } from '../http/target.js';
 import { type IsTrustedProxy, peerOf } from '../server/client-address.js';
@@ -12,7 +12,6 @@ import { type ConcurrencyLimiter, type Preempt, callerKey } from '../upstream/co
 import type { Sessions } from '../upstream/sessions.js';
 import type { HandleServer } from '../upstream/upstreams.js';
 import { codeOf, diagnose, isBeforeConnection } from '../upstream/failure.js';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 import type { OriginRecord } from '../write/origin-record.js';
 import { forwardedHeaders } from './forwarded-headers.js';
 
@@ -34,7 +33,7 @@ export type Forward = (
 
 /** The target upstream. A handle is encoded again, so that every URL parser on the way reads the same handle. */
 export function upstreamTarget({ target, handle }: Pick<RequestContext, 'target' | 'handle'>): string {
-  const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle)}`;
+  const path = handle === undefined ? target.path : `/api/handles/${handleToPath(handle.text)}`;
   return originForm({ path, query: target.query });
 }
 
@@ -208,8 +207,8 @@ export function createLimitedForward(
 ): Forward {
   return async function limitedForward(req, res, content) {
     const { handle, caller } = contextOf(res);
-    const named = content.origin?.handle.key ?? (handle && upperAscii(handle));
-    const key = named && callerKey(named, req.headers.authorization);
+    const named = content.origin?.handle ?? handle;
+    const key = named && callerKey(named.key, req.headers.authorization);
     const release = await limiter.acquire({ key, caller });
     try {
       // Nothing has been sent, and http-proxy would not notice that the client has left.

@@ -5,14 +5,14 @@ import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { RouteMatch } from '../http/route-table.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
+import { isList, rawHandleOf, readHandle } from '../http/target.js';
+import type { Resolver } from '../resolver/resolver.js';
 import { type Connections, type createPools, createConnections } from '../upstream/connections.js';
 import { type ReverseLookup, createReverseLookup } from '../upstream/reverse-lookup.js';
 import { sessionsOf } from '../upstream/sessions.js';
 import { type Upstreams, assertFound, type HandleServer } from '../upstream/upstreams.js';
 import { type Forward, type ForwardingHop, createForwarder, createLimitedForward } from './forward.js';
-import { type PassThrough, type PassThroughDeps, createPassThrough } from './pass-through.js';
-import { isList } from './record-request.js';
+import { type PassThrough, createPassThrough } from './pass-through.js';
 
 export interface Forwarding {
   withBody: WithBody;
@@ -30,7 +30,7 @@ type ForwardingSettings = Pick<Config, 'http' | 'upstream' | 'reverseLookup'>;
 
 interface ForwardingParts extends ForwardingHop {
   upstreams: Pick<Upstreams, 'main' | 'findServers'>;
-  resolver: NonNullable<PassThroughDeps['resolver']>;
+  resolver: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
   runStepsOf: RunStepsOf;
   bodies: MemoryBudget;
   /** undici pools by default. */
@@ -42,7 +42,7 @@ export function createForwarding(settings: ForwardingSettings, parts: Forwarding
   const { maxRecordBytes } = settings.upstream;
   const { resolver, runStepsOf } = parts;
   const withBody = createWithBody({ maxBodyBytes, budget: parts.bodies });
-  const forward = routeForwards(parts.upstreams, parts);
+  const forward = routeForwards(parts);
   const reverse = createReverse(settings, { ...parts, withBody });
   return {
     withBody,
@@ -70,16 +70,16 @@ function createReverse(
 }
 
 /** Forwards to the server that is responsible for the request. */
-function routeForwards(upstreams: ForwardingParts['upstreams'], hop: ForwardingHop): Forward {
+function routeForwards(parts: ForwardingParts): Forward {
   const forwards = new Map<HandleServer, Forward>();
   const forwardTo = (server: HandleServer): Forward => {
     const forward =
-      forwards.get(server) ?? createLimitedForward(createForwarder(server, hop), server.limiter);
+      forwards.get(server) ?? createLimitedForward(createForwarder(server, parts), server.limiter);
     forwards.set(server, forward);
     return forward;
   };
   return (req, res, content) => {
-    const server = content.origin?.server ?? serverFor(contextOf(res), upstreams);
+    const server = content.origin?.server ?? serverFor(contextOf(res), parts);
     return forwardTo(assertFound(server))(req, res, content);
   };
 }
@@ -87,14 +87,17 @@ function routeForwards(upstreams: ForwardingParts['upstreams'], hop: ForwardingH
 /** A list goes to the server of its prefix; what names no handle to the main one. */
 function serverFor(
   { handle, target, match }: RequestContext,
-  { main, findServers }: ForwardingParts['upstreams'],
+  {
+    upstreams: { main, findServers },
+    resolver: { refOf },
+  }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
 ): HandleServer | undefined {
   if (handle !== undefined) return findServers(handle)[0];
   const parameters = readParameters(target.query);
   const verified = match && handleToVerify(match);
-  if (verified !== undefined) return findServers(verified)[0];
+  if (verified !== undefined) return findServers(refOf(verified))[0];
   const isListed = isList(rawHandleOf(target.path) ?? '-', parameters);
-  if (isListed) return findServers(`${parameters.get('prefix') ?? ''}/`)[0];
+  if (isListed) return findServers(refOf(`${parameters.get('prefix') ?? ''}/`))[0];
   return main;
 }
 

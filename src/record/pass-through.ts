@@ -9,7 +9,7 @@ import { readParameters, readRecordQuery } from '../http/query.js';
 import type { WithBody } from '../http/request-body.js';
 import type { RunStepsOf } from '../http/request-work.js';
 import type { Encoding } from '../http/representation.js';
-import { rawHandleOf, readHandle } from '../http/target.js';
+import { assertPlain, isList, rawHandleOf, readHandle } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Steps } from '../time-slicer.js';
 import type { LimitMiss } from '../upstream/caller.js';
@@ -24,14 +24,12 @@ import {
   readResponseBody,
   relayResponse,
 } from './relay-response.js';
-import { isList } from './record-request.js';
-import { assertPlain } from './request-checks.js';
 
 export interface PassThroughDeps {
   withBody: WithBody;
   forward: Forward;
   /** Undefined for a server whose records the cache does not hold. */
-  resolver?: Pick<Resolver<unknown>, 'learn' | 'refOf'>;
+  resolver?: Pick<Resolver<unknown>, 'learn'>;
   /** Longer records are refused: they are read as a whole for their ETag. */
   maxRecordBytes: number;
   runStepsOf: RunStepsOf;
@@ -75,7 +73,7 @@ async function learnFrom(
   if (resolver === undefined || handle === undefined || response.statusCode !== 404) return undefined;
   const body = await peekResponseBody(response, MAX_ANSWER_BYTES);
   const isMissing = body && (await parseAnswer(response, body)).responseCode === RESPONSE_CODE.handleNotFound;
-  if (isMissing) await resolver.learn(resolver.refOf(handle), { exists: false });
+  if (isMissing) await resolver.learn(handle, { exists: false });
   return body;
 }
 
@@ -94,24 +92,26 @@ const isGzip = (headers: IncomingHttpHeaders): boolean => headers['content-encod
 
 function* etagFor(
   body: Buffer,
-  { handle = '', target, format }: RequestContext,
+  { handle, target, format }: RequestContext,
   encoding: Encoding,
 ): Steps<string | undefined> {
   const record = yield* parseRecord(body.toString());
   const selection = readRecordQuery(readParameters(target.query));
-  return record && (yield* recordEtag(record, { handle, selection, format, encoding }));
+  return record && (yield* recordEtag(record, { handle: handle?.text ?? '', selection, format, encoding }));
 }
 
 export interface ForwardReadDeps {
   passThrough: PassThrough;
   limitMiss: LimitMiss;
   checksLogin: ChecksLogin;
+  resolver: Pick<Resolver<unknown>, 'refOf'>;
 }
 
 /** A read that is forwarded is a miss like others, unless the Handle server judges its login. */
-export function createForwardRead({ passThrough, limitMiss, checksLogin }: ForwardReadDeps): RequestHandler {
+export function createForwardRead(deps: ForwardReadDeps): RequestHandler {
+  const { passThrough, limitMiss, checksLogin } = deps;
   return async function forwardRead(req: Request, res: Response): Promise<void> {
-    parseHandle(res);
+    parseHandle(res, deps.resolver);
     const { handle, caller } = contextOf(res);
     if (handle === undefined || checksLogin(handle, req.headers.authorization)) {
       await passThrough(req, res);
@@ -129,8 +129,8 @@ export function createForwardRead({ passThrough, limitMiss, checksLogin }: Forwa
 }
 
 /** With credentials a wrong password has to be 401 even for public data. A list has no handle. */
-function parseHandle(res: Response): void {
+function parseHandle(res: Response, { refOf }: ForwardReadDeps['resolver']): void {
   const context = contextOf(res);
   const rawHandle = rawHandleOf(context.target.path) ?? '';
-  if (!isList(rawHandle, readParameters(context.target.query))) context.handle = readHandle(rawHandle);
+  if (!isList(rawHandle, readParameters(context.target.query))) context.handle = refOf(readHandle(rawHandle));
 }

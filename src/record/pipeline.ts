@@ -1,86 +1,205 @@
-// The Express pipeline: the middleware and routes of a request, in the order in which they must run.
-import express, {
-  type ErrorRequestHandler,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express';
+// What reads leave: each request is started, then answered by the handler of its route, or in Express where that needs it.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
-import { contextOf, hasContext } from '../http/context.js';
-import { answerOptions } from '../http/cors.js';
-import { createReportUnexpected, createSendError } from '../http/error-reply.js';
-import { expressListener, toErrorHandler } from '../http/express-listener.js';
-import type { FailingListener } from '../http/guard.js';
-import type { Route } from '../http/route-table.js';
-import { type Owner, ownerOf, rawHandleOf } from '../http/target.js';
-import type { IsTrustedProxy } from '../server/client-address.js';
+import { ServiceError } from '../errors.js';
 import {
-  type StartDeps,
-  assertPlain,
-  createStartRequest,
-  locate,
-  methodRefused,
-  unknownEndpoint,
-} from './request-checks.js';
+  type RequestContext,
+  type AcceptRequestId,
+  contextOf,
+  hasContext,
+  putContext,
+} from '../http/context.js';
+import { allowOrigin, answerOptions } from '../http/cors.js';
+import { type SendError, createReportUnexpected, createSendError } from '../http/error-reply.js';
+import { expressListener, toErrorHandler } from '../http/express-listener.js';
+import { type FailingListener, type Listener, guard } from '../http/guard.js';
+import type { FastHeaders, ScanHeaders } from '../http/fast-headers.js';
+import { readFormat, readParameters } from '../http/query.js';
+import type { RequestLog } from '../http/request-log.js';
+import { type Place, type Route, type RouteTable, routeFor } from '../http/route-table.js';
+import { type Owner, assertPlain, ownerOf, rawHandleOf } from '../http/target.js';
+import type { IsTrustedProxy } from '../server/client-address.js';
+import type { Admit } from '../upstream/caller.js';
 
-interface PipelineParts extends Omit<StartDeps, 'jsonpWithCredentials'> {
-  /** By the name that the routes give them. */
-  handlers: Readonly<Record<string, RequestHandler | undefined>>;
+/** By the names that the routes give them. */
+type Handlers<Handler> = Readonly<Record<string, Handler | undefined>>;
+
+interface PipelineParts {
+  table: RouteTable;
+  check: RequestCheck;
+  scanHeaders: ScanHeaders;
+  /** Judges a request by the traffic rules. */
+  admit: Admit;
+  requestLog: RequestLog;
+  acceptRequestId: AcceptRequestId;
+  /** Those that take node's request and response: to enter Express costs more than a redirect. */
+  plainHandlers: Handlers<Listener>;
+  /** Those that take the request and response of Express. */
+  handlers: Handlers<RequestHandler>;
   /** An interface that has OPTIONS, 404 and 405 of its own. */
   fallbacks: { [owner in Owner]?: RequestHandler };
   /** Errors in the form of an interface; others are as those of the record interface. */
-  errorReplies: { [owner in Owner]?: ErrorRequestHandler };
+  errorReplies: { [owner in Owner]?: SendError };
   isTrustedProxy: IsTrustedProxy;
 }
 
+/** Answers a request at this place of the table. */
+type Pipeline = (req: IncomingMessage, res: ServerResponse, place: Place) => Promise<void>;
+
 export function createPipeline(
-  { http: { jsonpWithCredentials } }: Pick<Config, 'http'>,
+  { http }: { http: Pick<Config['http'], 'jsonpWithCredentials'> },
   context: Context,
   parts: PipelineParts,
-): FailingListener {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('trust proxy', parts.isTrustedProxy);
-  app.use(createStart({ ...parts, jsonpWithCredentials })); // everything below reads target and route from here
-  app.use(createDispatch(parts));
-  app.use(createInterfaceErrorReply(parts));
-  // The one place for failures, so the last.
-  app.use(toErrorHandler(createSendError({ onUnexpected: createReportUnexpected(context) })));
-  return expressListener(app);
-}
-
-function createStart(deps: StartDeps): RequestHandler {
-  const startRequest = createStartRequest(deps);
-  return async function start(req: Request, res: Response, next: NextFunction): Promise<void> {
-    const { originalUrl: rawTarget } = req;
-    await startRequest(req, res, { rawTarget, located: locate(deps.table, req, rawTarget) });
-    next();
+): Pipeline {
+  parts.table.assertHandled({ ...parts.handlers, ...parts.plainHandlers });
+  const onUnexpected = createReportUnexpected(context);
+  const sendRecordError = createSendError({ onUnexpected });
+  const sendError: SendError = (req, res, error) => {
+    const reply = parts.errorReplies[ownerOf(contextOf(res).target.path)] ?? sendRecordError;
+    return reply(req, res, error);
   };
-}
-
-/** Recordings "unknown: GET /api/foo" and "path: server: …". */
-function createDispatch({
-  handlers,
-  fallbacks,
-}: Pick<PipelineParts, 'handlers' | 'fallbacks'>): RequestHandler {
-  return function dispatch(req: Request, res: Response, next: NextFunction): unknown {
-    const { target, match, route } = contextOf(res);
-    const fallback = fallbacks[ownerOf(target.path)];
-    if (route !== undefined) return handlers[route.handler]?.(req, res, next);
-    if (fallback !== undefined) return fallback(req, res, next);
-    // On HDLProxy OPTIONS of an unknown path is 200 too.
-    if (req.method === 'OPTIONS') {
-      answerOptions(req, res, match?.allow ?? ['OPTIONS']);
-      return undefined;
+  const startRequest = createStartRequest({ ...parts, ...http });
+  // Guarded by itself, because Express passes errors to its third argument.
+  const dispatch = createDispatch(parts, guard(createExpress(parts, sendError), onUnexpected));
+  return async function answer(req, res, place) {
+    try {
+      await startRequest(req, res, place);
+      await dispatch(req, res);
+    } catch (error) {
+      // Without a context the guard answers.
+      if (!hasContext(res)) throw error;
+      await sendError(req, res, error);
     }
-    if (match === undefined || isConditional(match.routes)) throw unknownEndpoint(req.method, target.path);
-    // As for a method that is relayed: what a server could read as another path is a bad one.
-    if (isRelayed(target.path)) assertPlain(target.path);
-    throw methodRefused(req.method, match.allow);
   };
+}
+
+/** The reason to refuse a request to any interface. */
+export type RequestCheck = (
+  req: IncomingMessage,
+  target: string,
+  headers: Pick<FastHeaders, 'isLoop'>,
+) => ServiceError | undefined;
+
+interface RequestCheckDeps {
+  maxRequestLineBytes: number;
+  /** The refusal by a traffic rule, where one has judged the request. */
+  refusalOf: (req: IncomingMessage) => ServiceError | undefined;
+}
+
+/** For reads and for the pipeline. */
+export function createRequestCheck({ maxRequestLineBytes, refusalOf }: RequestCheckDeps): RequestCheck {
+  return function checkRequest(req, target, { isLoop }) {
+    if ((req.method ?? '').length + target.length + ' HTTP/1.1 '.length > maxRequestLineBytes) {
+      const detail = `at most ${maxRequestLineBytes} bytes are read`;
+      return new ServiceError('REQUEST_LINE_TOO_LONG', { detail });
+    }
+    // Our own name in `Via`: the upstream address leads back here (RFC 9110 §7.6.3).
+    if (isLoop) return new ServiceError('LOOP_DETECTED');
+    return refusalOf(req);
+  };
+}
+
+const FAMILIES = {
+  record: 'record',
+  list: 'record',
+  batch: 'record',
+  v2: 'v2',
+  redirect: 'redirect',
+  native: 'native-tunnel',
+} as const;
+
+type StartParts = Pick<
+  PipelineParts,
+  'check' | 'scanHeaders' | 'admit' | 'requestLog' | 'acceptRequestId'
+> & {
+  /** Whether a script gets what a login may read. */
+  jsonpWithCredentials: boolean;
+};
+
+/**
+ * Context, log, CORS, checks and traffic rules, in this order: a refusal is logged, and a script may read it. The context is
+ * set at once. Rejects with the refusal.
+ */
+function createStartRequest(parts: StartParts): Pipeline {
+  const { check, scanHeaders, jsonpWithCredentials, admit, requestLog, acceptRequestId } = parts;
+  return async function startRequest(req, res, { target, match }) {
+    const route = match && routeFor(match, req, target);
+    const headers = scanHeaders(req.rawHeaders);
+    const context: RequestContext = {
+      target,
+      match,
+      route,
+      family: FAMILIES[route?.interface ?? ownerOf(target.path)],
+      format: readFormat(readParameters(target.query)),
+      result: 'local',
+      requestId: acceptRequestId(headers.requestId, req),
+    };
+    putContext(res, context);
+    requestLog(req, res);
+    allowOrigin(req, res);
+    const refusal = check(req, req.url ?? '', headers);
+    if (refusal) throw refusal;
+    if (headers.hasCredentials && !jsonpWithCredentials) refuseScript(req, context);
+    assertKnownMethod(req);
+    const admitting = admit(req, res);
+    context.caller = admitting instanceof Promise ? await admitting : admitting;
+  };
+}
+
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
+
+function assertKnownMethod({ method = '' }: IncomingMessage): void {
+  if (KNOWN_METHODS.has(method)) return;
+  throw new ServiceError('UNKNOWN_METHOD', { message: `Unknown method ${method}` });
+}
+
+/**
+ * Any page may load a script from here, and the browser adds the login that it remembers. Scripts are loaded with GET;
+ * ePIC v2 has no JSONP.
+ *
+ * @throws ServiceError JSONP_WITH_LOGIN, as JSON
+ */
+function refuseScript({ method }: IncomingMessage, context: RequestContext): void {
+  const { family, format } = context;
+  if (format.callback === undefined || family === 'v2' || (method !== 'GET' && method !== 'HEAD')) return;
+  context.format = { pretty: format.pretty };
+  throw new ServiceError('JSONP_WITH_LOGIN', { detail: 'leave out callback or the login' });
+}
+
+function createDispatch(
+  { plainHandlers, fallbacks }: Pick<PipelineParts, 'plainHandlers' | 'fallbacks'>,
+  enterExpress: Listener,
+): Listener {
+  return function dispatch(req, res) {
+    const { target, route } = contextOf(res);
+    const plain = route && plainHandlers[route.handler];
+    if (plain !== undefined) return plain(req, res);
+    if (route !== undefined || fallbacks[ownerOf(target.path)] !== undefined) return enterExpress(req, res);
+    answerUnrouted(req, res, contextOf(res));
+    return undefined;
+  };
+}
+
+/**
+ * OPTIONS of any path, which on HDLProxy is 200 too where nothing is.
+ *
+ * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_REFUSED (recordings "unknown: GET /api/foo", "path: server: …")
+ */
+function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { path }, match }: Place): void {
+  const { method = '' } = req;
+  if (method === 'OPTIONS') {
+    answerOptions(req, res, match?.allow ?? ['OPTIONS']);
+    return;
+  }
+  if (match === undefined || isConditional(match.routes)) {
+    throw new ServiceError('UNKNOWN_ENDPOINT', { message: `Unknown HTTP API endpoint ${method} ${path}` });
+  }
+  // As for a method that is relayed: what a server could read as another path is a bad one.
+  if (isRelayed(path)) assertPlain(path);
+  // A 405 states the methods that are allowed (RFC 9110 §15.5.6).
+  throw new ServiceError('METHOD_REFUSED', { detail: method, allow: match.allow });
 }
 
 /** Every path of the record interface that names no handle. */
@@ -89,18 +208,19 @@ const isRelayed = (path: string): boolean => ownerOf(path) === 'record' && rawHa
 /** A route with a condition alone does not make a path. */
 const isConditional = (routes: readonly Route[]): boolean => routes.every(({ when }) => when !== undefined);
 
-function createInterfaceErrorReply({
-  errorReplies,
-}: Pick<PipelineParts, 'errorReplies'>): ErrorRequestHandler {
-  return function interfaceErrorReply(
-    error: unknown,
-    req: Request,
-    res: Response,
-    next: NextFunction,
-  ): unknown {
-    const reply = hasContext(res) ? errorReplies[ownerOf(contextOf(res).target.path)] : undefined;
-    if (reply !== undefined) return reply(error, req, res, next);
-    next(error);
-    return undefined;
-  };
+function createExpress(
+  { handlers, fallbacks, isTrustedProxy }: Pick<PipelineParts, 'handlers' | 'fallbacks' | 'isTrustedProxy'>,
+  sendError: SendError,
+): FailingListener {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', isTrustedProxy);
+  app.use((req: Request, res: Response, next: NextFunction): unknown => {
+    const { target, route } = contextOf(res);
+    const handler = route === undefined ? fallbacks[ownerOf(target.path)] : handlers[route.handler];
+    return handler?.(req, res, next);
+  });
+  app.use(toErrorHandler(sendError));
+  return expressListener(app);
 }

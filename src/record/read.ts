@@ -2,8 +2,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
+import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { selectsAll } from '../handle/value.js';
-import { type RequestContext, type Result, putContext, requestIdOf } from '../http/context.js';
+import {
+  type RequestContext,
+  type Result,
+  type AcceptRequestId,
+  putContext,
+  requestIdOf,
+} from '../http/context.js';
 import { type FreshnessRules, freshnessRules } from '../http/cache-headers.js';
 import {
   type ReportUnexpected,
@@ -13,18 +21,19 @@ import {
   resultOfError,
 } from '../http/error-reply.js';
 import type { ScanHeaders } from '../http/fast-headers.js';
+import { type Format, type RecordQuery, readFormat, readParameters, readRecordQuery } from '../http/query.js';
 import { type Reply, createSendMade, representReply } from '../http/reply.js';
 import type { Representation } from '../http/representation.js';
-import type { AcceptRequestId } from '../http/request-id.js';
 import type { RequestLog } from '../http/request-log.js';
+import { type Target, isList, rawHandleOf, readHandle, readTarget } from '../http/target.js';
 import type { Hits } from '../observe/hits.js';
 import type { Resolution } from '../resolver/resolution.js';
 import type { Resolver } from '../resolver/resolver.js';
 import type { Admit } from '../upstream/caller.js';
 import { type Steps, runToEnd } from '../time-slicer.js';
+import { isBatch } from './batch/request.js';
 import { type RecordReplyDeps, charsOf, renderResolution, reportReply, resultOf } from './record-reply.js';
-import { type FailedRequest, type ValidRequest, parseRecordRequest } from './record-request.js';
-import type { RequestCheck } from './request-checks.js';
+import type { RequestCheck } from './pipeline.js';
 import type { PreparedResponse, ResponseCache } from './response-cache.js';
 import { type PreparedRecipient, createSendPrepared } from './send.js';
 
@@ -32,7 +41,7 @@ export interface ReadParts extends Pick<RecordReplyDeps, 'runStepsOf'> {
   scanHeaders: ScanHeaders;
   check: RequestCheck;
   responses: Pick<ResponseCache, 'currentResponse' | 'prepare'>;
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
+  resolver: Pick<Resolver<unknown>, 'read' | 'refOf'>;
   /** Called for reads that memory does not answer. */
   admit: Admit;
   acceptRequestId: AcceptRequestId;
@@ -54,8 +63,51 @@ interface ReadRequest extends TimedRecipient {
   target: string;
 }
 
+interface ParsedRequest {
+  target: Target;
+  format: Format;
+}
+
+interface ValidRequest extends ParsedRequest {
+  handle: HandleRef;
+  query: RecordQuery;
+}
+
+/** The handle is undefined when the path names none, or when the request is refused. */
+interface FailedRequest extends ParsedRequest {
+  handle: HandleRef | undefined;
+  failure: ServiceError;
+}
+
+/**
+ * Undefined for batches, for what is passed through to the Handle server, and for other interfaces. A refused request is parsed
+ * for the form of its reply.
+ */
+function parseRecordRequest(
+  rawTarget: string,
+  refOf: (text: string) => HandleRef,
+  refusal?: ServiceError,
+): ValidRequest | FailedRequest | undefined {
+  const target = readTarget(rawTarget);
+  const rawHandle = rawHandleOf(target.path);
+  if (rawHandle === undefined) return undefined;
+  const parameters = readParameters(target.query);
+  if (isList(rawHandle, parameters) || (rawHandle === '' && isBatch(parameters))) return undefined;
+  const parsed = { target, format: readFormat(parameters) };
+  if (refusal !== undefined) return { ...parsed, handle: undefined, failure: refusal };
+  let handle: HandleRef | undefined;
+  try {
+    handle = refOf(readHandle(rawHandle));
+    const query = readRecordQuery(parameters);
+    return query.publicOnly ? { ...parsed, handle, query } : undefined;
+  } catch (failure) {
+    if (failure instanceof ServiceError) return { ...parsed, handle, failure };
+    throw failure;
+  }
+}
+
 interface Rendered {
-  handle: string;
+  handle: HandleRef;
   resolution: Resolution;
   result: Result;
   reply: Reply;
@@ -94,27 +146,25 @@ export function createRead(config: Pick<Config, 'http'>, context: Context, parts
     const at = now();
     const prepared = refusal === undefined ? responses.currentResponse(target, at) : undefined;
     if (prepared !== undefined && sendHit(res, prepared, { method, headers, startedAt }, at)) return true;
-    const request = parseRecordRequest(target, refusal);
+    const request = parseRecordRequest(target, resolver.refOf, refusal);
     if (request === undefined) return false;
     const call = { req, res, method, target, headers: { ...headers }, startedAt };
     if ('failure' in request) return sendReply(call, request, Promise.reject(request.failure));
     return resolve(call, request);
   }
 
-  async function load(call: ReadRequest, request: ValidRequest): Promise<Rendered> {
-    const { authoritative } = request.query;
-    const admitting = deps.admit(call.req, call.res);
-    const caller = admitting instanceof Promise ? await admitting : admitting;
-    return render(call, request, await resolver.resolve(request.handle, { authoritative, caller }));
-  }
-
   function resolve(call: ReadRequest, request: ValidRequest): true | Promise<void> {
-    const found = request.query.authoritative ? undefined : resolver.fromMemory(request.handle);
-    if (found === undefined) return sendReply(call, request, load(call, request));
+    const { authoritative } = request.query;
+    const admit = (): ReturnType<Admit> => deps.admit(call.req, call.res);
+    const found = resolver.read(request.handle, { authoritative, admit });
+    if (found instanceof Promise) {
+      const rendering = found.then((resolution) => render(call, request, resolution));
+      return sendReply(call, request, rendering);
+    }
     const rendered = render(call, request, found);
     if (rendered instanceof Promise) return sendReply(call, request, rendered);
     const { handle, reply, made } = rendered;
-    const hit = { target: call.target, handle, entry: found.entry, status: reply.status };
+    const hit = { target: call.target, handle: handle.text, entry: found.entry, status: reply.status };
     // A body that is compressed first is not sent synchronously.
     const prepared = made instanceof Promise ? undefined : responses.prepare({ ...hit, made });
     if (prepared !== undefined && sendHit(call.res, prepared, call, now())) return true;
@@ -222,7 +272,7 @@ function createSendReply(deps: ReadDeps): SendReply {
     } catch (error) {
       const failure = asServiceError(error, onUnexpected, requestIdOf(res));
       if (res.headersSent) throw failure;
-      const reply = renderError(failure, { handle: request.handle, requestId: requestIdOf(res) });
+      const reply = renderError(failure, { handle: request.handle?.text, requestId: requestIdOf(res) });
       context.result = resultOfError(reply.status);
       context.failure = failure;
       const form = { format: request.format, acceptEncoding: undefined, gzipMinBytes: Infinity };
@@ -234,6 +284,7 @@ function createSendReply(deps: ReadDeps): SendReply {
 const contextFor = ({ target, format, handle }: ValidRequest | FailedRequest): RequestContext => ({
   family: 'record',
   target,
+  match: undefined,
   format,
   result: 'local',
   ...(handle !== undefined && { handle }),

@@ -1,6 +1,7 @@
 // Resolutions as replies of the record interface.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from '../context.js';
+import type { HandleRef } from '../handle/handle.js';
 import { type Body, bodyOfEntry, bodyOfMembers } from '../http/body.js';
 import { type Freshness, cacheHeaders } from '../http/cache-headers.js';
 import { type Result, contextOf } from '../http/context.js';
@@ -23,7 +24,7 @@ export interface RecordReplyDeps {
 }
 
 interface HandleQuery {
-  handle: string;
+  handle: HandleRef;
   query: RecordQuery;
 }
 
@@ -52,9 +53,9 @@ export const charsOf = (resolution: Resolution): number =>
 
 /** Status and JSON, without the headers. */
 export function* bodyOfResolution(resolution: Resolution, { handle, query }: HandleQuery): Steps<Body> {
-  if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle, query);
+  if (resolution.kind === 'entry') return yield* bodyOfEntry(resolution.entry, handle.text, query);
   const { status, members, namesHandle } = resolution.refused;
-  return { status, json: bodyOfMembers(members, namesHandle ? handle : undefined) };
+  return { status, json: bodyOfMembers(members, namesHandle ? handle.text : undefined) };
 }
 
 export function resultOf(
@@ -72,7 +73,7 @@ interface Replied {
   result: Result;
   /** Raw request target. */
   target: string;
-  handle: string;
+  handle: HandleRef;
   status: number;
   made: Representation;
 }
@@ -85,7 +86,8 @@ export function reportReply(
   if (resolution.kind !== 'entry') return;
   const { entry, from, stale } = resolution;
   if (stale !== undefined) context.metrics.countStale(stale);
-  if (result === 'hit' && from === 'memory') responses.prepare({ target, handle, status, made, entry });
+  if (result !== 'hit' || from !== 'memory') return;
+  responses.prepare({ target, handle: handle.text, status, made, entry });
 }
 
 export interface RecordRouteDeps extends RecordReplyDeps {

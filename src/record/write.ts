@@ -47,7 +47,7 @@ export function createWriteRoute(deps: WriteRouteDeps): RequestHandler {
     const context = contextOf(res);
     context.result = 'write';
     const handle = deps.resolver.refOf(readHandle(rawHandleOf(context.target.path) ?? ''));
-    context.handle = handle.text;
+    context.handle = handle;
     const { authorization } = req.headers;
     const origin = deps.originOf(handle, { authorization, caller: context.caller });
     const request = { req, res, origin, query: upstreamQuery(req, context.target.query) };
@@ -91,7 +91,7 @@ const planOf = (
 ): Plan<RelayedResponse, WriteResult> => ({
   requests: [
     async (beforeSend) => {
-      const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle.text });
+      const target = upstreamTarget({ target: { path: '', query }, handle: origin.handle });
       return readOutcome(await forward(req, res, { target, body, origin, beforeSend }));
     },
   ],
@@ -114,16 +114,16 @@ function deletionOf(
   return {
     scope,
     async refuse() {
-      const { text } = origin.handle;
+      const { handle } = origin;
       // When the upstream fails, the reply is that for a handle that exists.
-      const reading = resolver.resolve(text, { authoritative: false, caller: contextOf(res).caller });
+      const reading = resolver.resolve(handle, { authoritative: false, caller: contextOf(res).caller });
       const found = await reading.catch(() => undefined);
       if (found?.kind !== 'entry' || found.entry.kind !== 'not-found')
         throw new ServiceError('NO_DELETE', { message: NO_DELETE[scope] });
       contextOf(res).result = 'refused';
       await sendReply(req, res, {
         status: 404,
-        json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, text),
+        json: bodyOfMembers({ responseCode: RESPONSE_CODE.handleNotFound }, handle.text),
         headers: { 'Cache-Control': 'no-store' },
         gzipMinBytes: Infinity,
       });
@@ -158,7 +158,7 @@ async function reply(
 async function readNews(
   { req, origin, query }: WriteRequest,
   response: IncomingMessage,
-  resolver: Pick<WriteRouteDeps['resolver'], 'forget'>,
+  resolver: Pick<WriteRouteDeps['resolver'], 'forget' | 'refOf'>,
 ): Promise<Buffer | undefined> {
   const isMinted = isMinting(req, query);
   const onIgnoredLogin = isRefused(req, response) ? origin.server?.onIgnoredLogin : undefined;
@@ -169,7 +169,7 @@ async function readNews(
   // Over plain http (recording "create: Basic over plain http").
   if (responseCode === RESPONSE_CODE.authenticationNeeded) onIgnoredLogin?.();
   // It may be in the cache as not found.
-  if (isMinted && minted !== undefined) await resolver.forget(minted);
+  if (isMinted && minted !== undefined) await resolver.forget(resolver.refOf(minted));
   return body;
 }
 

@@ -1,6 +1,6 @@
 // Follows HS_ALIAS values from handle to handle.
 import { ServiceError } from '../errors.js';
-import { MAX_HANDLE_BYTES } from '../handle/handle.js';
+import { type HandleRef, MAX_HANDLE_BYTES } from '../handle/handle.js';
 import { type HandleValue, type Selection, createValueFilter } from '../handle/value.js';
 import type { RunSteps } from '../http/request-work.js';
 import type { FromEntry, Resolution } from '../resolver/resolution.js';
@@ -10,7 +10,7 @@ import { isOfType, redirectValues, textOf } from './values.js';
 const MAX_ALIASES = 20;
 
 export interface ResolvedHandle {
-  handle: string;
+  handle: HandleRef;
   resolution: Resolution;
 }
 
@@ -28,15 +28,15 @@ interface AliasChain {
 interface AliasDeps {
   /** `type` and `index` hide an alias (recording "alias: type=10320/loc hides it"). */
   query: Selection & { followAliases: boolean };
-  resolve: (handle: string) => Promise<Resolution>;
-  keyOf: (handle: string) => string;
+  resolve: (handle: HandleRef) => Promise<Resolution>;
+  refOf: (text: string) => HandleRef;
   run: RunSteps;
 }
 
 /** @throws ServiceError REDIRECT_ALIAS_LOOP for a loop and for more than 20 aliases, REDIRECT_NOT_FOUND for one that is too long */
 export async function followAliases(
   first: ResolvedHandle,
-  { query, resolve, keyOf, run }: AliasDeps,
+  { query, resolve, refOf, run }: AliasDeps,
 ): Promise<AliasChain> {
   const isSelected = createValueFilter(query);
   async function valuesOf({ resolution }: ResolvedHandle): Promise<readonly HandleValue[]> {
@@ -44,8 +44,10 @@ export async function followAliases(
     const { entry } = resolution;
     return (await run(redirectValues(entry), entry.values.length)).filter(isSelected);
   }
-  const nextIn = (values: readonly HandleValue[]): string | undefined =>
-    query.followAliases ? aliasIn(values) : undefined;
+  function nextIn(values: readonly HandleValue[]): HandleRef | undefined {
+    const alias = query.followAliases ? aliasIn(values) : undefined;
+    return alias === undefined ? undefined : refOf(alias);
+  }
 
   const aliases: string[] = [];
   const seen = new Set<string>();
@@ -53,9 +55,9 @@ export async function followAliases(
   let values = await valuesOf(end);
   let earliest = earlier(undefined, first.resolution);
   for (let next = nextIn(values); next !== undefined; next = nextIn(values)) {
-    aliases.push(end.handle);
-    seen.add(keyOf(end.handle));
-    if (aliases.length > MAX_ALIASES || seen.has(keyOf(next))) throw new ServiceError('REDIRECT_ALIAS_LOOP');
+    aliases.push(end.handle.text);
+    seen.add(end.handle.key);
+    if (aliases.length > MAX_ALIASES || seen.has(next.key)) throw new ServiceError('REDIRECT_ALIAS_LOOP');
     end = { handle: next, resolution: await resolve(next) };
     values = await valuesOf(end);
     earliest = earlier(earliest, end.resolution);

@@ -126,6 +126,6 @@ export function createSendProblem(deps: { sender: PageSender; onUnexpected: Repo
     const failure = asServiceError(error, deps.onUnexpected, requestIdOf(res));
     if (res.headersSent) throw failure;
     context.result = resultOfError(failure.status);
-    await sendProblem(req, res, { failure, handle: context.handle, sender: deps.sender });
+    await sendProblem(req, res, { failure, handle: context.handle?.text, sender: deps.sender });
   };
 }

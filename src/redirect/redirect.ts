@@ -4,26 +4,17 @@ import type { Cache } from '../cache/cache.js';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { handleInUrl } from '../handle/handle-in-url.js';
-import { handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, handleToPath } from '../handle/handle.js';
 import { brandingOf } from '../html/layout.js';
 import { HTML_TYPE, createPageSender } from '../html/send.js';
 import { ICON } from '../html/style.js';
-import { contextOf, hasContext } from '../http/context.js';
+import { contextOf } from '../http/context.js';
 import { freshnessRules } from '../http/cache-headers.js';
-import { answerOptions } from '../http/cors.js';
 import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import type { RefusalOfHandle } from '../http/guard.js';
 import { readParameters } from '../http/query.js';
 import { type MemoryBudget, type WithBody, createWithBody, decompress } from '../http/request-body.js';
 import { readHandle } from '../http/target.js';
-import {
-  type Located,
-  type StartDeps,
-  createStartRequest,
-  locate,
-  methodRefused,
-} from '../record/request-checks.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { openCountries } from './locations/addresses.js';
 import { frontPage } from './pages.js';
@@ -35,10 +26,7 @@ import { createOtherRecords, createPrefixRecords } from './locations/other-recor
 
 type RedirectConfig = Pick<Config, 'http' | 'page' | 'redirect' | 'upstream' | 'upstreams' | 'v2'>;
 
-interface RedirectParts
-  extends
-    Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'>,
-    Omit<StartDeps, 'jsonpWithCredentials'> {
+interface RedirectParts extends Pick<RespondDeps, 'responses' | 'runStepsOf' | 'findClient'> {
   resolver: Resolver<unknown>;
   cache: Pick<Cache, 'memory' | 'trustedSince'>;
   /** Of request bodies. */
@@ -50,8 +38,6 @@ interface RedirectParts
 type Handler = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
 
 export interface RedirectInterface {
-  /** False when another part must answer the request, which is untouched then. */
-  listener: (req: IncomingMessage, res: ServerResponse) => false | Promise<void>;
   handlers: Readonly<Record<string, Handler>>;
   /** Errors of all paths outside the APIs. */
   sendError: SendError;
@@ -87,48 +73,7 @@ export function createRedirect(
     icon: sendFile('image/svg+xml', ICON),
   };
   const sendError = createSendProblem({ sender, onUnexpected: createReportUnexpected(context) });
-  const { jsonpWithCredentials } = config.http;
-  const listener = createListener({ ...parts, jsonpWithCredentials, handlers, sendError });
-  return { listener, handlers, sendError };
-}
-
-/** Node's request and response alone: to enter Express costs more than a redirect. */
-function createListener({
-  handlers,
-  sendError,
-  ...start
-}: StartDeps & Pick<RedirectInterface, 'handlers' | 'sendError'>): RedirectInterface['listener'] {
-  const startRequest = createStartRequest(start);
-  const isOurs = ({ match, route }: Located): boolean =>
-    route === undefined
-      ? match?.routes.some(({ handler }) => handlers[handler] !== undefined) === true
-      : handlers[route.handler] !== undefined;
-
-  async function answer(
-    req: IncomingMessage,
-    res: ServerResponse,
-    rawTarget: string,
-    located: Located,
-  ): Promise<void> {
-    const { match: { allow } = { allow: [] }, route } = located;
-    const { method = '' } = req;
-    try {
-      await startRequest(req, res, { rawTarget, located });
-      if (route !== undefined) await handlers[route.handler]?.(req, res);
-      else if (method === 'OPTIONS') answerOptions(req, res, allow);
-      else throw methodRefused(method, allow);
-    } catch (error) {
-      // Without a context the guard answers.
-      if (!hasContext(res)) throw error;
-      await sendError(req, res, error);
-    }
-  }
-
-  return function listener(req, res) {
-    const { url: rawTarget = '' } = req;
-    const located = locate(start.table, req, rawTarget);
-    return isOurs(located) ? answer(req, res, rawTarget, located) : false;
-  };
+  return { handlers, sendError };
 }
 
 function createRespondDeps(
@@ -144,7 +89,7 @@ function createRespondDeps(
     ...freshnessRules(config),
     context,
     resolve: (handle, options) => resolver.resolve(handle, options),
-    keyOf: (handle) => resolver.keyOf(handle),
+    refOf: resolver.refOf,
     parseList: createLocationListParser(),
     otherRecords,
     prefixRecords: prefixLocations ? createPrefixRecords(otherRecords) : undefined,
@@ -168,7 +113,8 @@ function createRoute(
     if (path === '/' && formHandle === '') await sendFront(req, res);
     else if (path === '/' && req.method !== 'POST') redirectToHandle(res, formHandle, parameters);
     else {
-      const handle = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      const text = parseHandleInUrl(path === '/' ? encodeURIComponent(formHandle) : path.slice(1));
+      const handle = deps.refOf(text);
       if (path === '/') await judgeForm(req, handle, refusalOfHandle);
       await respondToHandle(req, res, { handle, parameters, deps });
     }
@@ -178,7 +124,7 @@ function createRoute(
 /** The handle of a form is not in the request line, where the traffic rules look. @throws ServiceError */
 async function judgeForm(
   req: IncomingMessage,
-  handle: string,
+  handle: HandleRef,
   refusalOfHandle: RefusalOfHandle | undefined,
 ): Promise<void> {
   const refusal = await refusalOfHandle?.(req, handle);

@@ -1,6 +1,6 @@
 // Responds to a request for a handle: with a redirect, its page, its JSON, or its locations as XML.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleToPath, prefixRecordOf } from '../handle/handle.js';
 import type { HandleValue } from '../handle/value.js';
 import type { PageSender } from '../html/send.js';
 import { bodyOfEntry, render } from '../http/body.js';
@@ -20,7 +20,7 @@ import {
   gatherLists,
 } from './locations/gather.js';
 import { listsIn, mayRedirect } from './locations/location-list.js';
-import { type PrefixRecord, prefixHandleOf } from './locations/other-records.js';
+import type { PrefixRecord } from './locations/other-records.js';
 import { writeLocations } from './locations/template.js';
 import { hasPrefix, missingError, refusedError, sendProblem } from './problems.js';
 import { recordPage } from './record-page.js';
@@ -50,7 +50,7 @@ interface RedirectCall {
 
 /** With the record for the response, after all aliases. */
 interface FoundRecord extends RedirectCall {
-  handle: string;
+  handle: HandleRef;
   aliases: readonly string[];
   resolution: FromEntry;
   /** The selected values on which redirects depend. */
@@ -72,7 +72,7 @@ interface ResolvedRequest extends FoundRecord {
 }
 
 interface HandleRequest {
-  handle: string;
+  handle: HandleRef;
   parameters: URLSearchParams;
   deps: RespondDeps;
 }
@@ -95,20 +95,20 @@ export async function respondToHandle(
   const first = { handle, resolution: await resolve(handle, query) };
   context.result = resultOf(first.resolution, query);
   const call = { req, res, deps, query, run: deps.runStepsOf(res) };
-  const resolveAlias = (name: string): Promise<Resolution> => resolve(name, query);
+  const resolveAlias = (name: HandleRef): Promise<Resolution> => resolve(name, query);
   const { end, ...chain } = await followAliases(first, { ...call, ...deps, resolve: resolveAlias });
   const { resolution } = end;
   if (resolution.kind === 'refused') {
-    const failure = refusedError(end.handle, resolution.refused);
-    await sendProblem(req, res, { failure, handle: end.handle, sender: deps.sender });
+    const failure = refusedError(end.handle.text, resolution.refused);
+    await sendProblem(req, res, { failure, handle: end.handle.text, sender: deps.sender });
     return;
   }
   const found = { ...call, ...chain, handle: end.handle, resolution, earliest: chain.earliest ?? resolution };
-  const prefixHandle = prefixHandleOf(end.handle);
-  const prefix = hasPrefix(end.handle)
+  const prefixHandle = prefixRecordOf(end.handle);
+  const prefix = hasPrefix(end.handle.text)
     ? await deps.prefixRecords?.read(prefixHandle, unjudgedCaller(res))
     : undefined;
-  if (await sendMissing(found, handle, prefix)) return;
+  if (await sendMissing(found, handle.text, prefix)) return;
   if (query.show === 'redirect' && found.aliases.length > 0 && req.method !== 'POST') {
     reportStale(found);
     redirectToAlias(found);
@@ -135,7 +135,7 @@ async function sendMissing(
   const { req, res, deps, resolution } = found;
   const isFound = resolution.entry.kind !== 'not-found';
   const { namespace } = prefix ?? {};
-  const failure = missingError({ handle, end: found.handle, isFound, namespace });
+  const failure = missingError({ handle, end: found.handle.text, isFound, namespace });
   if (failure === undefined) return false;
   const earliest = prefix?.record ? earlierOf(found.earliest, prefix.record) : found.earliest;
   reportStale({ ...found, earliest });
@@ -186,7 +186,7 @@ async function respond(request: ResolvedRequest): Promise<void> {
     countryOf: deps.countryOf,
     random: deps.random(),
   };
-  const finding = findTarget({ handle, values, query, ...facts }, gathered, deps.target);
+  const finding = findTarget({ handle: handle.text, values, query, ...facts }, gathered, deps.target);
   const target = await run(finding, chars);
   if (query.show === 'redirect' && target.url?.ok === true) redirect(request, target, target.url.url);
   else if (prefersJson(accept)) await sendRecord(request);
@@ -197,7 +197,7 @@ async function respond(request: ResolvedRequest): Promise<void> {
 function redirectToAlias(request: FoundRecord): void {
   const { req, res, handle, deps } = request;
   const { query } = contextOf(res).target;
-  const path = `/${handleToPath(handle)}`;
+  const path = `/${handleToPath(handle.text)}`;
   // Node reads raw bytes as Latin-1; RFC 3986 wants them escaped.
   const url = query === '' ? path : `${path}?${escapeUnsafe(Buffer.from(query, 'latin1').toString())}`;
   const headers = headersOf(request, deps.redirectFreshness);
@@ -228,7 +228,14 @@ function prepareRedirect(
 ): void {
   const beside = deps.prefixRecords?.plainPrefixOf(handle, deps.context.clock.now());
   if (deps.prefixRecords !== undefined && beside === undefined) return;
-  deps.responses.prepare({ target: req.url ?? '', handle, entry: resolution.entry, status, made, beside });
+  deps.responses.prepare({
+    target: req.url ?? '',
+    handle: handle.text,
+    entry: resolution.entry,
+    status,
+    made,
+    beside,
+  });
 }
 
 function redirectHeaders(request: ResolvedRequest): Record<string, string> {
@@ -261,7 +268,7 @@ async function sendRecordPage(request: ResolvedRequest, target: RedirectTarget):
   const { entry } = resolution;
   const values = await run(selectedValues(entry, query), entry.values.length);
   const now = deps.context.clock.now();
-  const making = recordPage({ handle, aliases, values, target, resolution, authoritative, now });
+  const making = recordPage({ handle: handle.text, aliases, values, target, resolution, authoritative, now });
   const page = await run(making, entry.values.length);
   // Browsers revalidate a page; the response is usually a 304.
   const headers = { ...headersOf(request, deps.freshness), 'Cache-Control': 'no-cache' };
@@ -272,7 +279,7 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
   const { req, res, deps, query, handle, resolution, run } = request;
   const headers = headersOf(request, deps.freshness);
   const { entry } = resolution;
-  const { status, json } = await run(bodyOfEntry(entry, handle, query), entry.values.length);
+  const { status, json } = await run(bodyOfEntry(entry, handle.text, query), entry.values.length);
   const rendered = await run(render(json, contextOf(res).format), json.length);
   await deps.sender.sendText(req, res, { status, ...rendered, headers, variesByAccept: true });
 }
@@ -280,7 +287,7 @@ async function sendRecord(request: ResolvedRequest): Promise<void> {
 async function sendLocations(request: ResolvedRequest, gathered: GatheredLists): Promise<void> {
   const { req, res, deps, handle, values, run } = request;
   // Templates make much of a small record.
-  const text = await run(writeLocations(candidatesOf(gathered, values).locations, handle), Infinity);
+  const text = await run(writeLocations(candidatesOf(gathered, values).locations, handle.text), Infinity);
   await deps.sender.sendText(req, res, {
     contentType: 'text/xml;charset=utf-8',
     text,

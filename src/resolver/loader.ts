@@ -10,6 +10,7 @@ import {
 } from '../cache/policy.js';
 import type { Lookup, Store } from '../cache/store.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from '../upstream/caller.js';
 import type { ExpiringMap } from '../upstream/expiring-map.js';
@@ -44,8 +45,7 @@ export interface EntryLoad {
 }
 
 export interface LoadTask {
-  key: string;
-  handle: string;
+  handle: HandleRef;
   authoritative: boolean;
   /** Refresh ahead: a fresh entry is used only when it is newer than this (ms). */
   newerThan: number;
@@ -63,7 +63,7 @@ export class Loader<Ticket> {
 
   start(task: LoadTask): EntryLoad {
     const startedAt = this.#deps.now();
-    const kept = this.#deps.store.get(task.key);
+    const kept = this.#deps.store.get(task.handle.key);
     // Few promises: each costs a cold handle more than parsing its record.
     const answer =
       kept instanceof Promise ? kept.then((lookup) => this.#answer(task, lookup)) : this.#answer(task, kept);
@@ -87,26 +87,27 @@ export class Loader<Ticket> {
     if (use === 'fresh' && entry.requestedAt > task.newerThan) {
       return { kind: 'entry', entry, from, collapsed: false };
     }
-    if (use === 'stale' && this.#deps.failures.has(task.key)) {
+    if (use === 'stale' && this.#deps.failures.has(task.handle.key)) {
       return { kind: 'entry', entry, from, collapsed: false, stale: 'resting' };
     }
     return undefined;
   }
 
   async #loadFromUpstream(task: LoadTask, kept: Lookup<Ticket>): Promise<Resolution> {
+    const { key } = task.handle;
     const requestedAt = this.#deps.now();
     const outcome = await this.#outcomeOf(task);
-    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(task, kept.entry, requestedAt)) {
-      this.#deps.failures.set(task.key, true);
+    if (outcome.isFromMirror && kept.entry && this.#isNewerThanMirror(key, kept.entry, requestedAt)) {
+      this.#deps.failures.set(key, true);
       return { kind: 'entry', entry: kept.entry, from: kept.from, collapsed: false, stale: 'error' };
     }
     if (outcome.kind === 'refused') return { kind: 'refused', refused: outcome };
-    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(task.key));
+    const entry = makeEntry(outcome, requestedAt, this.#deps.ttlBoundsOf(key));
     const isKept = this.#isKept(task, entry);
-    const stored = isKept && this.#deps.store.accepts(task.key, kept.ticket);
+    const stored = isKept && this.#deps.store.accepts(key, kept.ticket);
     const storing = task.authoritative
-      ? this.#replace(task.key, { entry, isKept, kept })
-      : this.#store(task.key, { entry, isKept, kept });
+      ? this.#replace(key, { entry, isKept, kept })
+      : this.#store(key, { entry, isKept, kept });
     // The next read must not find the older record, on any instance.
     if (task.authoritative) await storing;
     else if (storing instanceof Promise) storing.catch(exceptServiceError);
@@ -114,21 +115,21 @@ export class Loader<Ticket> {
   }
 
   /** Whether an entry is newer than the answer of a mirror. */
-  #isNewerThanMirror({ key }: LoadTask, entry: Entry, requestedAt: number): boolean {
+  #isNewerThanMirror(key: string, entry: Entry, requestedAt: number): boolean {
     return (
       this.judge(entry) === 'stale' && isNewerThanMirror(entry, requestedAt, this.#deps.ttlBoundsOf(key))
     );
   }
 
-  #outcomeOf({ key, handle, authoritative, caller, isUnreferred }: LoadTask): Promise<Outcome> {
+  #outcomeOf({ handle, authoritative, caller, isUnreferred }: LoadTask): Promise<Outcome> {
     const { upstream, failures } = this.#deps;
     return upstream.resolve({ handle, authoritative, caller, isUnreferred }).then(
       (outcome) => {
-        failures.delete(key);
+        failures.delete(handle.key);
         return outcome;
       },
       (failure: unknown) => {
-        failures.set(key, true);
+        failures.set(handle.key, true);
         throw failure;
       },
     );

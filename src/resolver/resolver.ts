@@ -42,8 +42,13 @@ export interface ResolveOptions {
   isUnreferred?: boolean;
 }
 
+export interface ResolverRead extends Pick<ResolveOptions, 'authoritative' | 'isUnreferred'> {
+  /** Judges the request, once memory does not answer it; what it throws is the answer. */
+  admit: () => Caller | undefined | Promise<Caller | undefined>;
+}
+
 /** One handle, or all handles under the prefix; an empty prefix means every handle. */
-export type PurgeTarget = { handle: string } | { prefix: string };
+export type PurgeTarget = { handle: HandleRef } | { prefix: string };
 
 interface ResolverParts {
   cache: Pick<Cache, 'store' | 'memory' | 'trustedSince'>;
@@ -99,35 +104,42 @@ export class Resolver<Ticket> {
     this.#loader = new Loader(deps);
   }
 
+  /** The one order of a read: memory, the traffic rules, then the load. Synchronous for a fresh entry in memory. */
+  read(handle: HandleRef, options: ResolverRead): FromEntry | Promise<Resolution> {
+    const fresh = options.authoritative ? undefined : this.fromMemory(handle);
+    return fresh ?? this.#readAdmitted(handle, options);
+  }
+
+  async #readAdmitted(handle: HandleRef, { admit, ...options }: ResolverRead): Promise<Resolution> {
+    const admitting = admit();
+    const caller = admitting instanceof Promise ? await admitting : admitting;
+    return this.resolve(handle, { ...options, caller });
+  }
+
   /**
    * Answers a handle. `authoritative` always reads from the upstream, and stores the outcome.
    *
    * @throws ServiceError when the upstream fails and no stale entry may be served
    */
-  resolve(handle: string, { authoritative, caller, isUnreferred }: ResolveOptions): Promise<Resolution> {
-    const key = this.keyOf(handle);
-    const task = { key, handle, caller, isUnreferred };
+  resolve(handle: HandleRef, { authoritative, caller, isUnreferred }: ResolveOptions): Promise<Resolution> {
+    const task = { handle, caller, isUnreferred };
     if (authoritative) {
       return this.#miss(caller, () => this.#readAuthoritatively({ ...task, authoritative, newerThan: 0 }));
     }
-    const entry = this.#deps.memory.peek(key);
-    const fresh = this.#answerIfFresh(entry, task);
+    const entry = this.#deps.memory.peek(handle.key);
+    const fresh = this.#answerIfFresh(entry, handle);
     return fresh ? Promise.resolve(fresh) : this.#miss(caller, () => this.#load(task, entry));
   }
 
   /** A fresh entry in memory; undefined when it would have to be loaded. */
-  fromMemory(handle: string): FromEntry | undefined {
-    const key = this.keyOf(handle);
-    return this.#answerIfFresh(this.#deps.memory.peek(key), { key, handle });
+  fromMemory(handle: HandleRef): FromEntry | undefined {
+    return this.#answerIfFresh(this.#deps.memory.peek(handle.key), handle);
   }
 
-  #answerIfFresh(
-    entry: Entry | undefined,
-    { key, handle }: Pick<LoadTask, 'key' | 'handle'>,
-  ): FromEntry | undefined {
+  #answerIfFresh(entry: Entry | undefined, handle: HandleRef): FromEntry | undefined {
     if (entry === undefined || this.#loader.judge(entry) !== 'fresh') return undefined;
     const newerThan = entry.requestedAt;
-    this.#refreshAhead(entry, { key, handle, authoritative: false, newerThan, caller: OWN_WORK });
+    this.#refreshAhead(entry, { handle, authoritative: false, newerThan, caller: OWN_WORK });
     return { kind: 'entry', entry, from: 'memory', collapsed: false };
   }
 
@@ -138,13 +150,13 @@ export class Resolver<Ticket> {
 
   #load(named: Omit<LoadTask, 'authoritative' | 'newerThan'>, entry: Entry | undefined): Promise<Resolution> {
     const { load, collapsed } = this.#join({ ...named, authoritative: false, newerThan: 0 });
-    const answer = this.#answerInTime(named.key, entry, load);
+    const answer = this.#answerInTime(named.handle.key, entry, load);
     return collapsed ? answer.then(asCollapsed) : answer;
   }
 
   /** Invalidates a handle in every tier. A load in flight still answers its callers, but is not stored. */
-  async forget(handle: string): Promise<void> {
-    await this.#deps.store.forget(this.keyOf(handle));
+  async forget({ key }: HandleRef): Promise<void> {
+    await this.#deps.store.forget(key);
   }
 
   /** A server has told a caller whether the handle exists: an entry that says otherwise is older. */
@@ -155,18 +167,18 @@ export class Resolver<Ticket> {
   }
 
   /** The caller was shown another record than it knew: an entry may be as old as what it knew. */
-  recheck({ text, key }: HandleRef, caller: Caller | undefined): Promise<void> {
-    return this.#rechecks.join(key, async () => {
-      const { entry } = await this.#deps.store.get(key);
+  recheck(handle: HandleRef, caller: Caller | undefined): Promise<void> {
+    return this.#rechecks.join(handle.key, async () => {
+      const { entry } = await this.#deps.store.get(handle.key);
       if (entry === undefined) return;
-      await this.resolve(text, { authoritative: true, caller }).catch(exceptServiceError);
+      await this.resolve(handle, { authoritative: true, caller }).catch(exceptServiceError);
     });
   }
 
   /** Purges for the operator; soft: entries become stale. Loads in flight are not stored. */
   async purge(target: PurgeTarget, { isSoft }: { isSoft: boolean }): Promise<void> {
     if ('handle' in target) {
-      const key = this.keyOf(target.handle);
+      const { key } = target.handle;
       await (isSoft ? this.#deps.store.soften(key) : this.#deps.store.forget(key));
       return;
     }
@@ -192,26 +204,19 @@ export class Resolver<Ticket> {
     this.#deps.upstream.detachLoadsUnder?.(prefix);
   }
 
-  refOf(handle: string): HandleRef {
-    return handleRef(handle, this.#deps.caseSensitive);
-  }
-
-  /** The cache key of a handle. */
-  keyOf(handle: string): string {
-    return this.refOf(handle).key;
-  }
+  readonly refOf = (text: string): HandleRef => handleRef(text, this.#deps.caseSensitive);
 
   /** Joins no load, because it may be older than a change; later callers join none from before this answer. */
   async #readAuthoritatively(task: LoadTask): Promise<Resolution> {
     const resolution = await this.#loader.start(task).answer;
-    this.detachLoads(task.key);
+    this.detachLoads(task.handle.key);
     return resolution;
   }
 
   #join(task: LoadTask): { load: EntryLoad; collapsed: boolean } {
     const start = (): EntryLoad => this.#loader.start(task);
     const flight = task.isUnreferred ? this.#unreferredFlight : this.#flight;
-    return flight.join(task.key, { start, since: this.#deps.trustedSince() });
+    return flight.join(task.handle.key, { start, since: this.#deps.trustedSince() });
   }
 
   #answerInTime(key: string, entry: Entry | undefined, load: EntryLoad): Promise<Resolution> {
@@ -248,8 +253,9 @@ export class Resolver<Ticket> {
   /** Refreshes in the background before the entry expires. */
   #refreshAhead(entry: Entry, task: LoadTask): void {
     const { memory, now, refreshAheadMinHits: minHits, failures } = this.#deps;
-    if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(task.key) < minHits) return;
-    if (!failures.has(task.key)) this.#join(task);
+    const { key } = task.handle;
+    if (minHits === 0 || !isNearEnd(entry, now()) || memory.hits(key) < minHits) return;
+    if (!failures.has(key)) this.#join(task);
   }
 }
 

@@ -12,6 +12,8 @@ import {
   type BucketLimit,
 } from '../coordination/token-bucket.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
+import { contextOf, hasContext } from '../http/context.js';
 import type { Listener, RefusalOfHandle } from '../http/guard.js';
 import { type ChecksLogin, identityOf } from '../http/identity.js';
 import type { RouteTable } from '../http/route-table.js';
@@ -41,7 +43,7 @@ interface TrafficSettings {
 
 interface TrafficParts {
   coordination: { takeTokens: TakeTokens };
-  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
   table: RouteTable;
   checksLogin: ChecksLogin;
   isTrustedProxy: IsTrustedProxy;
@@ -59,7 +61,7 @@ export interface TrafficPolicy {
    *
    * @throws ServiceError, as `admit`
    */
-  admitMessage: (address: string, handle: string) => Caller | Promise<Caller>;
+  admitMessage: (address: string, handle: HandleRef) => Caller | Promise<Caller>;
   /**
    * Judges one handle of a request that names it in its body or stands for many, by the rules for handles and prefixes.
    * Undefined where there is no such rule.
@@ -94,16 +96,19 @@ export function createTrafficPolicy(
 ): TrafficPolicy {
   for (const { name } of rules) context.metrics.addTrafficRule(name);
   const addressOf = createAddressOf(isTrustedProxy);
-  const readFacts = createReadFacts({ addressOf, resolver, table });
+  const readFacts = createReadFacts({ addressOf, resolver });
   const callerOf = createCallerOf(unknown, isTrustedProxy);
   const report = createReport(context);
   const logins = new ConfirmedLogins(checksLogin);
   const { apply, judge, judgeHandle } = createJudge(rules, { takeTokens, callerOf, report, logins });
-  const { judged, judgeOnce } = createJudgeOnce(rules, { readFacts, logins, judge });
+  const { judged, judgeOnce } = createJudgeOnce(rules, { readFacts, table, logins, judge });
 
   return {
     refusalOfHandle: rules.some(isOfHandles)
-      ? (req, handle) => judgeHandle({ ...readFacts(req), handle })
+      ? (req, handle) => {
+          const { facts } = judged.get(req) ?? {};
+          return facts && judgeHandle({ ...facts, handle });
+        }
       : undefined,
     wrap: (listener) => {
       if (!rules.some(concernsHits)) return listener;
@@ -138,19 +143,20 @@ export function createTrafficPolicy(
 
 interface JudgeOnceParts {
   readFacts: ReturnType<typeof createReadFacts>;
+  table: RouteTable;
   logins: ConfirmedLogins;
   judge: ReturnType<typeof createJudge>['judge'];
 }
 
 /** Keeps the judgement of a request. */
-function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, logins, judge }: JudgeOnceParts) {
+function createJudgeOnce(rules: readonly TrafficRule[], { readFacts, table, logins, judge }: JudgeOnceParts) {
   const isByIdentity = rules.some(({ limit }) => limit?.by === 'identity');
   const judged = new WeakMap<IncomingMessage, Judgement>();
 
   function judgeOnce(req: IncomingMessage, res: ServerResponse): Judgement | Promise<Judgement> {
     const known = judged.get(req);
     if (known !== undefined) return known;
-    const facts = readFacts(req);
+    const facts = readFacts(req, hasContext(res) ? contextOf(res) : table.locate(req.url ?? ''));
     if (isByIdentity && facts.credentials !== undefined) logins.watch(res, facts);
     const judging = judge(facts, req.headers);
     const keep = (judgement: Judgement): Judgement => {
@@ -268,7 +274,10 @@ function createReport({ metrics, log }: Context) {
     metrics.countTrafficRule(rule.name, result);
     if (!rule.log) return;
     const { address, method, handle, userAgent } = facts;
-    log.info({ rule: rule.name, result, address, method, handle, userAgent }, 'traffic rule matched');
+    log.info(
+      { rule: rule.name, result, address, method, handle: handle?.text, userAgent },
+      'traffic rule matched',
+    );
   };
 }
 

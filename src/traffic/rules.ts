@@ -1,11 +1,10 @@
 // Which rule of the configuration a request falls under.
 import type { InterfaceName, TrafficRule } from '../config/schema-traffic.js';
 import type { IncomingMessage } from 'node:http';
-import { handleInUrl } from '../handle/handle-in-url.js';
-import { parseHandle, upperAscii } from '../handle/handle.js';
+import { type HandleRef, handleInUrl, parseHandle, upperAscii } from '../handle/handle.js';
 import { readParameters } from '../http/query.js';
-import { type Interface, type RouteMatch, type RouteTable, routeFor } from '../http/route-table.js';
-import { ownerOf, readTarget } from '../http/target.js';
+import { type Interface, type Place, type RouteMatch, routeFor } from '../http/route-table.js';
+import { ownerOf } from '../http/target.js';
 import type { Resolver } from '../resolver/resolver.js';
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -15,7 +14,7 @@ export interface TrafficFacts {
   userAgent: string;
   method: string;
   interface: InterfaceName;
-  handle: string | undefined;
+  handle: HandleRef | undefined;
   /** Value of the header Authorization. */
   credentials: string | undefined;
   /** A read that memory answers, or one that may need the Handle server. */
@@ -31,30 +30,28 @@ export const concernsHits = ({ match, limit, answer, log, shadow }: TrafficRule)
 
 interface FactsDeps {
   addressOf: (req: IncomingMessage) => string;
-  resolver: Pick<Resolver<unknown>, 'fromMemory'>;
-  table: RouteTable;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'refOf'>;
 }
 
 export function createReadFacts({
   addressOf,
   resolver,
-  table,
-}: FactsDeps): (req: IncomingMessage) => TrafficFacts {
+}: FactsDeps): (req: IncomingMessage, place: Place) => TrafficFacts {
   /** Whether memory answers an anonymous read of a handle now. */
-  const isFresh = (handle: string): boolean => resolver.fromMemory(handle) !== undefined;
+  const isFresh = (handle: HandleRef): boolean => resolver.fromMemory(handle) !== undefined;
 
-  return function readFacts(req) {
+  return function readFacts(req, place) {
     const { method = '', headers } = req;
-    const named = nameOf(req, table);
+    const named = nameOf(req, place);
     const facts = {
       address: addressOf(req),
       userAgent: headers['user-agent'] ?? '',
       method,
       credentials: headers.authorization,
       interface: named.interface,
-      handle: named.handle,
+      handle: named.handle === undefined ? undefined : resolver.refOf(named.handle),
     };
-    return { ...facts, reads: readsOf({ ...facts, ...named }, isFresh) };
+    return { ...facts, reads: readsOf({ ...named, ...facts }, isFresh) };
   };
 }
 
@@ -66,10 +63,8 @@ interface NamedByTarget {
   isAuthoritative: boolean;
 }
 
-function nameOf(req: IncomingMessage, table: RouteTable): NamedByTarget {
-  const target = readTarget(req.url ?? '');
+function nameOf(req: IncomingMessage, { target, match }: Place): NamedByTarget {
   const parameters = readParameters(target.query);
-  const match = table.at(target.path);
   const route = match && routeFor(match, req, target);
   const prefix = route?.interface === 'list' ? parameters.get('prefix') : null;
   return {
@@ -109,8 +104,8 @@ function decode(rawHandle: string): string | undefined {
 
 /** Reads with credentials, authoritative ones, lists and batches count as misses: the Handle server is asked. */
 function readsOf(
-  facts: NamedByTarget & Pick<TrafficFacts, 'method' | 'credentials'>,
-  isFresh: (handle: string) => boolean,
+  facts: Omit<NamedByTarget, 'handle'> & Pick<TrafficFacts, 'method' | 'credentials' | 'handle'>,
+  isFresh: (handle: HandleRef) => boolean,
 ): TrafficFacts['reads'] {
   if (facts.isBatch) return 'misses';
   if (facts.method !== 'GET' && facts.method !== 'HEAD') return undefined;
@@ -129,7 +124,7 @@ export function compileMatch(match: TrafficRule['match']): Matches {
     match.credentials !== undefined &&
       ((facts: TrafficFacts) => (facts.credentials !== undefined) === match.credentials),
     match.prefix && matchPrefix(match.prefix),
-    match.handle && matchText(match.handle, ({ handle }) => handle),
+    match.handle && matchText(match.handle, ({ handle }) => handle?.text),
     match.userAgent && matchText(match.userAgent, ({ userAgent }) => userAgent),
     match.network && matchNetwork(match.network),
   ].filter((part) => typeof part === 'function');
@@ -157,10 +152,8 @@ function matchPrefix(prefixes: readonly string[]): Matches {
   const isOf = (prefix: string, pattern: string): boolean =>
     pattern.endsWith('.*') ? prefix.startsWith(pattern.slice(0, -1)) : prefix === pattern;
   return ({ handle }) => {
-    const slash = handle?.indexOf('/') ?? -1;
-    if (handle === undefined || slash === -1) return false;
-    const prefix = upperAscii(handle.slice(0, slash));
-    return folded.some((pattern) => isOf(prefix, pattern));
+    if (handle?.text.includes('/') !== true) return false;
+    return folded.some((pattern) => isOf(handle.prefix, pattern));
   };
 }
 

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
-import { recordKey } from '../handle/handle.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import type { Caller } from './caller.js';
 import { type LimiterUsage, ConcurrencyLimiter, sumUsages } from './concurrency-limiter.js';
@@ -37,7 +37,7 @@ interface UpstreamClientParts extends Omit<ServerParts, 'limiter' | 'keys'> {
 }
 
 export interface HandleRead {
-  handle: string;
+  handle: HandleRef;
   authoritative: boolean;
   /** By default a normal client that is not known. */
   caller?: Caller | undefined;
@@ -63,7 +63,7 @@ export function createUpstreamClient(
   context: Context,
   parts: UpstreamClientParts,
 ): UpstreamClient {
-  const { mirrors, timeoutMs, failoverAfterMs, retryAfterMs, caseSensitive } = settings;
+  const { mirrors, timeoutMs, failoverAfterMs, retryAfterMs } = settings;
   const { now } = context.clock;
   const { primary, others, usage } = openServers(settings, context, parts);
   const selection = createServerSelection({ servers: [primary, ...others], avoidMs: retryAfterMs, now });
@@ -95,10 +95,12 @@ export function createUpstreamClient(
 
   return {
     async resolve(read) {
-      const { handle, authoritative } = read;
+      const {
+        handle: { text, key },
+        authoritative,
+      } = read;
       // Servers fold these two out of a path even when percent-encoded. They have no prefix, so they cannot exist.
-      if (handle === '.' || handle === '..') return { kind: 'not-found' };
-      const key = recordKey(handle, caseSensitive);
+      if (text === '.' || text === '..') return { kind: 'not-found' };
       if (!authoritative) failures.assertNone(key);
       // Only the primary is authoritative. A mirror would undo a write that was acknowledged.
       const isForPrimary = authoritative || mirrors.length === 0 || written.has(key);

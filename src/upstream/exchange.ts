@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import { ServiceError } from '../errors.js';
 import { isConnectionFailure, toServiceError } from './failure.js';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
+import { withoutSlashesAtEnd } from '../handle/handle.js';
 import {
   type UpstreamResponse,
   bodyTooLarge,

@@ -1,6 +1,6 @@
 // Follows referrals to the servers of a foreign prefix: the sites that its record names, and the address of a server.
 import { ServiceError } from '../errors.js';
-import { upperAscii } from '../handle/handle.js';
+import { upperAscii, withoutSlashesAtEnd } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { SiteJson, SiteServer } from '../handle/site-data.js';
@@ -9,7 +9,6 @@ import type { HandleRead } from './client.js';
 import type { UpstreamServer } from './upstream-server.js';
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import { withoutSlashesAtEnd } from '../handle/handle-in-url.js';
 
 /** What a record says about where handles are; undefined for a handle that does not exist. */
 export interface Referral {
@@ -48,13 +47,13 @@ export function createReferrals({ findReferral, serverAt, ports, timeoutMs }: Re
 
   return async function readReferred(read) {
     const deadline = performance.now() + timeoutMs;
-    const prefix = upperAscii(read.handle.slice(0, read.handle.indexOf('/')));
+    const { text: handle, prefix } = read.handle;
     const serverOf = (address: SiteAddress): UpstreamServer => serverAt(address, prefix);
     let referral = await findReferral(`0.NA/${prefix}`);
     for (let hops = MAX_HOPS; hops > 0; hops--) {
       const sites = await sitesOf(referral, hops);
       if (sites === undefined) return { kind: 'not-found' };
-      const addresses = addressesOf(sites, { ...read, ports });
+      const addresses = addressesOf(sites, { ...read, handle, ports });
       const outcome = await readAtSites(addresses, read, { serverAt: serverOf, deadline });
       referral = referralIn(outcome);
       if (referral === undefined) return outcome;

@@ -7,7 +7,7 @@ import { sumUsages } from './concurrency-limiter.js';
 import type { RecordClient, RecordRead } from './record-client.js';
 import type { RecordAnswer } from './reply.js';
 import { type ReadReferred, referralIn } from './referrals.js';
-import { upperAscii } from '../handle/handle.js';
+import { GLOBAL_PREFIX, type HandleRef, refOfKey } from '../handle/handle.js';
 
 /** What a Handle server replies for a prefix that it does not serve (recording "resolve: handle of unknown prefix"). */
 const MEMBERS = { responseCode: RESPONSE_CODE.notResponsible, message: "That prefix doesn't live here" };
@@ -63,7 +63,7 @@ export function routeReads<Server extends ReadServer>(routes: ReadRoutes<Server>
       );
     },
     detachLoads(key) {
-      for (const { reads } of findServers(key)) reads.detachLoads(key);
+      for (const { reads } of findServers(refOfKey(key))) reads.detachLoads(key);
     },
     detachLoadsUnder(prefix) {
       for (const { reads } of servers) reads.detachLoadsUnder(prefix);
@@ -76,7 +76,7 @@ const isNotServed = (outcome: Outcome): boolean =>
   outcome.kind === 'refused' && outcome.members['responseCode'] === RESPONSE_CODE.notResponsible;
 
 /** Handles under `0.`, and those without a slash, are at the root itself. */
-const isReferable = (handle: string): boolean => handle.indexOf('/') > 0 && !handle.startsWith('0.');
+const isReferable = ({ text }: HandleRef): boolean => text.indexOf('/') > 0 && !text.startsWith('0.');
 
 /** The requests of one caller for a handle of these servers. A write is sent to one server only. */
 export function recordsAt(servers: readonly RecordServer[]): RecordClient {
@@ -134,9 +134,7 @@ interface Routed {
  * The servers of a handle in the order in which they are asked. A second one is there for the record of a prefix
  * (`0.NA/<prefix>`): it may be at the server of the prefix or at the one for all others.
  */
-export type FindServers<Server> = (handle: string) => readonly Server[];
-
-const PREFIX_RECORDS = '0.NA';
+export type FindServers<Server> = (handle: HandleRef) => readonly Server[];
 
 /** `root` has the records of all prefixes, and is asked last. */
 export function createPrefixRouting<Server extends Routed>(
@@ -157,14 +155,12 @@ export function createPrefixRouting<Server extends Routed>(
     return fallback;
   }
 
-  return function findServers(handle) {
-    const [prefix, suffix] = splitHandle(handle);
+  return function findServers({ prefix, key }) {
     const server = serverOf(prefix);
     if (!prefix.startsWith('0.')) return server;
-    const isPrefixRecord =
-      prefix === PREFIX_RECORDS && suffix !== undefined && !byPattern.has(PREFIX_RECORDS);
+    const isPrefixRecord = prefix === GLOBAL_PREFIX && !byPattern.has(GLOBAL_PREFIX);
     return isPrefixRecord
-      ? distinct([...serverOf(upperAscii(suffix)), ...fallback, root])
+      ? distinct([...serverOf(key.slice(GLOBAL_PREFIX.length + 1)), ...fallback, root])
       : distinct([...server, root]);
   };
 }
@@ -181,16 +177,8 @@ export function createFindPeriod(periods: () => PrefixPeriods): (key: string) =>
       known = current;
       find = createPrefixRouting(known);
     }
-    return find(key)[0]?.ms ?? 0;
+    return find(refOfKey(key))[0]?.ms ?? 0;
   };
-}
-
-/** In capitals; the suffix is undefined where there is no slash. */
-function splitHandle(handle: string): [prefix: string, suffix: string | undefined] {
-  const slash = handle.indexOf('/');
-  return slash < 0
-    ? [upperAscii(handle), undefined]
-    : [upperAscii(handle.slice(0, slash)), handle.slice(slash + 1)];
 }
 
 const distinct = <T>(values: readonly (T | undefined)[]): T[] =>

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.js';
 import type { ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { CATALOGUE, type ErrorCode, ServiceError } from '../errors.js';
-import { handleToPath, recordKey } from '../handle/handle.js';
+import { type HandleRef, handleToPath } from '../handle/handle.js';
 import type { Outcome } from '../handle/outcome.js';
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { Caller } from './caller.js';
@@ -34,7 +34,7 @@ export interface ServerParts {
 export const REFERRED = 'referred';
 
 interface ServerRead {
-  handle: string;
+  handle: HandleRef;
   authoritative: boolean;
   caller?: Caller | undefined;
   /** For everything from the wait for a slot to the last byte, the retry included. */
@@ -61,14 +61,12 @@ export function createServer(
   // None is of a caller: many callers share the response.
   const headersOfAll = requestHeaders({ pseudonym });
 
-  async function send(
-    key: string,
-    { handle, authoritative, caller, timeoutMs }: ServerRead,
-  ): Promise<Outcome> {
+  async function send({ handle, authoritative, caller, timeoutMs }: ServerRead): Promise<Outcome> {
+    const { text, key } = handle;
     // A pause may have begun during the wait for a slot.
     pause.assertOver();
     const attempt = breaker.begin(key);
-    const path = `${basePath}/api/handles/${handleToPath(handle)}${authoritative ? '?auth=true' : ''}`;
+    const path = `${basePath}/api/handles/${handleToPath(text)}${authoritative ? '?auth=true' : ''}`;
     const startedAt = now();
     const report = (result: CallResult): void => {
       reportCall({ server, result, durationMs: now() - startedAt }, context);
@@ -79,7 +77,7 @@ export function createServer(
       const response = await exchange(dispatcher, request, { timeoutMs, maxBodyBytes: maxRecordBytes });
       const { status, headers: received, body } = response;
       const pauseMs = pause.observe(response);
-      const reading = readOutcome({ status, headers: received, body, handle, caseSensitive, pauseMs });
+      const reading = readOutcome({ status, headers: received, body, handle: text, caseSensitive, pauseMs });
       const read = readInSlices(slicer, reading, { chars: body.length, caller });
       const outcome = read instanceof Promise ? await read : read;
       report(outcome.kind);
@@ -99,12 +97,11 @@ export function createServer(
   return {
     read(read) {
       const { handle, caller, timeoutMs: totalMs } = read;
-      const key = recordKey(handle, caseSensitive);
       pause.assertOver();
       const deadline = performance.now() + totalMs;
       const sendInTime = (): Promise<Outcome> =>
-        send(key, { ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
-      return limiter.run(sendInTime, { key, caller });
+        send({ ...read, timeoutMs: Math.max(1, deadline - performance.now()) });
+      return limiter.run(sendInTime, { key: handle.key, caller });
     },
   };
 }

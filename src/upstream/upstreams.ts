@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.js';
 import type { ConfiguredServer, ServerConfig } from '../config/upstream-servers.js';
 import type { Context } from '../context.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { TimeSlicer } from '../time-slicer.js';
 import { type UpstreamClient, createUpstreamClient } from './client.js';
 import { type LimiterUsage, ConcurrencyLimiter } from './concurrency-limiter.js';
@@ -23,9 +24,9 @@ export interface Upstreams {
   /** Those that are responsible, the first one first. */
   findServers: FindServers<HandleServer>;
   /** The address of the server that is responsible; undefined for none here. */
-  serverOf: (handle: string) => string | undefined;
+  serverOf: (handle: HandleRef) => string | undefined;
   /** Whether each server of the handle checks the logins of reads. */
-  checksLogins: (handle: string) => boolean;
+  checksLogins: (handle: HandleRef) => boolean;
   close: () => Promise<void>;
 }
 

@@ -1,12 +1,12 @@
 // A request of ePIC v2: checks login, path and method, and calls the function that answers.
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../config/schema.js';
 import type { Context } from '../context.js';
 import type { Coordination } from '../coordination/coordination.js';
 import { ServiceError } from '../errors.js';
 import { freshnessRules } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
-import { createReportUnexpected } from '../http/error-reply.js';
+import { type SendError, createReportUnexpected } from '../http/error-reply.js';
 import { answerPreflight, isPreflight } from '../http/cors.js';
 import type { RouteMatch } from '../http/route-table.js';
 import { readHandle } from '../http/target.js';
@@ -15,14 +15,13 @@ import type { ReverseLookup } from '../upstream/reverse-lookup.js';
 import { listCollection, listPrefixes } from './collection.js';
 import { mint } from './mint.js';
 import { getHandle, getPublicHandle } from './read.js';
-import { send, sendProblem } from './response.js';
+import { createSendProblem, send } from './response.js';
 import type { V2Id } from './routes.js';
 import { type HandleResource, deleteHandle, putHandle } from './write.js';
 
 export interface V2Interface {
   route: RequestHandler;
-  /** For requests that the server rejects before they reach the route. */
-  errorReply: ErrorRequestHandler;
+  sendError: SendError;
 }
 
 interface V2Parts extends Pick<V2Deps, 'resolver' | 'originOf' | 'carryOut' | 'withBody' | 'runStepsOf'> {
@@ -50,20 +49,8 @@ export function createV2(
     now: context.clock.now,
   };
   return {
-    async route(req, res) {
-      try {
-        await answer(deps, { req, res, run: deps.runStepsOf(res) });
-      } catch (error) {
-        sendProblem(deps, res, error);
-      }
-    },
-    errorReply(error: unknown, _req: Request, res: Response, next: NextFunction) {
-      if (res.headersSent) {
-        next(error);
-        return;
-      }
-      sendProblem(deps, res, error);
-    },
+    route: (req, res) => answer(deps, { req, res, run: deps.runStepsOf(res) }),
+    sendError: createSendProblem(deps),
   };
 }
 
@@ -88,14 +75,14 @@ const CALLS: Readonly<Record<V2Id, (deps: V2Deps, call: V2Call) => Promise<void>
   v2Prefixes: listPrefixes,
   v2Search: (deps, call) => listCollection(deps, call, readPrefix(call.res)),
   v2Mint: (deps, call) => mint(deps, call, readPrefix(call.res)),
-  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(call.res).handle),
-  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(call.res)),
-  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(call.res)),
+  v2Read: (deps, call) => getHandle(deps, call, readHandleResource(deps, call.res).handle),
+  v2Put: (deps, call) => putHandle(deps, call, readHandleResource(deps, call.res)),
+  v2Delete: (deps, call) => deleteHandle(deps, call, readHandleResource(deps, call.res).handle),
 };
 
 async function answerAnonymous(deps: V2Deps, call: AnonymousCall): Promise<void> {
   const id = readRoute(call.res);
-  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(call.res).handle);
+  if (id === 'v2Read') await getPublicHandle(deps, call, readHandleResource(deps, call.res).handle);
   else if (id === 'v2Prefixes') await listPrefixes(deps, call);
   else {
     throw new ServiceError('V2_LOGIN_NEEDED', { detail: 'anonymous access is limited to reading handles' });
@@ -122,12 +109,12 @@ const readPrefix = (res: Response): string => readHandle(withoutSlash(matchOf(re
  *
  * @throws ServiceError when the path is not a handle
  */
-function readHandleResource(res: Response): HandleResource {
+function readHandleResource({ resolver }: Pick<V2Deps, 'resolver'>, res: Response): HandleResource {
   const raw = matchOf(res).rest;
   const bare = withoutSlash(raw);
   // `P//` cannot mean the collection `P/`: the second slash is the suffix.
   const rawHandle = /^[^/]+\/$/.test(bare) ? raw : bare;
-  const handle = readHandle(rawHandle);
+  const handle = resolver.refOf(readHandle(rawHandle));
   contextOf(res).handle = handle;
   return { handle, rawHandle };
 }

@@ -2,6 +2,7 @@
 import type { Request, Response } from 'express';
 import type { UnclaimedNames } from '../coordination/unclaimed-names.js';
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import type { ValueReference } from '../handle/value.js';
 import type { Freshness } from '../http/cache-headers.js';
 import { contextOf } from '../http/context.js';
@@ -59,11 +60,11 @@ export interface V2Call extends AnonymousCall {
 
 /** The record of a handle at its Handle server, for this caller. */
 export function originFor(
-  { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
+  { originOf }: Pick<V2Deps, 'originOf'>,
   { res, login: { authorization } }: Pick<V2Call, 'res' | 'login'>,
-  handle: string,
+  handle: HandleRef,
 ): OriginRecord {
-  return originOf(resolver.refOf(handle), { authorization, caller: contextOf(res).caller });
+  return originOf(handle, { authorization, caller: contextOf(res).caller });
 }
 
 /** HTTP Basic with a handle identity, or with a name that `v2.identities` maps to one. */

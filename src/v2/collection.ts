@@ -29,7 +29,9 @@ export async function listPrefixes(deps: V2Deps, call: AnonymousCall | V2Call): 
 
 /** The list needs no upstream request, so a wrong password shows only in a read of its own. */
 async function checkLogin(deps: V2Deps, call: V2Call): Promise<void> {
-  const answer = await originFor(deps, call, call.login.identity.handle).get({ publicOnly: true });
+  const answer = await originFor(deps, call, deps.resolver.refOf(call.login.identity.handle)).get({
+    publicOnly: true,
+  });
   if (answer.status === 401) throw refusalError(answer, 'read');
 }
 
@@ -98,7 +100,7 @@ async function sendRecords(deps: V2Deps, call: V2Call, handles: readonly string[
     throw new ServiceError('V2_NOT_SUPPORTED', { detail });
   }
   const records = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, call, handle);
+    const record = await readPublic(deps, call, deps.resolver.refOf(handle));
     return record && call.run(toV2(record.values), record.chars);
   });
   const entries = handles.flatMap((handle, at): [string, V2Value[]][] => {
@@ -124,7 +126,7 @@ async function listHandles(
   { prefix, limit, page }: Paging & { prefix: string },
 ): Promise<string[]> {
   const paging = limit === 0 ? {} : { page: page - 1, pageSize: limit };
-  const answer = await originFor(deps, call, `${prefix}/`).list(prefix, paging);
+  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, paging);
   const { handles } = assertListed(answer).members;
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
@@ -134,7 +136,10 @@ async function listHandles(
 
 /** A page of size 0 has the total count and no handles. */
 async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise<number> {
-  const answer = await originFor(deps, call, `${prefix}/`).list(prefix, { page: 0, pageSize: 0 });
+  const answer = await originFor(deps, call, deps.resolver.refOf(`${prefix}/`)).list(prefix, {
+    page: 0,
+    pageSize: 0,
+  });
   // A text of digits (recording "list: page=0&pageSize=3").
   const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
@@ -191,7 +196,7 @@ async function scanPrefix(
   assertScannable(handles.length, maxHandles);
   const criteria = readCriteria(conditions);
   const matching = await mapLimited(handles, concurrency, async (handle) => {
-    const record = await readPublic(deps, call, handle);
+    const record = await readPublic(deps, call, deps.resolver.refOf(handle));
     return record !== undefined && call.run(meetsAll(criteria, handle, record.values), record.chars);
   });
   return handles.filter((_handle, at) => matching[at]);

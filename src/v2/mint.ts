@@ -93,8 +93,9 @@ interface NewHandle {
 function create(
   deps: V2Deps,
   call: V2Call,
-  { handle, record }: NewHandle,
+  { handle: name, record }: NewHandle,
 ): Promise<{ origin: OriginRecord; outcome: 'created' | 'exists' }> {
+  const handle = deps.resolver.refOf(name);
   contextOf(call.res).handle = handle;
   const origin = originFor(deps, call, handle);
   return deps.carryOut({

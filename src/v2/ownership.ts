@@ -57,7 +57,7 @@ async function readGroup(
   call: V2Call,
   handle: string,
 ): Promise<readonly HandleValue[] | undefined> {
-  const record = await readPublic(deps, call, handle).catch(() => undefined);
+  const record = await readPublic(deps, call, deps.resolver.refOf(handle)).catch(() => undefined);
   return record?.values ?? (handle.startsWith('0.NA/') ? undefined : []);
 }
 

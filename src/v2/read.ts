@@ -1,5 +1,6 @@
 // GET of a handle: the record as its caller sees it, its ETag and Last-Modified, and the preconditions of a request.
 import { ServiceError } from '../errors.js';
+import type { HandleRef } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
@@ -25,14 +26,14 @@ export interface SizedValues {
 }
 
 /** With the login of the caller, past the cache. */
-export async function getHandle(deps: V2Deps, call: V2Call, handle: string): Promise<void> {
+export async function getHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   contextOf(call.res).result = 'bypass';
   const record = await readAsCaller(originFor(deps, call, handle), { authoritative: false });
   await sendValues(call, record, PRIVATE);
 }
 
 /** Without a login, from the shared cache. */
-export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: string): Promise<void> {
+export async function getPublicHandle(deps: V2Deps, call: AnonymousCall, handle: HandleRef): Promise<void> {
   const resolution = await resolvePublic(deps, call, handle);
   contextOf(call.res).result = resultOf(resolution, { authoritative: false });
   if (resolution.stale) deps.onStale(resolution.stale);
@@ -95,7 +96,7 @@ export async function readAsCaller(
 export async function readPublic(
   deps: Pick<V2Deps, 'resolver' | 'originOf'>,
   call: AnonymousCall,
-  handle: string,
+  handle: HandleRef,
 ): Promise<SizedValues | undefined> {
   return valuesOf(call, await resolvePublic(deps, call, handle));
 }
@@ -103,10 +104,10 @@ export async function readPublic(
 async function resolvePublic(
   { resolver, originOf }: Pick<V2Deps, 'resolver' | 'originOf'>,
   { req, res }: AnonymousCall,
-  handle: string,
+  handle: HandleRef,
 ): Promise<FromEntry> {
   const login = { authorization: req.headers.authorization, caller: contextOf(res).caller };
-  const { caller } = originOf(resolver.refOf(handle), login);
+  const { caller } = originOf(handle, login);
   const resolution = await resolver.resolve(handle, { authoritative: false, caller });
   if (resolution.kind === 'entry') return resolution;
   const { status, members, retryAfter } = resolution.refused;

@@ -1,13 +1,12 @@
 // The responses of ePIC v2: JSON, failures as problem JSON (RFC 9457), and what a refusal of the Handle server means.
-import { STATUS_CODES } from 'node:http';
-import type { Response } from 'express';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { type ErrorCode, ServiceError } from '../errors.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE, isElsewhere } from '../handle/response-codes.js';
 import { VARY } from '../http/cache-headers.js';
 import { contextOf, requestIdOf } from '../http/context.js';
 import { exposeHeaders } from '../http/cors.js';
-import { asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
+import { type SendError, asServiceError, errorHeaders, resultOfError } from '../http/error-reply.js';
 import type { RecordAnswer } from '../upstream/reply.js';
 import type { V2Deps } from './call.js';
 
@@ -25,8 +24,8 @@ export const JSON_TYPE = 'application/json;charset=utf-8';
 export const PRIVATE = { 'Cache-Control': 'no-store' };
 
 /** Sends a v2 response with the headers that all of them have. */
-export function send(res: Response, { status, headers, contentType, body }: Payload): void {
-  res.status(status);
+export function send(res: ServerResponse, { status, headers, contentType, body }: Payload): void {
+  res.statusCode = status;
   res.setHeaders(new Map(Object.entries({ ...headers, Vary: VARY })));
   const bytes = Buffer.from(body ?? '');
   if (contentType !== undefined) res.setHeader('Content-Type', contentType);
@@ -40,36 +39,35 @@ export function send(res: Response, { status, headers, contentType, body }: Payl
 const RETRY_AFTER_SECONDS = '1';
 
 /** Answers with a problem document. An error that is not a `ServiceError` is reported and becomes INTERNAL. */
-export function sendProblem(
-  { settings, onUnexpected }: Pick<V2Deps, 'settings' | 'onUnexpected'>,
-  res: Response,
-  error: unknown,
-): void {
-  const failure = asRefusal(asServiceError(error, onUnexpected, requestIdOf(res)));
-  if (res.headersSent) {
-    res.destroy();
-    return;
-  }
-  const context = contextOf(res);
-  const { status, retryAfter } = statusOf(failure);
-  context.result = resultOfError(status);
-  context.failure = failure;
-  if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
-  // The rest of a body that is too large is not read.
-  if (status === 413) res.setHeader('Connection', 'close');
-  const { message: detail, code, responseCode } = failure;
-  const title = STATUS_CODES[status] ?? 'Error';
-  const { handle } = context;
-  const problem = { type: 'about:blank', title, status, detail, code, responseCode };
-  send(res, {
-    status,
-    contentType: 'application/problem+json',
-    body: writeJson(handle === undefined ? problem : { ...problem, handle }),
-    headers: {
-      ...errorHeaders(failure, requestIdOf(res)),
-      ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
-    },
-  });
+export function createSendProblem({
+  settings,
+  onUnexpected,
+}: Pick<V2Deps, 'settings' | 'onUnexpected'>): SendError {
+  return function sendProblem(_req, res, error) {
+    const failure = asRefusal(asServiceError(error, onUnexpected, requestIdOf(res)));
+    if (res.headersSent) return Promise.reject(failure);
+    const context = contextOf(res);
+    const { status, retryAfter } = statusOf(failure);
+    context.result = resultOfError(status);
+    context.failure = failure;
+    if (status === 401) res.setHeader('WWW-Authenticate', `Basic realm="${settings.realm}"`);
+    // The rest of a body that is too large is not read.
+    if (status === 413) res.setHeader('Connection', 'close');
+    const { message: detail, code, responseCode } = failure;
+    const title = STATUS_CODES[status] ?? 'Error';
+    const handle = context.handle?.text;
+    const problem = { type: 'about:blank', title, status, detail, code, responseCode };
+    send(res, {
+      status,
+      contentType: 'application/problem+json',
+      body: writeJson(handle === undefined ? problem : { ...problem, handle }),
+      headers: {
+        ...errorHeaders(failure, requestIdOf(res)),
+        ...(retryAfter !== undefined && { 'Retry-After': retryAfter }),
+      },
+    });
+    return Promise.resolve();
+  };
 }
 
 /** A prefix of no configured server is refused as a server that does not have it would. */

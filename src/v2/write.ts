@@ -1,7 +1,7 @@
 // PUT and DELETE of a handle. PUT creates the record (201) or replaces it by exactly this list of values (204).
 import type { Request } from 'express';
 import { ServiceError } from '../errors.js';
-import { handleToPath } from '../handle/handle.js';
+import { type HandleRef, handleToPath } from '../handle/handle.js';
 import { writeJson } from '../handle/json.js';
 import { RESPONSE_CODE } from '../handle/response-codes.js';
 import type { HandleValue } from '../handle/value.js';
@@ -37,7 +37,7 @@ export interface InputList {
 
 /** `rawHandle` is the path as the client spelled it, without the tolerated trailing slash. */
 export interface HandleResource {
-  handle: string;
+  handle: HandleRef;
   rawHandle: string;
 }
 
@@ -45,7 +45,8 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
   const { req, res } = call;
   contextOf(res).result = 'write';
   assertJson(req);
-  const target = { ...resource, origin: originFor(deps, call, resource.handle) };
+  const { handle, rawHandle } = resource;
+  const target = { rawHandle, origin: originFor(deps, call, handle) };
   const isNew = isCreateOnly(req);
   await deps.carryOut<InputList, CallerRecord | undefined, RecordAnswer, true>({
     req,
@@ -63,7 +64,7 @@ export async function putHandle(deps: V2Deps, call: V2Call, resource: HandleReso
 }
 
 /** Refused unless deletion is on. A handle that does not exist is 412 or 404 before it is 403. */
-export async function deleteHandle(deps: V2Deps, call: V2Call, { handle }: HandleResource): Promise<void> {
+export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef): Promise<void> {
   const { req, res } = call;
   contextOf(res).result = 'write';
   const origin = originFor(deps, call, handle);
@@ -100,16 +101,16 @@ async function readCurrent(
   return current;
 }
 
-interface PutTarget extends HandleResource, InputList {
+interface PutTarget extends Pick<HandleResource, 'rawHandle'>, InputList {
   origin: OriginRecord;
 }
 
 async function planCreation(
   deps: V2Deps,
   call: V2Call,
-  { origin, handle, rawHandle, inputs, chars }: PutTarget,
+  { origin, rawHandle, inputs, chars }: PutTarget,
 ): Promise<Plan<RecordAnswer, true>> {
-  const values = await buildRecord(deps, call, { inputs, handle, chars });
+  const values = await buildRecord(deps, call, { inputs, handle: origin.handle.text, chars });
   return creationOf({ values, chars }, call, origin, async (outcome) => {
     if (outcome === 'created') {
       await sendWritten(deps, call, { origin, rawHandle, isNew: true, values, chars, isLocked: false });
@@ -154,9 +155,10 @@ export async function holdsValues(
 async function planReplacement(
   deps: V2Deps,
   call: V2Call,
-  { origin, handle, rawHandle, inputs, current, ...body }: PutTarget & { current: CallerRecord },
+  { origin, rawHandle, inputs, current, ...body }: PutTarget & { current: CallerRecord },
 ): Promise<Plan<RecordAnswer, true>> {
   const chars = body.chars + current.chars;
+  const { text: handle } = origin.handle;
   const values = await buildRecord(deps, call, { inputs, handle, current, chars });
   const plan = await call.run(planWrite({ ...current, current: current.values, next: values }), chars);
   return {

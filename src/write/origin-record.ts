@@ -47,7 +47,7 @@ export type OriginOf = (
 /** Looks up the servers of the handle once. */
 export function createOriginOf({ upstreams, resolver, limitMiss }: OriginParts): OriginOf {
   return function originOf(handle, { authorization, caller: given }) {
-    const servers = upstreams.findServers(handle.text);
+    const servers = upstreams.findServers(handle);
     const records = recordsAt(servers);
     const caller = checksLogin(servers, authorization) ? given && { ...given, network: undefined } : given;
     const login = { authorization, caller };

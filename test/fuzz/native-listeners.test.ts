@@ -13,7 +13,7 @@ import { createUdpListener } from '../../src/native/udp.js';
 import { TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { exchangeTcp } from '../support/native-client.js';
-import { NOTHING_PREPARED } from '../support/native-messages.js';
+import { NO_CACHE } from '../support/native-messages.js';
 import { bytesOf, native as recorded } from '../support/native-recordings.js';
 import { below, mutate, pick, randomFrom } from './mutate.js';
 
@@ -30,7 +30,7 @@ vi.spyOn(context.log, 'error').mockImplementation((fields: unknown) => {
 
 /** Every handle has a record of a few bytes or of 100,000. */
 const native = createAnswer(context, {
-  prepared: NOTHING_PREPARED,
+  ...NO_CACHE,
   resolve: ({ handle }) => ({
     responseCode: 1,
     body: {

@@ -4,6 +4,7 @@ import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { createUpstreamClient, type UpstreamClientSettings } from '../../src/upstream/client.js';
 import {
@@ -102,5 +103,5 @@ export function openClient(
     slicer: createSlicer(),
     keysOf: () => keysAt({ key: 'upstream', url }, url),
   });
-  return { resolve: () => client.resolve({ handle: '21.T1/a', authoritative: false }) };
+  return { resolve: () => client.resolve({ handle: handleRef('21.T1/a', false), authoritative: false }) };
 }

@@ -10,7 +10,7 @@ import { MAX_SLICE_MS, TimeSlicer } from '../../src/time-slicer.js';
 import { testContext } from '../support/context.js';
 import { gate } from '../support/gate.js';
 import { askTcp } from '../support/native-client.js';
-import { NOTHING_PREPARED, codeOf } from '../support/native-messages.js';
+import { NO_CACHE, codeOf } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 import '../support/real-sockets.js';
 
@@ -30,7 +30,7 @@ test('the second long message waits for the next turn of the event loop', async 
   const allReceived = gate();
   const context = testContext();
   const native = createAnswer(context, {
-    prepared: NOTHING_PREPARED,
+    ...NO_CACHE,
     resolve() {
       nowMs += MAX_SLICE_MS;
       answered++;

@@ -5,7 +5,7 @@ import { createAnswer } from '../../src/native/answer.js';
 import { NO_SITE } from '../../src/native/site-record.js';
 import { createUdpListener } from '../../src/native/udp.js';
 import { testContext } from '../support/context.js';
-import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 test.each([
@@ -15,7 +15,7 @@ test.each([
 ])('on %s, of %o the second is above the limit of its network, the third is not', (host, addresses) => {
   const context = testContext({ clock: { ...systemClock, now: () => 0 } });
   const native = createAnswer(context, {
-    prepared: NOTHING_PREPARED,
+    ...NO_CACHE,
     resolve: () => ({ responseCode: 100, body: { kind: 'text', text: '' }, result: 'hit' }),
     site: NO_SITE,
   });

@@ -5,7 +5,7 @@ import { createMetrics } from '../../src/observe/metrics.js';
 import { NO_SITE } from '../../src/native/site-record.js';
 import { createUdpListener } from '../../src/native/udp.js';
 import { testContext } from '../support/context.js';
-import { NOTHING_PREPARED, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
+import { NO_CACHE, codeOf, nativeRequest, readResponse } from '../support/native-messages.js';
 import { HANDLE } from '../support/upstream.js';
 
 const MAX_PENDING = 10_000;
@@ -13,7 +13,7 @@ const MAX_PENDING = 10_000;
 test('above 10,000 unanswered questions the next one is sent to TCP, and the Handle server is not asked', () => {
   const resolve = vi.fn(() => new Promise<never>(() => undefined));
   const context = testContext({ metrics: createMetrics() });
-  const native = createAnswer(context, { prepared: NOTHING_PREPARED, resolve, site: NO_SITE });
+  const native = createAnswer(context, { ...NO_CACHE, resolve, site: NO_SITE });
   const limited = vi.spyOn(context.metrics, 'countUdpLimited');
   const settings = { host: '127.0.0.1', reusePort: false, bytesPerSecond: 0 };
   const { socket } = createUdpListener(settings, context, { native, isProved: () => false });

@@ -2,6 +2,7 @@
 import { BlockList } from 'node:net';
 import { fc, test } from '@fast-check/vitest';
 import { describe, expect, test as example } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import { countRanges, isInRanges, readAddress, readRanges } from '../../src/redirect/locations/addresses.js';
 import { candidatesOf } from '../../src/redirect/locations/candidates.js';
 import { gatherLists } from '../../src/redirect/locations/gather.js';
@@ -103,7 +104,7 @@ describe('twice the locations are at most twice the work', () => {
     const reads: string[] = [];
     const included = listsOf(parse(list(times(300, (at) => `<include>h/${at % 250}</include>`)))!);
     const gathered = await gatherLists(included, {
-      handle: 'h/x',
+      handle: handleRef('h/x', false),
       reader: {
         readLists(handle) {
           reads.push(handle);

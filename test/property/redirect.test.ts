@@ -4,7 +4,7 @@ import { fc, test } from '@fast-check/vitest';
 import { describe, expect } from 'vitest';
 import { appendToUrl, toRedirectUrl } from '../../src/redirect/redirect-url.js';
 import { prefersJson, readRedirectParameters, readRedirectQuery } from '../../src/redirect/request.js';
-import { handleInUrl } from '../../src/handle/handle-in-url.js';
+import { handleInUrl } from '../../src/handle/handle.js';
 import { html } from '../../src/html/html.js';
 import { jumble, noise, texts } from '../support/arbitraries.js';
 

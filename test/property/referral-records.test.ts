@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { createReferrals } from '../../src/upstream/referrals.js';
 
 const type = fc.constantFrom('HS_SITE', 'hs_site', 'HS_SERV', 'HS_NA_DELEGATE', 'URL');
@@ -54,7 +55,8 @@ test('every record leads to an answer of a server or to a failure', async () => 
         ports: [[0, 65_535]],
         timeoutMs: 60_000,
       });
-      const outcome = await read({ handle: '99.X/a', authoritative: false }).catch((error: unknown) => error);
+      const reading = read({ handle: handleRef('99.X/a', false), authoritative: false });
+      const outcome = await reading.catch((error: unknown) => error);
       if (asked.length > 0) expect(outcome).toEqual({ kind: 'empty' });
       else expect(outcome).toBeInstanceOf(ServiceError);
     }),

@@ -1,6 +1,7 @@
 // What the record of a prefix says to readers: that the prefix is closed and why, and whom to ask.
 import { expect, test } from 'vitest';
 import { createOtherRecords, createPrefixRecords } from '../../src/redirect/locations/other-records.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { type ErrorCode, ServiceError } from '../../src/errors.js';
 import { systemClock } from '../../src/cache/clock.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
@@ -87,7 +88,6 @@ function startRecords(failures: ErrorCode[] = []) {
           return code === undefined ? Promise.resolve(REFUSED) : Promise.reject(new ServiceError(code));
         },
         fromMemory: () => undefined,
-        keyOf: (handle) => handle,
       },
       memory: new MemoryStore({ bounds, now: () => 1 }),
       trustedSince: () => 0,
@@ -98,7 +98,7 @@ function startRecords(failures: ErrorCode[] = []) {
 
 test('the record of a prefix is read as one of the client that asks', async () => {
   const { asked, records } = startRecords();
-  await records.read('0.NA/21.T11998', CALLER);
+  await records.read(handleRef('0.NA/21.T11998', false), CALLER);
   expect(asked).toEqual([CALLER]);
 });
 
@@ -109,18 +109,18 @@ test.each([
   'a prefix record whose read fails with %s is asked for %i times by two redirects',
   async (code, times) => {
     const { asked, records } = startRecords([code]);
-    expect(await records.read('0.NA/21.T11998', CALLER)).toMatchObject({ hasFailed: true });
-    await records.read('0.NA/21.T11998', CALLER);
+    expect(await records.read(handleRef('0.NA/21.T11998', false), CALLER)).toMatchObject({ hasFailed: true });
+    await records.read(handleRef('0.NA/21.T11998', false), CALLER);
     expect(asked).toHaveLength(times);
   },
 );
 
 test('who asks for handles of many invented prefixes pushes none out that is in use', async () => {
   const { records } = startRecords();
-  await records.read('0.NA/0.NA', CALLER);
+  await records.read(handleRef('0.NA/0.NA', false), CALLER);
   for (let at = 0; at < 20_000; at++) {
-    await records.read(`0.NA/99.${at}`, CALLER);
-    if (at % 1000 === 0) await records.read('0.NA/21.T11998', CALLER);
-    if (at > 0) expect(records.plainPrefixOf('21.T11998/page', 1)?.isCurrent(1)).toBe(true);
+    await records.read(handleRef(`0.NA/99.${at}`, false), CALLER);
+    if (at % 1000 === 0) await records.read(handleRef('0.NA/21.T11998', false), CALLER);
+    if (at > 0) expect(records.plainPrefixOf(handleRef(HANDLE, false), 1)?.isCurrent(1)).toBe(true);
   }
 });

@@ -4,8 +4,8 @@ import type { RedisOptions } from '../../src/cache/cache.js';
 import { type Entry, RUN_LENGTH } from '../../src/cache/entry.js';
 import { judge } from '../../src/cache/policy.js';
 import { bansName } from '../../src/cache/redis/namespace.js';
-import { recordKey } from '../../src/handle/handle.js';
-import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
+import { handleRef, recordKey } from '../../src/handle/handle.js';
+import { Resolver } from '../../src/resolver/resolver.js';
 import type { WriteAnswer } from '../../src/write/decisions.js';
 import { sendFenced } from '../../src/write/write.js';
 import type { Process } from './process.js';
@@ -69,7 +69,7 @@ export class Server {
       store: this.cache.store,
       memory: this.cache.memory,
       trustedSince: this.cache.trustedSince,
-      upstream: { resolve: ({ handle }) => upstream.read(process, handle) },
+      upstream: { resolve: ({ handle }) => upstream.read(process, handle.text) },
       failures: new ExpiringMap({ ttlMs: SECOND_MS, maxEntries: 1000, now: clock.now }),
       ttlBoundsOf: () => LIFETIMES,
       refreshAheadMinHits: 3,
@@ -94,7 +94,7 @@ export class Server {
 
   /** @throws ServiceError */
   async read(handle: string, authoritative: boolean): Promise<Answered> {
-    const resolution = await this.#resolver.resolve(handle, { authoritative });
+    const resolution = await this.#resolver.resolve(handleRef(handle, false), { authoritative });
     if (resolution.kind === 'refused') throw new Error('the simulated upstream refuses no reads');
     const { entry, stale } = resolution;
     return { entry, version: versionOf(entry), isFresh: stale === undefined };
@@ -112,8 +112,9 @@ export class Server {
   }
 
   /** @throws ServiceError */
-  purge(target: PurgeTarget, isSoft: boolean): Promise<void> {
-    return this.#resolver.purge(target, { isSoft });
+  purge(target: { handle: string } | { prefix: string }, isSoft: boolean): Promise<void> {
+    const purged = 'handle' in target ? { handle: handleRef(target.handle, false) } : target;
+    return this.#resolver.purge(purged, { isSoft });
   }
 
   /** The entry that would be answered as fresh now. */

@@ -1,4 +1,5 @@
 // Requests of the native protocol as a Java client sends them, and what an answer says.
+import { handleRef } from '../../src/handle/handle.js';
 import type { NativeAnswer } from '../../src/native/answer.js';
 import {
   type Envelope,
@@ -80,7 +81,10 @@ export function readResponse(bytes: Buffer): NativeResponse {
 }
 
 /** For an answer without a cache. */
-export const NOTHING_PREPARED = { answer: () => undefined, prepare: () => undefined };
+export const NO_CACHE = {
+  prepared: { answer: () => undefined, prepare: () => undefined },
+  resolver: { refOf: (text: string) => handleRef(text, false) },
+};
 
 /** Asks without a socket. */
 export async function askNative(

@@ -7,6 +7,7 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import type { Fence, Store } from '../../src/cache/store.js';
 import { TieredStore, type TieredTicket } from '../../src/cache/tiered-store.js';
 import { toText } from '../../src/handle/bytes.js';
+import { type HandleRef, handleRef } from '../../src/handle/handle.js';
 import { type PurgeTarget, Resolver } from '../../src/resolver/resolver.js';
 import { RaceUpstream, type Step } from './race-upstream.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
@@ -119,7 +120,13 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     const pass = (): void => {
       now += FENCE_LIFE_MS;
     };
-    const actors = createActors({ resolver, upstream, step, pass, handle: `21.T1/${++races}` });
+    const actors = createActors({
+      resolver,
+      upstream,
+      step,
+      pass,
+      handle: handleRef(`21.T1/${++races}`, false),
+    });
     const done = chosen.map(async (act) => {
       await step(act);
       await actors.deeds[act]();
@@ -133,12 +140,12 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
 }
 
 interface Stage {
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge' | 'refOf'>;
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fence' | 'purge'>;
   upstream: RaceUpstream;
   step: Step;
   /** Lets the life of a fence pass. */
   pass: () => void;
-  handle: string;
+  handle: HandleRef;
 }
 
 function createActors({ resolver, upstream, step, pass, handle }: Stage): {
@@ -165,7 +172,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
   }
 
   async function write(carryOut: (fence: Fence) => Promise<void>): Promise<void> {
-    const fence = await resolver.fence(resolver.refOf(handle));
+    const fence = await resolver.fence(handle);
     await step('the write travels');
     await carryOut(fence);
   }
@@ -184,7 +191,7 @@ function createActors({ resolver, upstream, step, pass, handle }: Stage): {
     if (isSoft) settled = Math.max(settled, written);
     else acknowledged = Math.max(acknowledged, written);
   }
-  const prefix = handle.slice(0, -1);
+  const prefix = handle.text.slice(0, -1);
 
   const deeds: Record<Act, () => Promise<void>> = {
     read: () => read(false),

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { putContext } from '../../src/http/context.js';
 import type { ReportUnexpected } from '../../src/http/error-reply.js';
 import { guard } from '../../src/http/guard.js';
@@ -42,7 +43,7 @@ const rule = {
 } as const;
 const { wrap } = createTrafficPolicy({ rules: [rule], unknown: { perMinute: 0 } }, testContext(), {
   coordination: { takeTokens: () => Promise.reject(boom) },
-  resolver: { fromMemory: () => undefined },
+  resolver: { fromMemory: () => undefined, refOf: (text) => handleRef(text, false) },
   table: new RouteTable([]),
   checksLogin: () => false,
   isTrustedProxy: () => false,
@@ -119,6 +120,7 @@ test('an error is reported with the id of its request, which the 500 has too', a
     putContext(res, {
       family: 'record',
       target,
+      match: undefined,
       format: { pretty: false },
       result: 'local',
     });

@@ -1,6 +1,7 @@
 // The server of a handle: the longest matching prefix decides.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import { createPrefixRouting } from '../../src/upstream/routing.js';
 
 const server = (name: string, ...prefixes: string[]) => ({ name, prefixes });
@@ -9,7 +10,7 @@ const DERIVED = server('derived', '20.500.12345.7.*');
 const OTHERS = server('others', '*');
 
 const find = createPrefixRouting([ONE, DERIVED, OTHERS]);
-const names = (handle: string): string[] => find(handle).map(({ name }) => name);
+const names = (handle: string): string[] => find(handleRef(handle, false)).map(({ name }) => name);
 
 test.each([
   ['a prefix', '21.T1/a', 'one'],
@@ -36,12 +37,12 @@ test('the record of a prefix is at the server of the prefix, or at the one for a
 test('a server for 0.NA has the records of all prefixes', () => {
   const root = server('root', '0.NA');
   const withRoot = createPrefixRouting([ONE, OTHERS, root]);
-  expect(withRoot('0.NA/21.T1')).toEqual([root]);
+  expect(withRoot(handleRef('0.NA/21.T1', false))).toEqual([root]);
 });
 
 test('no server has a handle of a prefix that is not listed', () => {
-  expect(createPrefixRouting([ONE])('99.X/a')).toEqual([]);
-  expect(createPrefixRouting([ONE])('0.NA/99.X')).toEqual([]);
+  expect(createPrefixRouting([ONE])(handleRef('99.X/a', false))).toEqual([]);
+  expect(createPrefixRouting([ONE])(handleRef('0.NA/99.X', false))).toEqual([]);
 });
 
 const segment = fc.constantFrom('a', 'B', '1', '20');
@@ -56,7 +57,8 @@ test('no other matching pattern is longer than that of the chosen server', () =>
   );
   fc.assert(
     fc.property(patterns, prefix, (list, asked) => {
-      const [found] = createPrefixRouting(list.map((pattern) => server(pattern, pattern)))(`${asked}/x`);
+      const findAmong = createPrefixRouting(list.map((pattern) => server(pattern, pattern)));
+      const [found] = findAmong(handleRef(`${asked}/x`, false));
       const wanted = asked.toUpperCase();
       const matching = list.filter((pattern) =>
         pattern.endsWith('.*') ? wanted.startsWith(pattern.slice(0, -1)) : wanted === pattern,

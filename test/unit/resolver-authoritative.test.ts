@@ -4,11 +4,12 @@ import type { Change } from '../../src/cache/coherence/message.js';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-const HANDLE = '21.T1/FENCED';
+const HANDLE = handleRef('21.T1/FENCED', false);
 const now = (): number => NOW;
 
 /** A write of the handle is in flight in another instance. */
@@ -36,7 +37,7 @@ function start() {
     caseSensitive: false,
     now,
   });
-  return { memory, changes, resolver, key: resolver.keyOf(HANDLE) };
+  return { memory, changes, resolver, key: HANDLE.key };
 }
 
 test('takes the copies of others, also when nothing is kept here', async () => {

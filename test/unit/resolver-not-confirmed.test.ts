@@ -4,12 +4,13 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { settled } from '../support/manual-clock.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
-const HANDLE = '21.T1/unkept';
+const HANDLE = handleRef('21.T1/unkept', false);
 const now = (): number => NOW;
 
 /** A resolver that has a stale record, and gets one that may not be kept. */
@@ -33,7 +34,7 @@ function start(): Resolver<unknown> {
     caseSensitive: false,
     now,
   });
-  const key = resolver.keyOf(HANDLE);
+  const { key } = HANDLE;
   memory.set(key, entryOf('old', { staleAt: NOW - 1 }), memory.get(key).ticket);
   return resolver;
 }

@@ -4,12 +4,13 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import { handleRef } from '../../src/handle/handle.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 import { gate } from '../support/gate.js';
 import { NOW, entryOf } from '../support/store-contract.js';
 
-const HANDLE = '21.T1/RECHECKED';
+const HANDLE = handleRef('21.T1/RECHECKED', false);
 const now = (): number => NOW;
 
 /** The server answers with its text of when it got the read, after `open`. */
@@ -46,17 +47,17 @@ function start() {
     caseSensitive: false,
     now,
   });
-  const key = resolver.keyOf(HANDLE);
+  const { key } = HANDLE;
   memory.set(key, entryOf('known'), memory.get(key).ticket);
   return { server, resolver, kept: () => memory.peek(key)?.values };
 }
 
 test('fifty callers at a time cost two reads, and none of them gets a read from before its call', async () => {
   const { server, resolver, kept } = start();
-  const first = resolver.recheck(resolver.refOf(HANDLE), undefined);
+  const first = resolver.recheck(HANDLE, undefined);
   await expect.poll(() => server.reads).toBe(1);
   server.text = '["new"]';
-  const others = Array.from({ length: 49 }, () => resolver.recheck(resolver.refOf(HANDLE), undefined));
+  const others = Array.from({ length: 49 }, () => resolver.recheck(HANDLE, undefined));
   server.open();
   await Promise.all([first, ...others]);
   expect([server.reads, kept()]).toEqual([2, '["new"]']);
@@ -65,16 +66,16 @@ test('fifty callers at a time cost two reads, and none of them gets a read from 
 test('a caller that comes later costs a read of its own', async () => {
   const { server, resolver } = start();
   server.open();
-  for (let times = 0; times < 3; times++) await resolver.recheck(resolver.refOf(HANDLE), undefined);
+  for (let times = 0; times < 3; times++) await resolver.recheck(HANDLE, undefined);
   expect(server.reads).toBe(3);
 });
 
 test('a caller that waits for a read that fails gets the next one', async () => {
   const { server, resolver, kept } = start();
   server.failures = 1;
-  const first = resolver.recheck(resolver.refOf(HANDLE), undefined);
+  const first = resolver.recheck(HANDLE, undefined);
   await expect.poll(() => server.reads).toBe(1);
-  const second = resolver.recheck(resolver.refOf(HANDLE), undefined);
+  const second = resolver.recheck(HANDLE, undefined);
   server.open();
   await Promise.all([first, second]);
   expect([server.reads, kept()]).toEqual([2, '["old"]']);

@@ -5,13 +5,14 @@ import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
 import { ServiceError } from '../../src/errors.js';
 import { toBytes } from '../../src/handle/bytes.js';
+import { handleRef } from '../../src/handle/handle.js';
 import type { Outcome } from '../../src/handle/outcome.js';
 import { Resolver } from '../../src/resolver/resolver.js';
 import { ExpiringMap } from '../../src/upstream/expiring-map.js';
 
 const NOW = 1_000_000;
 const now = (): number => NOW;
-const HANDLE = '21.T1/kept';
+const HANDLE = handleRef('21.T1/kept', false);
 
 function start() {
   const world = { trustedSince: 0, load: (): Promise<Outcome> => Promise.resolve(found) };
@@ -61,7 +62,7 @@ test('a record that another request has stored is served when the load fails', a
   const resolving = resolver.resolve(HANDLE, { authoritative: false });
   await nextTurn();
   const times = { requestedAt: NOW, staleAt: NOW + 1000, deleteAt: NOW + 2000 };
-  memory.set(resolver.keyOf(HANDLE), { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
+  memory.set(HANDLE.key, { kind: 'found', values: toBytes('[]'), message: '', ...times }, NOW);
   fail(new ServiceError('UPSTREAM_FAILED'));
   expect(await resolving).toMatchObject({ kind: 'entry', entry: { kind: 'found' } });
 });

@@ -11,7 +11,7 @@ const plain = { name: 'rule', log: false, shadow: false };
 const wrapped = (rules: TrafficRule[]): unknown =>
   createTrafficPolicy({ rules, unknown: { perMinute: 0 } }, testContext(), {
     coordination: { takeTokens: vi.fn() },
-    resolver: { fromMemory: vi.fn() },
+    resolver: { fromMemory: vi.fn(), refOf: vi.fn() },
     table: new RouteTable([]),
     checksLogin: () => false,
     isTrustedProxy: () => false,

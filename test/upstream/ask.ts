@@ -1,6 +1,7 @@
 // An upstream client before a mocked Handle server that notes every request it gets.
 import nock from 'nock';
 import type { Outcome } from '../../src/handle/outcome.js';
+import { handleRef } from '../../src/handle/handle.js';
 import type { Context } from '../../src/context.js';
 import {
   createUpstreamClient,
@@ -80,5 +81,5 @@ export function resolve(
   changes: Partial<UpstreamClientSettings> = {},
   context?: Context,
 ): Promise<Outcome> {
-  return createClient(changes, context).resolve({ handle, authoritative: false });
+  return createClient(changes, context).resolve({ handle: handleRef(handle, false), authoritative: false });
 }

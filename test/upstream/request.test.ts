@@ -1,10 +1,13 @@
 // What is sent to the Handle server: the path a handle becomes, the query, and no header of a caller.
 import { expect, test } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import { newPseudonym, proxiesIn } from '../../src/upstream/caller.js';
 import { useNock } from '../support/nock.js';
 import { createClient, mockUpstream, resolve, UPSTREAM } from './ask.js';
 
 useNock();
+
+const HANDLE = handleRef('21.T1/a', false);
 
 test('only headers of our own are sent', async () => {
   const upstream = mockUpstream();
@@ -27,7 +30,7 @@ test('of a Via the names of proxies like this one are passed on, and no others',
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
   const caller = { class: 'normal', client: undefined, ...(via !== undefined && { via }) } as const;
-  await createClient().resolve({ handle: '21.T1/a', authoritative: false, caller });
+  await createClient().resolve({ handle: HANDLE, authoritative: false, caller });
   expect(upstream.sent[0]?.headers['via']).toBe(`1.1 ${first}, 1.1 ${second}, 1.1 handle-resolver-proxy`);
   expect(proxiesIn('1.1 gateway.example')).toBeUndefined();
 });
@@ -43,14 +46,14 @@ test('names that a client has made up hide no proxy that the request has passed'
 test('the whole record is requested, without a query', async () => {
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
-  await createClient().resolve({ handle: '21.T1/a', authoritative: false });
+  await createClient().resolve({ handle: HANDLE, authoritative: false });
   expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a']);
 });
 
 test('an authoritative read is sent with auth=true', async () => {
   const upstream = mockUpstream();
   upstream.reply(404, { responseCode: 100 });
-  await createClient().resolve({ handle: '21.T1/a', authoritative: true });
+  await createClient().resolve({ handle: HANDLE, authoritative: true });
   expect(upstream.sent.map(({ path }) => path)).toEqual(['/api/handles/21.T1/a?auth=true']);
 });
 

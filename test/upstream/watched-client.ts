@@ -1,13 +1,14 @@
 // An upstream client whose breaker is watched, and servers that fail for it in several ways.
 import nock from 'nock';
 import { expect, vi } from 'vitest';
+import { handleRef } from '../../src/handle/handle.js';
 import type { UpstreamClient } from '../../src/upstream/client.js';
 import { testContext } from '../support/context.js';
 import { createClient, mockUpstream, UPSTREAM } from './ask.js';
 
 export const OPEN_FOR_MS = 5000;
 export const FAILURES = 3;
-export const question = { handle: '21.T1/a', authoritative: false };
+export const question = { handle: handleRef('21.T1/a', false), authoritative: false };
 
 interface Watched {
   client: UpstreamClient;
@@ -35,7 +36,7 @@ export const codeOf = (answer: Promise<unknown>): Promise<string> =>
   );
 
 export const ask = (client: UpstreamClient, handle: string): Promise<string> =>
-  codeOf(client.resolve({ handle, authoritative: false }));
+  codeOf(client.resolve({ handle: handleRef(handle, false), authoritative: false }));
 
 export const pass = (ms: number): unknown => vi.advanceTimersByTime(ms);
 
@@ -44,7 +45,7 @@ export async function refuse(client: UpstreamClient, times: number): Promise<voi
   for (let time = 0; time < times; time++) {
     const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     nock(UPSTREAM).get(/.*/).times(2).replyWithError(refused);
-    expect(await ask(client, question.handle)).toBe('UPSTREAM_UNREACHABLE');
+    expect(await ask(client, question.handle.text)).toBe('UPSTREAM_UNREACHABLE');
   }
 }
 

@@ -1,8 +1,8 @@
 // Many handles in one request, answered as one streamed JSON array.
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
-import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
@@ -13,45 +13,38 @@ import { exposeHeaders } from '../../http/cors.js';
 import { createReportUnexpected } from '../../http/error-reply.js';
 import { acceptsGzip } from '../../http/representation.js';
 import { type WithBody, parseJsonBody } from '../../http/request-body.js';
-import type { RefusalOfHandle } from '../../http/guard.js';
+import type { Listener, RefusalOfHandle } from '../../http/guard.js';
 import { type RunStepsOf, signalOfLeaving } from '../../http/request-work.js';
-import type { Resolver } from '../../resolver/resolver.js';
 import type { Caller } from '../../upstream/caller.js';
 import type { Upstreams } from '../../upstream/upstreams.js';
-import { type ElementDeps, createElementSource } from './elements.js';
+import { type ElementDeps, createStartElement } from './elements.js';
 import { type BatchRequest, readBatchBody, readBatchQuery } from './request.js';
 import { type StreamElements, createStreamElements } from './stream.js';
 
-interface BatchDeps extends Omit<ElementDeps, 'refusalOf'> {
+interface BatchDeps extends ElementDeps {
   streamElements: StreamElements;
   withBody: WithBody;
   maxBodyBytes: number;
   /** Counts further requests of the caller. Rejects when they exceed a limit. */
-  charge: (req: Request, more: number) => Promise<void>;
+  charge: (req: IncomingMessage, more: number) => Promise<void>;
   /** Undefined where no traffic rule is about handles. */
   refusalOfHandle: RefusalOfHandle | undefined;
   gzipMinBytes: number;
   runStepsOf: RunStepsOf;
 }
 
-export interface BatchHandlers {
-  batchByQuery: RequestHandler;
-  batchByBody: RequestHandler;
-}
-
 export interface BatchParts extends Pick<
   BatchDeps,
-  'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
+  'resolver' | 'withBody' | 'charge' | 'refusalOfHandle' | 'runStepsOf'
 > {
-  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve'>;
   upstreams: Pick<Upstreams, 'servers' | 'serverOf'>;
 }
 
 export function createBatch(
   { http: { maxBodyBytes, gzipMinBytes } }: Pick<Config, 'http'>,
   context: Context,
-  { resolver, upstreams: { servers, serverOf }, ...parts }: BatchParts,
-): BatchHandlers {
+  { upstreams: { servers, serverOf }, ...parts }: BatchParts,
+): Record<'batchByQuery' | 'batchByBody', Listener> {
   const { withBody } = parts;
   // A batch may be for one server alone.
   const least = Math.min(...servers.map(({ concurrency }) => concurrency));
@@ -60,8 +53,6 @@ export function createBatch(
     ...parts,
     // Single reads always have the other half.
     streamElements: createStreamElements({ perBatch: part(4), total: part(2), serverOf }),
-    fromMemory: (handle) => resolver.fromMemory(handle),
-    resolve: (handle, options) => resolver.resolve(handle, options),
     maxBodyBytes,
     gzipMinBytes,
     onStale: context.metrics.countStale,
@@ -69,11 +60,11 @@ export function createBatch(
     onUnexpected: createReportUnexpected(context),
   };
   return {
-    async batchByQuery(req: Request, res: Response): Promise<void> {
+    async batchByQuery(req, res) {
       assertAnonymous(req);
       await answerBatch(deps, { req, res, batch: readBatchQuery(contextOf(res).target.query) });
     },
-    async batchByBody(req: Request, res: Response): Promise<void> {
+    async batchByBody(req, res) {
       assertAnonymous(req);
       const encoding = req.headers['content-encoding'];
       // Of any Content-Type: `curl -d` declares a form.
@@ -92,14 +83,14 @@ const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const
  * A read with credentials always travels to the Handle server. In a batch one password would be tried a thousand times,
  * and a login that is wrong for some of the handles would look like an answer.
  */
-function assertAnonymous({ headers }: Request): void {
+function assertAnonymous({ headers }: IncomingMessage): void {
   if (headers.authorization === undefined) return;
   throw new ServiceError('BATCH_ANONYMOUS', { detail: 'send one GET for each handle' });
 }
 
 interface BatchCall {
-  req: Request;
-  res: Response;
+  req: IncomingMessage;
+  res: ServerResponse;
   batch: BatchRequest;
 }
 
@@ -120,16 +111,17 @@ async function answerBatch(deps: BatchDeps, { req, res, batch }: BatchCall): Pro
     res.end();
     return;
   }
-  const resolve: BatchDeps['resolve'] = (handle, options) =>
-    deps.resolve(handle, { ...options, caller: inBackground(context.caller) });
   const runSteps = deps.runStepsOf(res);
   const { refusalOfHandle } = deps;
-  const source = createElementSource(
-    { ...deps, resolve, refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)) },
-    { query, pretty: context.format.pretty, runSteps },
-  );
+  const startElement = createStartElement(deps, {
+    query,
+    pretty: context.format.pretty,
+    runSteps,
+    caller: inBackground(context.caller),
+    refusalOf: refusalOfHandle && ((handle) => refusalOfHandle(req, handle)),
+  });
   const left = signalOfLeaving(res);
-  const elements = deps.streamElements({ ...source, handles, signal: left, runSteps });
+  const elements = deps.streamElements({ startElement, names: handles, signal: left, runSteps });
   await send(res, framed(elements, `${before}[`, `\n]${after}`), isGzip).catch((error: unknown) => {
     if (!left.aborted) throw error;
   });
@@ -155,5 +147,5 @@ function send(res: Writable, text: AsyncIterable<string>, isGzip: boolean): Prom
 /** Of an element with a short record. The length of all is not known before they are sent. */
 const USUAL_ELEMENT_BYTES = 500;
 
-const isWorthGzip = ({ headers }: Request, handles: number, minBytes: number): boolean =>
+const isWorthGzip = ({ headers }: IncomingMessage, handles: number, minBytes: number): boolean =>
   acceptsGzip(headers['accept-encoding']?.toString()) && handles * USUAL_ELEMENT_BYTES >= minBytes;

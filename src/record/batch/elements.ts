@@ -1,6 +1,6 @@
 // One element of a batch: a handle as the caller wrote it, with status and body of its GET.
 import { ServiceError } from '../../errors.js';
-import { handleToPath } from '../../handle/handle.js';
+import { type HandleRef, handleToPath } from '../../handle/handle.js';
 import { prettyJson, writeJson } from '../../handle/json.js';
 import { selectsAll } from '../../handle/value.js';
 import type { Body } from '../../http/body.js';
@@ -10,27 +10,28 @@ import type { RecordQuery } from '../../http/query.js';
 import type { RefusalOfHandle } from '../../http/guard.js';
 import type { RunSteps } from '../../http/request-work.js';
 import { readHandle } from '../../http/target.js';
-import type { FromEntry, Resolution, StaleReason } from '../../resolver/resolution.js';
-import type { ResolveOptions } from '../../resolver/resolver.js';
+import type { Resolution, StaleReason } from '../../resolver/resolution.js';
+import type { Resolver } from '../../resolver/resolver.js';
 import { type Steps } from '../../time-slicer.js';
+import type { Caller } from '../../upstream/caller.js';
 import { bodyOfResolution, charsOf, resultOf } from '../record-reply.js';
-import type { ElementSource, RenderedElement } from './stream.js';
+import type { RenderedElement, StartElement } from './stream.js';
 
 export interface ElementDeps {
-  /** Undefined when the handle has to be loaded. */
-  fromMemory: (handle: string) => FromEntry | undefined;
-  resolve: (handle: string, options: ResolveOptions) => Promise<Resolution>;
+  resolver: Pick<Resolver<unknown>, 'fromMemory' | 'resolve' | 'refOf'>;
   onStale: (reason: StaleReason) => void;
   onElement: (result: Result) => void;
   onUnexpected: ReportUnexpected;
-  /** Undefined where no traffic rule is about handles. */
-  refusalOf: ((handle: string) => ReturnType<RefusalOfHandle>) | undefined;
 }
 
-interface ElementForm {
+/** The request of a batch. */
+interface ElementRequest {
   query: RecordQuery;
   pretty: boolean;
   runSteps: RunSteps;
+  caller: Caller | undefined;
+  /** Undefined where no traffic rule is about handles. */
+  refusalOf: ((handle: HandleRef) => ReturnType<RefusalOfHandle>) | undefined;
 }
 
 /**
@@ -48,14 +49,15 @@ const tooMuchWork = (): ServiceError =>
   });
 
 /** The elements of one batch. A handle that is invalid, or that fails, is an element with that error. */
-export function createElementSource(
+export function createStartElement(
   deps: ElementDeps,
-  { query, pretty, runSteps }: ElementForm,
-): ElementSource {
+  { query, pretty, runSteps, caller, refusalOf }: ElementRequest,
+): StartElement {
+  const { resolver } = deps;
   const write = (name: string, body: Body): string => elementText(name, body, pretty);
   let selectedChars = 0;
 
-  function* answer(name: string, handle: string, resolution: Resolution): Steps<RenderedElement> {
+  function* answer(name: string, handle: HandleRef, resolution: Resolution): Steps<RenderedElement> {
     const readChars = charsOf(resolution);
     if (!selectsAll(query)) selectedChars += readChars;
     if (selectedChars > MAX_SELECTED_CHARS) return fail(name, tooMuchWork(), handle);
@@ -64,32 +66,31 @@ export function createElementSource(
     return { text: write(name, yield* bodyOfResolution(resolution, { handle, query })), readChars };
   }
 
-  function fail(name: string, failure: ServiceError, handle?: string): RenderedElement {
-    const reply = renderError(failure, { handle });
+  function fail(name: string, failure: ServiceError, handle?: HandleRef): RenderedElement {
+    const reply = renderError(failure, { handle: handle?.text });
     deps.onElement(resultOfError(reply.status));
     return { text: write(name, reply), readChars: 0 };
   }
 
-  return {
-    *fromMemory(name) {
-      const handle = parseName(name);
-      if (handle instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), handle);
-      // A rule may have to ask Redis for its limit.
-      if (deps.refusalOf !== undefined) return undefined;
-      const found = deps.fromMemory(handle);
-      return found && (yield* answer(name, handle, found));
-    },
-    async load(name) {
-      const handle = readHandle(handleToPath(name));
-      try {
-        const refusal = await deps.refusalOf?.(handle);
-        if (refusal !== undefined) return fail(name, refusal, handle);
-        const resolution = await deps.resolve(handle, query);
-        return await runSteps(answer(name, handle, resolution), charsOf(resolution));
-      } catch (error) {
-        return fail(name, asServiceError(error, deps.onUnexpected), handle);
-      }
-    },
+  async function load(name: string, handle: HandleRef): Promise<RenderedElement> {
+    try {
+      const refusal = await refusalOf?.(handle);
+      if (refusal !== undefined) return fail(name, refusal, handle);
+      const resolution = await resolver.resolve(handle, { authoritative: false, caller });
+      return await runSteps(answer(name, handle, resolution), charsOf(resolution));
+    } catch (error) {
+      return fail(name, asServiceError(error, deps.onUnexpected), handle);
+    }
+  }
+
+  return function* startElement(name) {
+    const text = parseName(name);
+    if (text instanceof ServiceError) return fail(name.slice(0, MAX_ECHOED_CHARS), text);
+    const handle = resolver.refOf(text);
+    // A rule may have to ask Redis for its limit.
+    const found = refusalOf === undefined ? resolver.fromMemory(handle) : undefined;
+    if (found !== undefined) return yield* answer(name, handle, found);
+    return { handle, load: () => load(name, handle) };
   };
 }
 

@@ -1,4 +1,5 @@
 // The elements of a batch as text, in order: loads ahead within limits, and goes no faster than its reader.
+import type { HandleRef } from '../../handle/handle.js';
 import type { RunSteps } from '../../http/request-work.js';
 import type { Steps } from '../../time-slicer.js';
 
@@ -8,7 +9,7 @@ export interface BatchLimits {
   /** Maximum loads of all batches of this process at a time, at each server. */
   total: number;
   /** The server that a handle is loaded from. */
-  serverOf: (handle: string) => string | undefined;
+  serverOf: (handle: HandleRef) => string | undefined;
 }
 
 /** An element, and how many characters of records were read for it. */
@@ -17,15 +18,18 @@ export interface RenderedElement {
   readChars: number;
 }
 
-/** How a handle becomes an element. */
-export interface ElementSource {
-  /** Undefined when it has to be loaded. */
-  fromMemory: (handle: string) => Steps<RenderedElement | undefined>;
-  load: (handle: string) => Promise<RenderedElement>;
+/** One whose record memory does not have. */
+interface UnloadedElement {
+  handle: HandleRef;
+  load: () => Promise<RenderedElement>;
 }
 
-export interface BatchWork extends ElementSource {
-  handles: readonly string[];
+/** How a handle, as its client spells it, becomes an element. */
+export type StartElement = (name: string) => Steps<RenderedElement | UnloadedElement>;
+
+interface BatchWork {
+  startElement: StartElement;
+  names: readonly string[];
   /** Once it is aborted no further load starts. */
   signal: AbortSignal;
   runSteps: RunSteps;
@@ -49,12 +53,12 @@ export function createStreamElements({ perBatch, total, serverOf }: BatchLimits)
   const inSlotOf = createSlotsByServer(total);
 
   return async function* streamElements(work) {
-    const load = (handle: string): Promise<RenderedElement> =>
+    const ahead = new LookAhead(work, perBatch, ({ handle, load }) =>
       inSlotOf(serverOf(handle), () => {
         work.signal.throwIfAborted();
-        return work.load(handle);
-      });
-    const ahead = new LookAhead({ ...work, load }, perBatch);
+        return load();
+      }),
+    );
     let chunk = '';
     let chunkWork = 0;
     let separator = '';
@@ -87,6 +91,8 @@ interface BatchElement {
 
 const READY = Promise.resolve();
 
+type LoadInSlot = (unloaded: UnloadedElement) => Promise<RenderedElement>;
+
 /**
  * The elements from the next one on, those that are loaded meanwhile included. Not the `map` of Node's streams: that
  * is experimental, and counts what is in memory as loads.
@@ -94,24 +100,26 @@ const READY = Promise.resolve();
 class LookAhead {
   readonly #work: BatchWork;
   readonly #maxLoads: number;
+  readonly #loadInSlot: LoadInSlot;
   readonly #queue: BatchElement[] = [];
   #started = 0;
   #loading = 0;
   #readyWork = 0;
 
-  constructor(work: BatchWork, maxLoads: number) {
+  constructor(work: BatchWork, maxLoads: number, loadInSlot: LoadInSlot) {
     this.#work = work;
     this.#maxLoads = maxLoads;
+    this.#loadInSlot = loadInSlot;
   }
 
   /** The next element; undefined at the end. */
   *head(): Steps<BatchElement | undefined> {
-    const { handles, signal } = this.#work;
+    const { names, signal } = this.#work;
     while (this.#loading < this.#maxLoads && this.#readyWork < MAX_AHEAD_CHARS && !signal.aborted) {
-      const handle = handles[this.#started];
-      if (handle === undefined) break;
+      const name = names[this.#started];
+      if (name === undefined) break;
       this.#started++;
-      this.#queue.push(yield* this.#start(handle));
+      this.#queue.push(yield* this.#start(name));
       yield;
     }
     return this.#queue[0];
@@ -124,17 +132,16 @@ class LookAhead {
     return rendered;
   }
 
-  *#start(handle: string): Steps<BatchElement> {
-    const rendered = yield* this.#work.fromMemory(handle);
-    if (rendered === undefined) return this.#load(handle);
-    this.#readyWork += workOf(rendered);
-    return { rendered, loaded: READY };
+  *#start(name: string): Steps<BatchElement> {
+    const started = yield* this.#work.startElement(name);
+    if ('load' in started) return this.#load(started);
+    this.#readyWork += workOf(started);
+    return { rendered: started, loaded: READY };
   }
 
-  #load(handle: string): BatchElement {
+  #load(unloaded: UnloadedElement): BatchElement {
     this.#loading++;
-    const loaded = this.#work
-      .load(handle)
+    const loaded = this.#loadInSlot(unloaded)
       .then((rendered) => {
         element.rendered = rendered;
         this.#readyWork += workOf(rendered);

@@ -1,4 +1,5 @@
 // Gathers everything that takes part in the redirect of a handle: its own lists, included ones, those of the prefix.
+import { type HandleRef, prefixRecordOf } from '../../handle/handle.js';
 import type { FromEntry } from '../../resolver/resolution.js';
 import type { ResolveOptions } from '../../resolver/resolver.js';
 import type { Steps } from '../../time-slicer.js';
@@ -21,7 +22,6 @@ import {
   type PrefixRecord,
   type PrefixRecords,
   namespaceOf,
-  prefixHandleOf,
   toPrefixHandle,
 } from './other-records.js';
 
@@ -36,11 +36,11 @@ export interface GatheredLists {
 
 /** Reads other handles; a handle that cannot be read has nothing. */
 export interface ListReader {
-  readLists: (handle: string) => Promise<HandleLists>;
+  readLists: (name: string) => Promise<HandleLists>;
   /** Of the prefix of the record, or of the global namespace. */
-  readNamespace: (handle: string) => Promise<Namespace>;
+  readNamespace: (handle: HandleRef) => Promise<Namespace>;
   /** Of a prefix that a list includes. */
-  readIncludedNamespace: (handle: string) => Promise<Namespace>;
+  readIncludedNamespace: (handle: HandleRef) => Promise<Namespace>;
 }
 
 /** HDLProxy's limit (recordings "include: chain of 25 handles (showurls)", "include: itself (showurls)"). */
@@ -52,7 +52,7 @@ const READ_AT_ONCE = 10;
 
 export async function gatherLists(
   own: HandleLists,
-  { handle, reader }: { handle: string; reader: ListReader },
+  { handle, reader }: { handle: HandleRef; reader: ListReader },
 ): Promise<GatheredLists> {
   const keep = createBound(own);
   const included = await followIncludes([own], { reader, keep });
@@ -81,12 +81,12 @@ export const createSettings =
 
 /** The handles whose lists belong to the prefix, then those of the global namespace. */
 async function prefixListHandles(
-  handle: string,
+  handle: HandleRef,
   { settings, reader }: { settings: Settings; reader: ListReader },
 ): Promise<readonly string[]> {
   if (isYes(settings('no_nslocs'))) return [];
   const override = textIn(settings('overridePrefix'));
-  const prefixHandle = override === '' ? prefixHandleOf(handle) : toPrefixHandle(override);
+  const prefixHandle = override === '' ? prefixRecordOf(handle) : toPrefixHandle(override);
   const { listHandles, usesGlobal } = await reader.readNamespace(prefixHandle);
   const global = usesGlobal ? await reader.readNamespace(GLOBAL_NAMESPACE) : NO_NAMESPACE;
   const named = [...listHandles, ...global.listHandles];
@@ -147,7 +147,7 @@ async function mapInGroups<Given, Made>(
 }
 
 export interface ListReaderDeps {
-  keyOf: (handle: string) => string;
+  refOf: (text: string) => HandleRef;
   parseList: ParseLocationList;
   otherRecords: Pick<OtherRecords, 'known' | 'ask'>;
   /** Undefined when lists of prefixes are turned off. */
@@ -157,7 +157,7 @@ export interface ListReaderDeps {
 /** The record of its prefix, read before. */
 export interface PrefixOfHandle {
   /** Such as 0.NA/21.T11998. */
-  handle: string;
+  handle: HandleRef;
   record: PrefixRecord | undefined;
 }
 
@@ -203,9 +203,10 @@ export class RequestListReader implements ListReader {
     this.#request = request;
   }
 
-  readLists(handle: string): Promise<HandleLists> {
+  readLists(name: string): Promise<HandleLists> {
     this.readsOthers = true;
-    return once(this.#lists, this.#deps.keyOf(handle), async () => {
+    const handle = this.#deps.refOf(name);
+    return once(this.#lists, handle.key, async () => {
       const record = await this.#read(handle);
       if (record === undefined) return NOTHING;
       this.used.push(record);
@@ -213,18 +214,19 @@ export class RequestListReader implements ListReader {
     });
   }
 
-  async readNamespace(handle: string): Promise<Namespace> {
+  async readNamespace(handle: HandleRef): Promise<Namespace> {
     const { prefixRecords } = this.#deps;
     const { prefix, unjudged } = this.#request;
     if (prefixRecords === undefined) return NO_NAMESPACE;
-    this.readsOthers ||= handle !== prefix.handle && handle !== GLOBAL_NAMESPACE;
-    const known = handle === prefix.handle ? prefix.record : undefined;
+    const isOwn = handle.key === prefix.handle.key;
+    this.readsOthers ||= !isOwn && handle.key !== GLOBAL_NAMESPACE.key;
+    const known = isOwn ? prefix.record : undefined;
     const { namespace, record, hasFailed } = known ?? (await prefixRecords.read(handle, unjudged));
     this.isComplete &&= !hasFailed;
     return this.#noted(record, namespace);
   }
 
-  async readIncludedNamespace(handle: string): Promise<Namespace> {
+  async readIncludedNamespace(handle: HandleRef): Promise<Namespace> {
     if (this.#deps.prefixRecords === undefined) return NO_NAMESPACE;
     this.readsOthers = true;
     const record = await this.#read(handle);
@@ -242,8 +244,8 @@ export class RequestListReader implements ListReader {
     return namespace;
   }
 
-  #read(handle: string): Promise<FromEntry | undefined> {
-    return once(this.#records, this.#deps.keyOf(handle), async () => {
+  #read(handle: HandleRef): Promise<FromEntry | undefined> {
+    return once(this.#records, handle.key, async () => {
       if (this.chars > MAX_CHARS) return undefined;
       const record = await this.#find(handle);
       this.chars += record?.entry.values.length ?? 0;
@@ -251,7 +253,7 @@ export class RequestListReader implements ListReader {
     });
   }
 
-  async #find(handle: string): Promise<FromEntry | undefined> {
+  async #find(handle: HandleRef): Promise<FromEntry | undefined> {
     const { otherRecords } = this.#deps;
     const { authoritative, caller } = this.#request;
     let found = authoritative && this.#asksLeft > 0 ? undefined : otherRecords.known(handle);

@@ -8,7 +8,13 @@ import type { PinnedEntries } from '../../cache/store.js';
 import type { Config } from '../../config/schema.js';
 import type { Context } from '../../context.js';
 import { ServiceError } from '../../errors.js';
-import { MAX_HANDLE_BYTES } from '../../handle/handle.js';
+import {
+  GLOBAL_PREFIX,
+  type HandleRef,
+  MAX_HANDLE_BYTES,
+  handleRef,
+  prefixRecordOf,
+} from '../../handle/handle.js';
 import type { HandleValue } from '../../handle/value.js';
 import { valuesOf } from '../../resolver/parsed-records.js';
 import type { FromEntry } from '../../resolver/resolution.js';
@@ -19,7 +25,7 @@ import { isYes } from './location-list.js';
 import { scanDocument } from './scan.js';
 
 interface OtherRecordsParts {
-  resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory' | 'keyOf'>;
+  resolver: Pick<Resolver<unknown>, 'resolve' | 'fromMemory'>;
   /** Whether an answer from this moment on may still be used: as for a load that began then. */
   memory: PinnedEntries & { moment: () => number; isCurrent: (key: string, moment: number) => boolean };
   /** Answers from before this moment (ms) may have missed an invalidation. */
@@ -34,12 +40,12 @@ export interface OtherRecord {
 
 export interface OtherRecords {
   /** Without a question to the server; undefined when it has to be asked. */
-  known: (handle: string) => OtherRecord | undefined;
-  ask: (handle: string, options: ResolveOptions) => Promise<OtherRecord>;
+  known: (handle: HandleRef) => OtherRecord | undefined;
+  ask: (handle: HandleRef, options: ResolveOptions) => Promise<OtherRecord>;
   /** As `known`, but a refusal or failure that is due counts once more, while the server is asked again. */
-  knownOrDue: (handle: string, options: ResolveOptions) => OtherRecord | undefined;
+  knownOrDue: (handle: HandleRef, options: ResolveOptions) => OtherRecord | undefined;
   /** Whether `known` would give the same now; undefined when memory no longer holds the record. */
-  watch: (handle: string, known: OtherRecord) => Beside | undefined;
+  watch: (handle: HandleRef, known: OtherRecord) => Beside | undefined;
 }
 
 /** An answer that no cache keeps: a refusal, a failure, or a record whose TTL is 0. */
@@ -94,15 +100,15 @@ export function createOtherRecords(
   const { resolver, memory } = parts;
   const answers = createRememberedAnswers(parts);
 
-  function known(handle: string): OtherRecord | undefined {
+  function known(handle: HandleRef): OtherRecord | undefined {
     const record = resolver.fromMemory(handle);
     if (record !== undefined) return { record, hasFailed: false };
-    const found = answers.last(resolver.keyOf(handle));
+    const found = answers.last(handle.key);
     return found !== undefined && now() < found.dueAt ? found : undefined;
   }
 
-  async function ask(handle: string, options: ResolveOptions): Promise<OtherRecord> {
-    const key = resolver.keyOf(handle);
+  async function ask(handle: HandleRef, options: ResolveOptions): Promise<OtherRecord> {
+    const { key } = handle;
     const [askedAt, moment] = [now(), memory.moment()];
     const remember = (answer: OtherRecord): OtherRecord => {
       answers.set(key, { ...answer, askedAt, moment, dueAt: askedAt + retryAfterMs });
@@ -132,14 +138,13 @@ export function createOtherRecords(
     knownOrDue(handle, options) {
       const found = known(handle);
       if (found !== undefined) return found;
-      const last = answers.last(resolver.keyOf(handle));
+      const last = answers.last(handle.key);
       if (last === undefined || last.record !== undefined) return undefined;
       last.dueAt = now() + retryAfterMs;
       void ask(handle, options);
       return last;
     },
-    watch(handle, found) {
-      const key = resolver.keyOf(handle);
+    watch({ key }, found) {
       const last = answers.last(key);
       if (last === found) return { isCurrent: (at) => at < last.dueAt && answers.isValid(key, last) };
       const { entry } = found.record ?? {};
@@ -205,8 +210,6 @@ const MAX_LIST_HANDLES = 200;
 /** Of what is shown on a page. */
 const MAX_SHOWN_CHARS = 500;
 
-export const GLOBAL_NAMESPACE = '0.NA/0.NA';
-
 /** The value with the lowest index counts. A broken or empty one is none; HDLProxy responds with 500 to an empty one. */
 export function namespaceIn(values: readonly HandleValue[]): Namespace {
   const [first] = values
@@ -229,11 +232,14 @@ export function namespaceIn(values: readonly HandleValue[]): Namespace {
   };
 }
 
-/** `0.NA/21.T11998` for `21.T11998/abc`. */
-export const prefixHandleOf = (handle: string): string => `0.NA/${handle.split('/', 1)[0] ?? ''}`;
+/**
+ * `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). Letter
+ * case means nothing there on any server.
+ */
+export const toPrefixHandle = (name: string): HandleRef =>
+  handleRef(/^0\.NA\//i.test(name) ? name : `${GLOBAL_PREFIX}/${name}`, false);
 
-/** `includeNamespace` and `overridePrefix` may leave out `0.NA/` (recording "include: includeNamespace without 0.NA/"). */
-export const toPrefixHandle = (name: string): string => (/^0\.NA\//i.test(name) ? name : `0.NA/${name}`);
+export const GLOBAL_NAMESPACE = toPrefixHandle(GLOBAL_PREFIX);
 
 export interface PrefixRecord extends OtherRecord {
   namespace: Namespace;
@@ -241,9 +247,9 @@ export interface PrefixRecord extends OtherRecord {
 
 export interface PrefixRecords {
   /** Of a prefix handle such as 0.NA/21.T11998. `caller`: one that is not judged by its misses. */
-  read: (prefixHandle: string, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
+  read: (prefixHandle: HandleRef, caller: ResolveOptions['caller']) => Promise<PrefixRecord>;
   /** For prepared responses. Undefined unless the records of the prefix and of 0.NA/0.NA add nothing to redirects. */
-  plainPrefixOf: (handle: string, now: number) => Beside | undefined;
+  plainPrefixOf: (handle: HandleRef, now: number) => Beside | undefined;
 }
 
 /** One object is shared by the prepared redirects of a prefix. */
@@ -254,7 +260,7 @@ export function createPrefixRecords(
 ): PrefixRecords {
   const plainPrefixes = new LRUCache<string, Beside>({ max: MAX_PREFIXES });
 
-  function watchPlain(prefixHandle: string): Beside | undefined {
+  function watchPlain(prefixHandle: HandleRef): Beside | undefined {
     const known = records.known(prefixHandle);
     return known !== undefined && isPlain(known) ? records.watch(prefixHandle, known) : undefined;
   }
@@ -266,13 +272,13 @@ export function createPrefixRecords(
       return { ...found, namespace: namespaceOf(found.record?.entry) };
     },
     plainPrefixOf(handle, now) {
-      const prefixHandle = prefixHandleOf(handle);
-      const shared = plainPrefixes.get(prefixHandle);
+      const prefixHandle = prefixRecordOf(handle);
+      const shared = plainPrefixes.get(prefixHandle.key);
       if (shared?.isCurrent(now) === true) return shared;
       const [own, global] = [watchPlain(prefixHandle), watchPlain(GLOBAL_NAMESPACE)];
       if (own === undefined || global === undefined) return undefined;
       const made = { isCurrent: (at: number) => own.isCurrent(at) && global.isCurrent(at) };
-      plainPrefixes.set(prefixHandle, made);
+      plainPrefixes.set(prefixHandle.key, made);
       return made;
     },
   };
