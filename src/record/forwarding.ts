@@ -87,10 +87,7 @@ function routeForwards(parts: ForwardingParts): Forward {
 /** A list goes to the server of its prefix; what names no handle to the main one. */
 function serverFor(
   { handle, target, match }: RequestContext,
-  {
-    upstreams: { main, findServers },
-    resolver: { refOf },
-  }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
+  { upstreams: { main, findServers }, resolver: { refOf } }: Pick<ForwardingParts, 'upstreams' | 'resolver'>,
 ): HandleServer | undefined {
   if (handle !== undefined) return findServers(handle)[0];
   const parameters = readParameters(target.query);

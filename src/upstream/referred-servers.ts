@@ -159,7 +159,10 @@ const AZURE_HOST = '168.63.129.16';
 export function isPrivate(address: string): boolean {
   // The interface of a link-local address is no part of it. ipaddr.js takes `::8.8.8.8` for 8.8.8.8, but not with a zero
   // before it.
-  const plain = address.split('%', 1).join('').replace(/^::(?=\d+\.)/, '0::');
+  const plain = address
+    .split('%', 1)
+    .join('')
+    .replace(/^::(?=\d+\.)/, '0::');
   const parsed = ipaddr.process(plain);
   if (parsed.range() !== 'unicast' || parsed.toString() === AZURE_HOST) return true;
   return parsed instanceof ipaddr.IPv6 && parsed.match(COMPATIBLE);
