@@ -37,7 +37,9 @@ function nginxConfig({ folder, port, plainPort, backends }: Place): string {
     .replace('listen 443', `listen 127.0.0.1:${port}`)
     .replace(/ssl_certificate .*;/, `ssl_certificate ${folder}/cert.pem;`)
     .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${folder}/key.pem;`)
-    .replace('server 127.0.0.1:8080;', backends.map((backend) => `server ${backend};`).join('\n'));
+    .replace(/^ *server 127\.0\.0\.1:8080(.*);$/m, (_line, options: string) =>
+      backends.map((backend) => `server ${backend}${options};`).join('\n'),
+    );
 }
 
 const nginxArguments = (folder: string): string[] => {

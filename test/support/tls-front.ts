@@ -48,9 +48,17 @@ export async function folderWithCertificate(): Promise<string> {
 export const startFront = (name: FrontName, ...backends: string[]): Promise<Front> =>
   start(name, { backends });
 
-/** Starts HAProxy, which checks the health of each proxy on its admin listener. */
-export const startBalancer = (backends: string[], adminPorts: number[]): Promise<Front> =>
-  start('haproxy', { backends, adminPorts });
+export interface InstancePlace {
+  port: number;
+  adminPort: number;
+}
+
+/** Starts a program that checks the health of each proxy on its admin listener, where it does that. */
+export const startBalancer = (name: FrontName, places: readonly InstancePlace[]): Promise<Front> =>
+  start(name, {
+    backends: places.map(({ port }) => `127.0.0.1:${port}`),
+    adminPorts: places.map(({ adminPort }) => adminPort),
+  });
 
 async function start(name: FrontName, before: Pick<Place, 'backends' | 'adminPorts'>): Promise<Front> {
   const [port, plainPort] = [await freePort(), await freePort()];
