@@ -6,7 +6,7 @@ import type { Logger } from '../observe/logger.js';
 
 const LIMITS = '/proc/self/limits';
 
-/** Node.js, the listeners and the program itself have 25; Redis, snapshots and a reload need some more. */
+/** Node.js and the listeners have 22; Redis, native listeners, snapshots and a reload need some more. */
 const PROCESS_FILES = 40;
 /** For the admin listener: a process that is out of files must still be seen. */
 const ADMIN_FILES = 24;

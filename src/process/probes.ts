@@ -96,7 +96,11 @@ function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
   const url = addressKey(address);
   const network = codeOf(error);
   const keys = { url, schemes: 'redis or rediss', trust: 'set redis.caFile' };
-  if (network !== undefined) return { code: network, ...diagnose(network, error, keys) };
+  // A server without TLS waits for more of what it takes for a command.
+  const isSilent = network === 'ETIMEDOUT' && address.url?.startsWith('rediss:') === true;
+  const remedy = `check whether ${url} should be redis or rediss, and the network`;
+  if (network !== undefined)
+    return { code: network, ...diagnose(network, error, keys), ...(isSilent && { remedy }) };
   const cause = reasonOf(error);
   const [code] = /^(?!ERR )[A-Z]{3,}(?= )/.exec(cause) ?? ['REDIS_UNAVAILABLE'];
   return { code, cause, remedy: remedyOf(cause, url) ?? `check ${url}` };
