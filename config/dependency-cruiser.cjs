@@ -78,7 +78,7 @@ const arrows = Object.entries(modules).flatMap(([name, may]) => {
 const CACHE = ['cache', 'snapshot/restoring', 'store', 'entry', 'policy', 'clock', 'prepared-cache'];
 const INSIDE_CACHE = {
   coordination: ['redis/commands', 'coherence/lease'],
-  process: ['redis/connections', 'redis/errors'],
+  process: ['redis/connections', 'redis/errors', 'redis/namespace', 'redis/probe'],
 };
 const notInCache = (from, files) => ({
   severity: 'error',

@@ -11,8 +11,9 @@ import { Member } from './link/member.js';
 import type { MemoryBounds, MemoryUsage } from './memory/lru-index.js';
 import { type InspectedEntry, MemoryStore } from './memory/memory-store.js';
 import { RedisCommands, type RedisCommandsOptions } from './redis/commands.js';
-import { redisAddress } from './redis/connections.js';
-import { defaultKeyPrefix } from './redis/namespace.js';
+import { addressKey, redisAddress } from './redis/connections.js';
+import { remedyOf } from './redis/errors.js';
+import { keyPrefixOf } from './redis/namespace.js';
 import { RedisStore } from './redis/store.js';
 import type { Store } from './store.js';
 import { TieredStore, type TieredTicket } from './tiered-store.js';
@@ -102,10 +103,11 @@ function redisOptions(
 ): RedisOptions | undefined {
   const address = redisAddress(redis);
   if (address === undefined) return undefined;
+  metrics.setRedisState('away');
   const { keyPrefix, lostMaxAgeMs, writesWithout } = redis;
   return {
     ...address,
-    keyPrefix: keyPrefix ?? defaultKeyPrefix(servers, redis),
+    keyPrefix: keyPrefixOf(servers, redis),
     // A derived prefix names the upstream itself.
     upstream: keyPrefix && describeServers(servers),
     lostMaxAgeMs,
@@ -114,7 +116,7 @@ function redisOptions(
       metrics.countRedisError(command);
     },
     onTrouble: (reason) => {
-      log.warn({ reason }, 'redis error');
+      log.warn({ reason, remedy: remedyOf(reason, addressKey(address)) }, 'redis error');
     },
     onEvictionPolicy: (policy) => {
       const remedy = 'set maxmemory-policy to noeviction or volatile-lru';

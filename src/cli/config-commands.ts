@@ -28,10 +28,11 @@ interface CheckConfigOptions extends ConfigOption {
   probe?: boolean;
 }
 
-/** @throws Failure when the configuration is invalid, or when a server fails the probe */
+/** @throws Failure when the configuration is invalid, a variable unknown, or when a server fails the probe */
 export async function checkConfig(options: CheckConfigOptions): Promise<void> {
   const { json = false, probe = false } = options;
-  const { config, keys } = load(options);
+  const { config, keys, ignored } = load(options);
+  if (ignored.length > 0) throw new Failure(new ConfigError(ignored).message, EXIT.usage);
   if (!json) print(keys.map(keyLine).join('\n'));
   else if (!probe) printJson(keys);
   if (!probe) return;

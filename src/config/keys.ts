@@ -89,8 +89,12 @@ function defaultOf(schema: z.ZodType, key: string): ConfigKey['byDefault'] {
   return schema.def.defaultValue as ConfigKey['byDefault'];
 }
 
-const variableOf = (key: string): string =>
-  SHORT_VARIABLES[key] ?? key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
+/** The variable of a key, or how those of a section begin. */
+export const variableOf = (key: string): string => SHORT_VARIABLES[key] ?? longVariableOf(key);
+
+/** `SERVER_PORT` for `server.port`, which has a shorter one. */
+export const longVariableOf = (key: string): string =>
+  key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase();
 
 /** True for a mapping of keys; false for lists, strings and everything else. */
 export function isTree(value: unknown): value is Record<string, unknown> {

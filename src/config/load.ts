@@ -8,6 +8,7 @@ import { configKeys, type ConfigKey, isTree, valueAt, withoutNulls, withValue } 
 import { configSchema, type Config } from './schema.js';
 import { INHERITED_KEYS } from './schema-upstream.js';
 import { startProblems } from './start-problems.js';
+import { removedVariables, successorOf, unknownVariables } from './variables.js';
 
 /** Loaded when it is used: the package takes 50 ms of a start. */
 const yaml = (): typeof Yaml => createRequire(import.meta.url)('yaml') as typeof Yaml;
@@ -34,7 +35,7 @@ const line = ({ key, source, text }: ConfigProblem): string =>
   key === undefined ? `  ${source}: ${text}` : `  ${key} (${source}): ${text}`;
 
 export interface ConfigSources {
-  /** Usually `process.env`. Unknown variables are ignored, and empty ones of keys that the file does not set. */
+  /** Usually `process.env`. Unknown variables set nothing, nor do empty ones of keys that the file does not set. */
   env: Readonly<Record<string, string | undefined>>;
   /** Returns the text of a file. */
   readFile: (path: string) => string;
@@ -45,14 +46,6 @@ export const processSources = (file?: string): ConfigSources => ({
   env: { ...process.env, ...(file !== undefined && { CONFIG: file }) },
   readFile: (path) => readFileSync(path, 'utf8'),
 });
-
-/** These refuse the start. Other unknown variables are ignored; here an operator would not notice the lost setting. */
-const REMOVED_KEYS: Readonly<Record<string, { variable: string; text: string }>> = {
-  'server.workers': {
-    variable: 'SERVER_WORKERS',
-    text: 'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
-  },
-};
 
 /** The values of file and environment before validation. */
 interface Given {
@@ -81,6 +74,8 @@ export interface StartConfig {
   config: Config;
   /** Every key. */
   keys: ExplainedKey[];
+  /** Variables that look like ours and set no key: ignored by a start, refused by `check-config`. */
+  ignored: ConfigProblem[];
 }
 
 /**
@@ -92,7 +87,7 @@ export function loadStartConfig(sources: ConfigSources): StartConfig {
   const given = readGiven(sources);
   const config = validate(given);
   const problems = startProblems(config, sources.readFile);
-  if (problems.length === 0) return { config, keys: explain(given) };
+  if (problems.length === 0) return { config, keys: explain(given), ignored: unknownVariables(sources.env) };
   throw new ConfigError(problems.map(({ key, text }) => ({ key, source: sourceOf(key, given), text })));
 }
 
@@ -146,11 +141,6 @@ function readGiven({ env, readFile }: ConfigSources): Given {
   return { tree, file, variables, mistaken: [...hidden, ...removedVariables(env)] };
 }
 
-const removedVariables = (env: ConfigSources['env']): ConfigProblem[] =>
-  Object.entries(REMOVED_KEYS)
-    .filter(([, { variable }]) => (env[variable] ?? '').trim() !== '')
-    .map(([key, { variable, text }]) => ({ key, source: `variable ${variable}`, text }));
-
 /** JSON is YAML; a text that is neither is reported by the schema. */
 function parseVariable(text = ''): unknown {
   try {
@@ -195,7 +185,7 @@ function problemsOf(issue: z.core.$ZodIssue, given: Given): ConfigProblem[] {
   if (issue.code !== 'unrecognized_keys') return [problemAt(key, issue.message, given)];
   return issue.keys.map((name) => {
     const unknown = key === '' ? name : `${key}.${name}`;
-    const text = REMOVED_KEYS[unknown]?.text ?? `unknown key${hintFor(unknown)}`;
+    const text = successorOf(unknown) ?? `unknown key${hintFor(unknown)}`;
     return { key: unknown, source: `file ${given.file ?? ''}`, text };
   });
 }

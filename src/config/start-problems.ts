@@ -1,5 +1,7 @@
-// What a valid configuration still lacks for a start: the upstream, readable certificates and databases.
+// What a valid configuration still lacks for a start: the upstream, and files that can be read or written.
 import { X509Certificate } from 'node:crypto';
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Config } from './schema.js';
 import { isUpstreamGiven } from './upstream-servers.js';
 
@@ -33,11 +35,7 @@ export function startProblems(config: Config, readFile: (path: string) => string
   const { certificateFile } = config.native.site;
   const inFile = (path: string | undefined, judge: Judge): string | undefined => {
     if (path === undefined) return undefined;
-    try {
-      return judge(readFile(path), path);
-    } catch (error) {
-      return `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    }
+    return failureOf(`${path} cannot be read`, () => judge(readFile(path), path));
   };
   const problems: [key: string, text: string | undefined][] = [
     ['upstream.url', isUpstreamGiven(config) ? undefined : NO_UPSTREAM],
@@ -50,8 +48,41 @@ export function startProblems(config: Config, readFile: (path: string) => string
     ['redis.caFile', inFile(config.redis.caFile, pemProblem)],
     ['native.site.certificateFile', inFile(certificateFile, siteKeyProblem)],
     ['redirect.countryDatabase', inFile(config.redirect.countryDatabase, databaseProblem)],
+    ['seed.file', seedProblem(config.seed.file)],
+    ['cache.snapshot.file', snapshotProblem(config.cache.snapshot.file)],
   ];
   return problems.flatMap(([key, text]) => (text === undefined ? [] : [{ key, text }]));
+}
+
+/** What the check finds, or the failure of the check itself. */
+function failureOf(failed: string, check: () => string | undefined): string | undefined {
+  try {
+    return check();
+  } catch (error) {
+    return `${failed}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** It may have gigabytes: its lines are read later. */
+function seedProblem(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  return failureOf(`${path} cannot be read`, () => {
+    accessSync(path, constants.R_OK);
+    return isFolder(path) ? `${path} is a folder: give a file of handle-resolver-proxy export` : undefined;
+  });
+}
+
+/** A snapshot is written beside its place and then moved there. */
+function snapshotProblem(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  const folder = dirname(path);
+  const remedy = `create ${folder}, and let this user write there (systemd: StateDirectory=)`;
+  return failureOf(`the snapshot cannot be written, ${remedy}`, () => {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return isFolder(path) ? `${path} is a folder: give the path of a file` : undefined;
+  });
 }
 
 /** The marker before the metadata of the format. */

@@ -7,7 +7,9 @@ import { createGunzip } from 'node:zlib';
 
 /** @throws Error when the file cannot be read */
 export async function* readFileLines(file: string): AsyncGenerator<string> {
-  yield* streamLines(createReadStream(file), (await isGzip(file)) ? createGunzip() : new PassThrough());
+  const unpack = (await isGzip(file)) ? createGunzip() : new PassThrough();
+  // Opened when it is read: an earlier error would be unhandled.
+  yield* streamLines(createReadStream(file), unpack);
 }
 
 /** @throws Error when the input fails, after the lines before */

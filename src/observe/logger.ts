@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 
 export { LOG_LEVELS } from '../config/schema-server.js';
-export type { Logger };
+export type { DestinationStream as LogDestination, Logger };
 
 interface LoggerOptions {
   level: string;

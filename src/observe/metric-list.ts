@@ -142,6 +142,12 @@ export const METRICS = {
     labelNames: [],
     help: 'When the last snapshot was written (seconds since 1970); 0 before the first one.',
   },
+  snapshotFailing: {
+    name: 'handle_proxy_snapshot_failing',
+    type: 'gauge',
+    labelNames: [],
+    help: '1 while the last snapshot, or the log of deletions beside it, could not be written, else 0.',
+  },
   restored: {
     name: 'handle_proxy_restored_records_total',
     type: 'counter',
@@ -161,6 +167,12 @@ export const METRICS = {
     type: 'gauge',
     labelNames: ['server'],
     help: '1 while the circuit breaker of a Handle server (upstream or mirror, by address) is open, else 0.',
+  },
+  certificateExpiry: {
+    name: 'handle_proxy_upstream_certificate_expiry_timestamp_seconds',
+    type: 'gauge',
+    labelNames: ['server'],
+    help: 'When the certificate of a Handle server or mirror with https expires (seconds since 1970), by address; looked at when the proxy starts and every hour.',
   },
   upstreamRunning: {
     name: 'handle_proxy_upstream_running',
@@ -244,7 +256,7 @@ export const METRICS = {
     name: 'handle_proxy_redis_up',
     type: 'gauge',
     labelNames: [],
-    help: '1 while Redis is connected, 0 while it is unreachable or not configured.',
+    help: '1 while Redis is connected, 0 while it is unreachable; no value where none is configured.',
   },
 } as const satisfies Record<string, MetricEntry>;
 

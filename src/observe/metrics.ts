@@ -192,7 +192,11 @@ function createTrafficMetrics(registry: Registry) {
 function createGauges(registry: Registry, recent: Recent) {
   const registers = [registry];
   const snapshotWritten = new Gauge({ ...METRICS.snapshotWritten, registers });
+  const snapshotFailing = new Gauge({ ...METRICS.snapshotFailing, registers });
+  const certificateExpiry = new Gauge({ ...METRICS.certificateExpiry, registers });
   const redisUp = new Gauge({ ...METRICS.redisUp, registers });
+  // Without Redis there is no value: an alert tells an instance that needs none from one that has never reached it.
+  redisUp.remove();
   const limitOf = (field: 'running' | 'waiting' | 'limit') => (use: LimitUsage) => ({
     labels: { server: use.server, kind: use.kind },
     value: use[field],
@@ -201,7 +205,15 @@ function createGauges(registry: Registry, recent: Recent) {
     setSnapshotWritten(now: number): void {
       snapshotWritten.set(Math.round(now / 1000));
     },
-    setRedisState(state: 'up' | 'lost'): void {
+    setSnapshotFailing(isFailing: boolean): void {
+      snapshotFailing.set(isFailing ? 1 : 0);
+    },
+    /** `expires`: ISO 8601. */
+    setCertificateExpiry(server: string, expires: string): void {
+      certificateExpiry.set({ server }, Date.parse(expires) / 1000);
+    },
+    /** `away`: before the first contact. */
+    setRedisState(state: 'away' | 'up' | 'lost'): void {
       redisUp.set(state === 'up' ? 1 : 0);
       if (state === 'lost') recent.addError('redis unavailable');
     },

@@ -2,11 +2,14 @@
 import type { Logger } from '../observe/logger.js';
 import type { Config } from '../config/schema.js';
 import { type ConfiguredServer, upstreamServers } from '../config/upstream-servers.js';
-import { type RedisAddress, probeRedis, redisAddress } from '../cache/redis/connections.js';
-import { reasonOf } from '../cache/redis/errors.js';
+import { type RedisAddress, addressKey, redisAddress } from '../cache/redis/connections.js';
+import { reasonOf, remedyOf } from '../cache/redis/errors.js';
+import { keyPrefixOf } from '../cache/redis/namespace.js';
+import { probeRedis } from '../cache/redis/probe.js';
+import type { Metrics } from '../observe/metrics.js';
 import { newPseudonym } from '../upstream/caller.js';
 import { presentedCertificate, readTrust } from '../upstream/connections.js';
-import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, type ServerKeys, keysAt } from '../upstream/failure.js';
+import { codeOf, diagnose, REVERSE_LOOKUP_KEYS, keysAt } from '../upstream/failure.js';
 import {
   PING,
   type ProbeFailure,
@@ -60,7 +63,8 @@ const probeOf = (target: ProbeTarget, probe: ServerProbe): Probe => ({
 function redisProbes(config: Config): Probe[] {
   const address = redisAddress(config.redis);
   if (address === undefined) return [];
-  return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address) }];
+  const keyPrefix = keyPrefixOf(upstreamServers(config), config.redis);
+  return [{ target: 'redis', server: redisServer(address), run: () => tryRedis(address, keyPrefix) }];
 }
 
 /** The addresses that are tried. */
@@ -75,12 +79,12 @@ function withoutCredentials(url: string): string {
 const CERTIFICATE = { defaultPort: 6379, timeoutMs: 2000 };
 
 /** The certificate is that of a single server: a cluster has many. */
-async function tryRedis(address: RedisAddress): Promise<ProbeReport> {
+async function tryRedis(address: RedisAddress, keyPrefix: string): Promise<ProbeReport> {
   const startedAt = performance.now();
   const { url = '' } = address;
   const isTls = url.startsWith('rediss:');
   const certificate = isTls ? presentedCertificate(url, CERTIFICATE) : undefined;
-  const answer = await probeRedis(address).then(
+  const answer = await probeRedis(address, keyPrefix).then(
     (version) => ({ version, hasAnswered: true }),
     (error: unknown) => ({ failure: redisFailure(error, address), hasAnswered: false }),
   );
@@ -89,29 +93,23 @@ async function tryRedis(address: RedisAddress): Promise<ProbeReport> {
 }
 
 function redisFailure(error: unknown, address: RedisAddress): ProbeFailure {
-  const keys = redisKeys(address);
+  const url = addressKey(address);
   const network = codeOf(error);
-  if (network !== undefined) return { code: network, ...diagnose(network, error, keys) };
+  const keys = { url, schemes: 'redis or rediss', trust: 'set redis.caFile' };
+  // A server without TLS waits for more of what it takes for a command.
+  const isSilent = network === 'ETIMEDOUT' && address.url?.startsWith('rediss:') === true;
+  const remedy = `check whether ${url} should be redis or rediss, and the network`;
+  if (network !== undefined)
+    return { code: network, ...diagnose(network, error, keys), ...(isSilent && { remedy }) };
   const cause = reasonOf(error);
-  const [code] = /^[A-Z]{4,}(?= )/.exec(cause) ?? ['REDIS_UNAVAILABLE'];
-  return { code, cause, remedy: remedyOf(cause, keys.url) };
-}
-
-const redisKeys = ({ cluster, sentinels }: RedisAddress): ServerKeys => ({
-  url: cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url',
-  schemes: 'redis or rediss',
-  trust: 'set redis.caFile',
-});
-
-function remedyOf(cause: string, url: string): string {
-  if (/NOAUTH|WRONGPASS|AUTH/.test(cause)) return `check the user and the password in ${url}`;
-  if (cause.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
-  return `check ${url}`;
+  const [code] = /^(?!ERR )[A-Z]{3,}(?= )/.exec(cause) ?? ['REDIS_UNAVAILABLE'];
+  return { code, cause, remedy: remedyOf(cause, url) ?? `check ${url}` };
 }
 
 interface StartProbesDeps {
   probes: readonly Probe[];
   logger: Pick<Logger, 'info' | 'warn'>;
+  metrics: Pick<Metrics, 'setCertificateExpiry'>;
   /** Called once, when the upstream or a mirror has answered. */
   onAnswered: () => void;
 }
@@ -119,13 +117,21 @@ interface StartProbesDeps {
 /** After a round in which neither the upstream nor a mirror answered. */
 const REPEAT_MS = 2000;
 
+/** From then on, for servers with TLS: a certificate is renewed while the proxy runs, or is not. */
+const CERTIFICATE_MS = 3_600_000;
+
 const ANSWER_READS: readonly ProbeTarget[] = ['upstream', 'mirror'];
 
-/** Tries every server and logs each result; repeats until one can answer reads. The result cancels it. */
-export function startProbes({ probes, logger, onAnswered }: StartProbesDeps): () => void {
+/**
+ * Tries every server and logs each result; repeats until one can answer reads, and then looks at certificates. The result
+ * cancels it.
+ */
+export function startProbes({ probes, logger, metrics, onAnswered }: StartProbesDeps): () => void {
   const cancelled = new AbortController();
   const { signal } = cancelled;
   const log = logChanges(logger);
+  const readers = probes.filter(({ target }) => ANSWER_READS.includes(target));
+  const withTls = readers.filter(({ server }) => server.startsWith('https:'));
   let hasAnswered = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -133,16 +139,18 @@ export function startProbes({ probes, logger, onAnswered }: StartProbesDeps): ()
     const report = await probe.run(signal);
     if (signal.aborted) return;
     log(probe, report);
-    if (hasAnswered || !report.hasAnswered || !ANSWER_READS.includes(probe.target)) return;
+    if (!readers.includes(probe)) return;
+    if (report.certificate) metrics.setCertificateExpiry(probe.server, report.certificate.expires);
+    if (hasAnswered || !report.hasAnswered) return;
     hasAnswered = true;
     onAnswered();
   }
 
   async function tryAll(round: readonly Probe[]): Promise<void> {
     await Promise.all(round.map(tryOne));
-    if (hasAnswered || signal.aborted) return;
-    const readers = probes.filter(({ target }) => ANSWER_READS.includes(target));
-    timer = setTimeout(() => void tryAll(readers), REPEAT_MS).unref();
+    if (signal.aborted) return;
+    const [next, afterMs] = hasAnswered ? [withTls, CERTIFICATE_MS] : [readers, REPEAT_MS];
+    if (next.length > 0) timer = setTimeout(() => void tryAll(next), afterMs).unref();
   }
 
   void tryAll(probes);

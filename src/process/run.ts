@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { lastSnapshotMs } from '../cache/snapshot/restoring.js';
 import { ConfigError, type ConfigSources, loadStartConfig, processSources } from '../config/load.js';
 import type { Config } from '../config/schema.js';
-import { createLogger } from '../observe/logger.js';
+import { type LogDestination, type Logger, createLogger } from '../observe/logger.js';
 import { ListenError } from './listen.js';
 import { type Service, serve } from './serve.js';
 import { createSystemdNotifier } from './systemd.js';
@@ -31,21 +31,43 @@ export async function run({ config: file }: { config?: string } = {}): Promise<v
 }
 
 /** Writes the reason of a failed start to stderr and exits: with 2 as for wrong usage, where the configuration is the reason. */
-export async function exitOnFailure(start: () => Promise<void>): Promise<void> {
+export async function exitOnFailure(work: () => Promise<void>): Promise<void> {
   try {
-    await start();
+    await work();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isConfig = error instanceof ConfigError || error instanceof ListenError;
-    process.stderr.write(isConfig ? `${reason}\n` : `The proxy cannot start: ${reason}\n`);
-    process.exit(isConfig ? 2 : 1);
+    const { text, exitCode } = explainFailure(error);
+    process.stderr.write(text);
+    process.exit(exitCode);
   }
 }
 
+/** What a failed start writes, and its exit code. */
+export function explainFailure(error: unknown): { text: string; exitCode: 1 | 2 } {
+  const reason = error instanceof Error ? error.message : String(error);
+  const isConfig = error instanceof ConfigError || error instanceof ListenError;
+  return isConfig
+    ? { text: `${reason}\n`, exitCode: 2 }
+    : { text: `The proxy cannot start: ${reason}\n`, exitCode: 1 };
+}
+
+/**
+ * Loads the configuration and opens the listeners.
+ *
+ * @throws ConfigError when the configuration is invalid
+ */
+export function start(
+  sources: ConfigSources,
+  destination?: LogDestination,
+): { config: Config; logger: Logger; starting: Promise<Service> } {
+  const { config, ignored } = loadStartConfig(sources);
+  const logger = createLogger({ level: config.log.level, ...(destination && { destination }) });
+  const variables = ignored.map(({ source, text }) => `${source}: ${text}`);
+  if (variables.length > 0) logger.warn({ variables }, 'unknown variables are ignored');
+  return { config, logger, starting: serve(config, logger) };
+}
+
 async function serveUntilSignal(sources: ConfigSources): Promise<void> {
-  const { config } = loadStartConfig(sources);
-  const logger = createLogger({ level: config.log.level });
-  const starting = serve(config, logger);
+  const { config, logger, starting } = start(sources);
   // At a terminal SIGHUP means that the terminal has closed.
   const isReload = !process.stdin.isTTY;
   if (isReload) reloadOnHangup(starting, sources);

@@ -9,6 +9,7 @@ import { createDrain } from '../server/drain.js';
 import { createAdminServer, createHttpServer } from '../server/http-server.js';
 import { type Logger, createLogger, flushLog } from '../observe/logger.js';
 import { createMetrics } from '../observe/metrics.js';
+import { fitToFileLimit, readFileLimit } from './file-limit.js';
 import { type NativeAddresses, listen, openNative } from './listen.js';
 import { type ReadConfig, createReload } from './reload.js';
 
@@ -32,11 +33,12 @@ export async function serve(
   config: Config,
   logger = createLogger({ level: config.log.level }),
 ): Promise<Service> {
-  const open = await servePublic(config, logger);
+  const open = await servePublic(fitToFileLimit(config, readFileLimit(), logger), logger);
   const admin = await serveAdmin(config, open.app.admin);
   announce(config, logger, { ...open.addresses, adminUrl: admin.url });
   const probes = createProbes(config);
-  const cancelProbes = startProbes({ probes, logger, onAnswered: open.checks.upstreamAnswered });
+  const { metrics } = open.app.context;
+  const cancelProbes = startProbes({ probes, logger, metrics, onAnswered: open.checks.upstreamAnswered });
   return {
     ...open.addresses,
     adminUrl: admin.url,

@@ -205,6 +205,14 @@ export type ListenerName = 'http' | 'native-tcp';
 
 type DropReason = Parameters<Context['metrics']['countDroppedConnection']>[0];
 
+const REMEDIES: Readonly<Record<DropReason, string>> = {
+  total:
+    'raise maxConnections of this listener, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower',
+  network:
+    'raise maxConnectionsPerNetwork of this listener, or name the proxy in front in http.trustedProxies',
+  unread: 'raise http.unsentMaxBytes',
+};
+
 /** Connections may be dropped by the thousand. */
 const LOG_INTERVAL_MS = 60_000;
 
@@ -220,7 +228,7 @@ export function createDropReport(
     metrics.countDroppedConnection(reason);
     dropped++;
     if (now() - loggedAt < LOG_INTERVAL_MS) return;
-    log.warn({ listener, reason, network, dropped }, message);
+    log.warn({ listener, reason, network, dropped, remedy: REMEDIES[reason] }, message);
     loggedAt = now();
     dropped = 0;
   };

@@ -48,6 +48,10 @@ const CONNECTION_ERRORS: Record<string, Diagnosis> = {
   HPE_INVALID_EOF_STATE: CUT,
   ENOTFOUND: { cause: 'its host name is unknown', remedy: 'check {url}' },
   EAI_AGAIN: { cause: 'its host name cannot be looked up at the moment', remedy: 'check the name server' },
+  EMFILE: {
+    cause: 'this process may open no more files',
+    remedy: 'raise the file limit (ulimit -n, LimitNOFILE= of systemd)',
+  },
   EHOSTUNREACH: { cause: 'there is no route to its host', remedy: 'check the network' },
   ENETUNREACH: { cause: 'there is no route to its network', remedy: 'check the network' },
 };
@@ -69,6 +73,7 @@ const BEFORE_CONNECTION = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
+  'EMFILE',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',

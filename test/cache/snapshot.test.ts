@@ -70,7 +70,11 @@ function trace(file: string, memory: MemoryStore, onRest: (rests: number) => voi
       info: (fields: object, msg: string) => (msg === 'snapshot written' ? written : loaded).push(fields),
       warn: (fields: object) => errors.push(fields),
     },
-    metrics: { setSnapshotWritten: () => undefined, countRestored: () => undefined },
+    metrics: {
+      setSnapshotWritten: () => undefined,
+      setSnapshotFailing: () => undefined,
+      countRestored: () => undefined,
+    },
   } as unknown as Context;
   const restore = ({ key, entry }: KeyedEntry, ticket: number): boolean => {
     traced.push('record');

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { startBuiltProxy, startProgram } from '../support/built-proxy.js';
+import { startBuiltProxy, startListeningProxy, startProgram } from '../support/built-proxy.js';
 import { cli } from '../support/cli.js';
 import { startDemoServer } from '../support/demo.js';
 import { startOperated } from '../support/operated-proxy.js';
@@ -59,6 +59,38 @@ test('check-config prints each effective value and its source, and masks secrets
   expect(stdout).not.toMatch(/hush|operator/);
   const bad = await cli(['check-config'], { PORT: 'x' });
   expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('server.port')]);
+});
+
+test('check-config refuses a variable that looks like one of the proxy, and serve only warns', async () => {
+  const { code, stdout, stderr } = await cli(['check-config'], {
+    UPSTREAM_URL: demo.url,
+    REDIS_URI: 'redis://a',
+  });
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toBe(
+    'Invalid configuration:\n  variable REDIS_URI: unknown variable; did you mean REDIS_URL?\n',
+  );
+  const service = { REDIS_PORT: 'tcp://10.0.0.11:6379', REDIS_SERVICE_HOST: '10.0.0.11' };
+  expect((await cli(['check-config'], { UPSTREAM_URL: demo.url, ...service })).code).toBe(0);
+  const proxy = await startListeningProxy({ UPSTREAM_URL: demo.url, REDIS_URI: 'redis://a' });
+  expect(proxy.logs().filter(({ level }) => level === 'warn')).toMatchObject([
+    { msg: 'unknown variables are ignored' },
+  ]);
+});
+
+test('check-config --probe opens the seed and the folder of the snapshot, as serve does', async () => {
+  const env = {
+    UPSTREAM_URL: demo.url,
+    SEED_FILE: '/nowhere/seed',
+    CACHE_SNAPSHOT_FILE: '/nowhere/snapshot',
+  };
+  const checked = await cli(['check-config', '--probe'], env);
+  expect(checked).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/seed\.file .*ENOENT.*\n.*cache\.snapshot\.file .*ENOENT/) as string,
+  });
+  const served = await cli(['serve'], env);
+  expect([served.code, served.stderr]).toEqual([2, checked.stderr]);
 });
 
 test('resolve, purge, stats and warm work on a running proxy', async () => {

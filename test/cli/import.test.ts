@@ -103,4 +103,14 @@ describe('export and import', () => {
       stdout: '1 imported, 2 skipped: 2 no records\n',
     });
   });
+
+  test.each([
+    ['is missing', () => join(newFolder(), 'nowhere'), 'ENOENT'],
+    ['is a folder', newFolder, 'EISDIR'],
+  ])('a file that %s is one sentence, and exit code 2', async (_what, path, reason) => {
+    const file = path();
+    const { code, stderr } = await cli(['import', file]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(new RegExp(`^cannot read ${file}: ${reason}.*\\n$`));
+  });
 });

@@ -37,39 +37,6 @@ describe('a configuration that cannot be used', () => {
     expect(stdout()).toBe('');
   });
 
-  test('an unknown key in the file is named, with the key that was meant', async () => {
-    const CONFIG = await configFile('cache:\n  found:\n    maxTTL: 1h\n');
-    const { exited, stdout, stderr } = startMain({ CONFIG, UPSTREAM_URL: demo.url });
-    expect(await exited).toEqual({ code: 2, signal: null });
-    expect(stderr()).toContain(
-      `  cache.found.maxTTL (file ${CONFIG}): unknown key; did you mean cache.found.maxTtl?\n`,
-    );
-    expect(stdout(), 'nothing was said to listen').toBe('');
-  });
-
-  test('a value that is not allowed is named, with its key and what is allowed', async () => {
-    const CONFIG = await configFile('cache:\n  notFound:\n    ttl: soon\n');
-    const { exited, stdout, stderr } = startMain({ CONFIG, UPSTREAM_URL: demo.url });
-    expect(await exited).toEqual({ code: 2, signal: null });
-    const key = stderr()
-      .split('\n')
-      .find((line) => line.includes('cache.notFound.ttl'));
-    expect(key).toContain(CONFIG);
-    expect(key).toContain('soon');
-    expect(key).toMatch(/duration with its unit .* from 0s to 30d/);
-    expect(stdout(), 'nothing was said to listen').toBe('');
-  });
-
-  test.each([
-    ['a file that is not there', '/nowhere/proxy.yaml'],
-    ['a folder in place of a file', tmpdir()],
-  ])('%s is named', async (_what, CONFIG) => {
-    const { exited, stderr } = startMain({ CONFIG, UPSTREAM_URL: demo.url });
-    expect(await exited).toEqual({ code: 2, signal: null });
-    expect(stderr()).toContain(`file ${CONFIG}: cannot be read`);
-    expect(stderr(), 'an operator needs no stack trace').not.toContain('    at ');
-  });
-
   test('check-config refuses the same, with the same text', async () => {
     const CONFIG = await configFile('cache:\n  notFound:\n    ttl: soon\n');
     const CA = await configFile('not a certificate');
@@ -86,9 +53,7 @@ describe('a configuration that cannot be used', () => {
 
 describe('an address that cannot be listened on ends the start with code 2, the key and the remedy', () => {
   const cases: [what: string, env: Record<string, string>, text: RegExp][] = [
-    ['a public port in use', { PORT: 'taken' }, /EADDRINUSE.* set server\.port \(PORT\)/],
     ['an admin port in use', { ADMIN_PORT: 'taken' }, /EADDRINUSE.* set admin\.port \(ADMIN_PORT\)/],
-    ['an address of another machine', { HOST: '192.0.2.1' }, /EADDRNOTAVAIL.* Set server\.host \(HOST\)/],
     [
       'an unknown host name',
       { HOST: 'nowhere.invalid' },
@@ -131,17 +96,6 @@ describe('the program', () => {
     const proxy = await startBuiltProxy({ UPSTREAM_URL: demo.url });
     expect(proxy.logs().find(({ msg }) => msg === 'listening')).toMatchObject({ version });
     expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({ version });
-  });
-
-  test.each([
-    ['the variable', '{}', { SERVER_WORKERS: '2' }],
-    ['the key', 'server: { workers: 2 }', {}],
-  ])('refuses %s server.workers, with one sentence that names instances', async (_what, yaml, env) => {
-    const { exited, stderr } = startMain({ UPSTREAM_URL: demo.url, CONFIG: await configFile(yaml), ...env });
-    expect(await exited).toEqual({ code: 2, signal: null });
-    expect(stderr()).toMatch(
-      /^Invalid configuration:\n {2}server\.workers \(.*\): removed: .* run several instances on one Redis, .*\n$/,
-    );
   });
 });
 

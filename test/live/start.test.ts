@@ -36,6 +36,7 @@ test('serving loads few files, none of node_modules, and the libraries that it n
   const packages = new Set(files.flatMap(packagesIn));
   expect(Object.keys(dependencies).filter((name) => packages.has(name))).toEqual([
     'close-with-grace',
+    'cluster-key-slot',
     'commander',
     'express',
     'http-proxy-middleware',

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { configKeys } from '../../src/config/keys.js';
+import { wantedFiles } from '../../src/process/file-limit.js';
 import {
   exampleDocuments,
   exampleNames,
@@ -58,6 +59,19 @@ describe.each(['handle-resolver-proxy.service', 'handle-resolver-proxy@.service'
       expect(parseInt(setting('TimeoutStopSec'))).toBeGreaterThan(shutdownSeconds(defaults));
     });
 
+    it('keeps a folder for the snapshot, which only the program may read', () => {
+      expect(setting('DynamicUser')).toBe('yes');
+      expect(setting('StateDirectory')).toBe(`handle-resolver-proxy${name.includes('@') ? '/%i' : ''}`);
+      expect(setting('StateDirectoryMode')).toBe('0700');
+      const manual = readFileSync(join(ROOT, 'config/README.md'), 'utf8');
+      expect(manual).toContain('file: /var/lib/handle-resolver-proxy/snapshot');
+    });
+
+    it('lets the program open as many files as it may have connections', () => {
+      const env = { UPSTREAM_URL: 'https://handle.test:8000', NATIVE_TCP_PORT: '2641' };
+      expect(Number(setting('LimitNOFILE'))).toBeGreaterThan(wantedFiles(configFrom({ env })));
+    });
+
     it('gives the native listeners what they need: no capability, UDP as TCP', () => {
       expect(setting('CapabilityBoundingSet')).toBe('');
       expect(setting('RestrictAddressFamilies').split(' ')).toEqual(
@@ -100,6 +114,8 @@ it('has a template unit that differs from the unit by its name and its ports alo
     'Description=Caching resolver proxy for persistent identifiers, instance %i',
     'Environment=PORT=%i',
     'Environment=ADMIN_PORT=1%i',
+    // Users of their own could not share it.
+    'StateDirectory=handle-resolver-proxy/%i',
   ]);
 });
 

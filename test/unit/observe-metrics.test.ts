@@ -98,6 +98,28 @@ describe('the metrics', () => {
     expect(lines).toContain(`handle_proxy_redis_up ${state === 'up' ? 1 : 0}`);
   });
 
+  it('have no value for Redis where none is configured', async () => {
+    expect(await measured(() => undefined)).not.toContainEqual(
+      expect.stringMatching(/^handle_proxy_redis_up/),
+    );
+    expect(
+      await measured((metrics) => {
+        metrics.setRedisState('away');
+      }),
+    ).toContain('handle_proxy_redis_up 0');
+  });
+
+  it('report the end of a certificate, and a snapshot that cannot be written', async () => {
+    const lines = await measured((metrics) => {
+      metrics.setCertificateExpiry('https://a', '2026-12-01T00:00:00.000Z');
+      metrics.setSnapshotFailing(true);
+    });
+    expect(lines).toContain(
+      'handle_proxy_upstream_certificate_expiry_timestamp_seconds{server="https://a"} 1796083200',
+    );
+    expect(lines).toContain('handle_proxy_snapshot_failing 1');
+  });
+
   it('are exactly those of the list', async () => {
     const metrics = createMetrics();
     const text = await metrics.exposition();

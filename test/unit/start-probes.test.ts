@@ -18,10 +18,10 @@ const refused = (cause = 'refused'): ProbeReport => ({
 });
 
 /** A server whose probes have the results of the list, and then its last one. */
-function serverWith(target: Probe['target'], results: ProbeReport[]) {
+function serverWith(target: Probe['target'], results: ProbeReport[], scheme = 'http') {
   const last = results.at(-1)!;
   const run = vi.fn<Probe['run']>(() => Promise.resolve(results.shift() ?? last));
-  return { target, server: `http://${target}.test`, run };
+  return { target, server: `${scheme}://${target}.test`, run };
 }
 
 function start(...probes: ReturnType<typeof serverWith>[]) {
@@ -31,8 +31,9 @@ function start(...probes: ReturnType<typeof serverWith>[]) {
   };
   const logger = { info: log('info'), warn: log('warn') } as never;
   const onAnswered = vi.fn();
-  const cancel = startProbes({ probes, logger, onAnswered });
-  return { lines, onAnswered, cancel };
+  const setCertificateExpiry = vi.fn();
+  const cancel = startProbes({ probes, logger, metrics: { setCertificateExpiry }, onAnswered });
+  return { lines, onAnswered, setCertificateExpiry, cancel };
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
@@ -85,6 +86,22 @@ test('an error of the server itself is an answer', async () => {
   await pass(0);
   expect(onAnswered).toHaveBeenCalledOnce();
   expect(lines).toEqual([['warn', 'http://upstream.test', 'probe failed']]);
+});
+
+test('the certificate of a server is looked at every hour, because it is renewed while the proxy runs', async () => {
+  const until = (expires: string): ProbeReport => ({ ...GOOD, certificate: { fingerprint: 'AB', expires } });
+  const results = ['2026-12-01', '2026-12-01', '2027-12-01'].map((day) => until(`${day}T00:00:00.000Z`));
+  const upstream = serverWith('upstream', results, 'https');
+  const mirror = serverWith('mirror', [GOOD]);
+  const { lines, setCertificateExpiry } = start(upstream, mirror);
+  await pass(2 * 3_600_000);
+  expect(setCertificateExpiry.mock.calls).toEqual([
+    ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
+    ['https://upstream.test', '2026-12-01T00:00:00.000Z'],
+    ['https://upstream.test', '2027-12-01T00:00:00.000Z'],
+  ]);
+  expect(mirror.run).toHaveBeenCalledOnce();
+  expect(lines).toHaveLength(2);
 });
 
 test('a stop ends the probes, and those under way say nothing', async () => {

@@ -6,8 +6,6 @@ import type { Writable } from 'node:stream';
 import type * as Ioredis from 'ioredis';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { Config } from '../../config/schema.js';
-import { untilDeadline } from '../clock.js';
-import { timeoutError } from './errors.js';
 
 /** Loaded when it is used: the package takes 60 ms of a start. */
 const ioredis = (): typeof Ioredis => createRequire(import.meta.url)('ioredis') as typeof Ioredis;
@@ -33,6 +31,10 @@ export function redisAddress({ caFile, ...redis }: Config['redis']): RedisAddres
   if ((url ?? sentinels ?? cluster) === undefined) return undefined;
   return { url, sentinels, sentinelName, cluster, ca, commandTimeoutMs };
 }
+
+/** The key that names it. */
+export const addressKey = ({ cluster, sentinels }: Pick<RedisAddress, 'cluster' | 'sentinels'>): string =>
+  cluster ? 'redis.cluster' : sentinels ? 'redis.sentinels' : 'redis.url';
 
 export interface RedisConnections {
   /** The connection for commands; a cluster accepts the same ones. */
@@ -280,27 +282,4 @@ export async function openSubscription(
 async function closed(connection: Redis): Promise<never> {
   await once(connection, 'close');
   throw new Error('the message connection was closed');
-}
-
-/** ioredis gives up a connection after 2 s; a login and two commands follow. */
-const PROBE_TIMEOUT_MS = 5000;
-
-/** Tries Redis once, over a connection of its own. @returns the version of the server, unless this user may not read it. @throws Error when Redis cannot be used */
-export async function probeRedis(address: RedisAddress): Promise<string | undefined> {
-  const { commands } = openRedis(address);
-  // It goes on with trying: only the first error counts.
-  const opened = new Promise((resolve, reject) => {
-    commands.on('error', reject).once('ready', resolve);
-  });
-  const work = async (): Promise<string> => {
-    await opened;
-    await commands.ping();
-    return commands.info('server').catch(() => '');
-  };
-  try {
-    const info = await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
-    return /^redis_version:(\S+)/m.exec(info)?.[1];
-  } finally {
-    commands.disconnect();
-  }
 }

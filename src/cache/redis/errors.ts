@@ -1,4 +1,4 @@
-// Classifies errors of Redis, and reports each reason once.
+// Classifies errors of Redis, explains them to the operator, and reports each reason once.
 
 const MAX_REASON_LENGTH = 200;
 
@@ -43,4 +43,27 @@ export function reasonOf(error: unknown): string {
   // For a name with several addresses node gives only a code (AggregateError).
   const text = message === '' ? (code ?? 'unknown') : message;
   return text.replace(/[,.]? with args beginning with.*$/s, '').slice(0, MAX_REASON_LENGTH);
+}
+
+const NODE_OF_CLUSTER = 'name the nodes of the cluster in redis.cluster, instead of one of them in {key}';
+
+/** By the first word of the reply, which says what kind of error it is. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  NOAUTH: 'check the user and the password in {key}',
+  WRONGPASS: 'check the user and the password in {key}',
+  NOPERM:
+    'give its user +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time for the keys and channels of redis.keyPrefix (by default hrp:*)',
+  READONLY: 'set {key} to the master, or name its Sentinels in redis.sentinels',
+  MOVED: NODE_OF_CLUSTER,
+  CLUSTER: NODE_OF_CLUSTER,
+  CLUSTERDOWN: 'see CLUSTER INFO of Redis: the cluster does not serve every slot',
+  OOM: 'raise maxmemory of Redis, or set its maxmemory-policy to volatile-lru',
+  MISCONF: 'see the log of Redis: it cannot save its data',
+};
+
+/** What to do about an error reply; `key` has the address. Undefined for errors of the connection. */
+export function remedyOf(reason: string, key: string): string | undefined {
+  if (reason.includes('cluster support disabled')) return 'set redis.url instead of redis.cluster';
+  const [word = ''] = /^[A-Z]+(?= )/.exec(reason) ?? [];
+  return REMEDIES[word]?.replace('{key}', key);
 }

@@ -80,6 +80,14 @@ export class RedisNamespace {
   }
 }
 
+type RedisKeys = Pick<Config['redis'], 'url' | 'cluster' | 'keyPrefix'>;
+
+/** Of a proxy before these servers. */
+export const keyPrefixOf = (
+  servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],
+  redis: RedisKeys,
+): string => redis.keyPrefix ?? defaultKeyPrefix(servers, redis);
+
 /** Differs by upstream and database: without `redis.keyPrefix`, proxies of different upstreams share nothing. */
 export function defaultKeyPrefix(
   servers: readonly Pick<ServerConfig, 'url' | 'prefixes'>[],

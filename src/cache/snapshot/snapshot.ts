@@ -99,7 +99,7 @@ export class Snapshot {
       const forgetOlder = this.#deletions.begin();
       const written = await writeSnapshot(file, { identity, slices: this.#slices(), pace, signal });
       forgetOlder();
-      this.#isFailing = false;
+      this.#setFailing(false);
       metrics.setSnapshotWritten(clock.now());
       log.info({ file, ...written, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot written');
     } catch (error) {
@@ -113,7 +113,12 @@ export class Snapshot {
   #reportNotWritten(error: unknown): void {
     if (!this.#isFailing)
       this.#context.log.warn({ file: this.#options.file, reason: reasonOf(error) }, 'snapshot not written');
-    this.#isFailing = true;
+    this.#setFailing(true);
+  }
+
+  #setFailing(isFailing: boolean): void {
+    this.#isFailing = isFailing;
+    this.#context.metrics.setSnapshotFailing(isFailing);
   }
 
   *#slices(): Generator<KeyedEntry[]> {

@@ -1,0 +1,42 @@
+// Tries Redis once: its role, and whether this user may write, read, delete and run scripts.
+import { randomUUID } from 'node:crypto';
+import { untilDeadline } from '../clock.js';
+import { type RedisAddress, openRedis } from './connections.js';
+import { timeoutError } from './errors.js';
+
+/** ioredis gives up a connection after 2 s; a login and some commands follow. */
+const PROBE_TIMEOUT_MS = 5000;
+/** The life of the key, should its deletion fail. */
+const KEY_MS = 10_000;
+
+/** Over a connection of its own. @returns the version of the server. @throws Error when it cannot be used */
+export async function probeRedis(address: RedisAddress, keyPrefix: string): Promise<string | undefined> {
+  const { commands, isCluster } = openRedis(address);
+  // It goes on with trying: only the first error counts.
+  const opened = new Promise((resolve, reject) => {
+    commands.on('error', reject).once('ready', resolve);
+  });
+  const work = async (): Promise<string | undefined> => {
+    await opened;
+    const info = await commands.info();
+    assertWritable(info, isCluster);
+    // Keys of one command at a time: a user may lack the right to one of them.
+    const key = `${keyPrefix}probe:${randomUUID()}`;
+    await commands.set(key, '1', 'PX', KEY_MS);
+    await commands.get(key);
+    await commands.del(key);
+    await commands.eval("return redis.call('DEL', KEYS[1])", 1, key);
+    return /^redis_version:(\S+)/m.exec(info)?.[1];
+  };
+  try {
+    return await untilDeadline(work(), PROBE_TIMEOUT_MS, timeoutError);
+  } finally {
+    commands.disconnect();
+  }
+}
+
+/** A replica may take writes that its master does not have, and a node alone holds some of the keys. */
+function assertWritable(info: string, isCluster: boolean): void {
+  if (/^role:slave/m.test(info)) throw new Error('READONLY it is a replica');
+  if (!isCluster && /^cluster_enabled:1/m.test(info)) throw new Error('CLUSTER it is a node of a cluster');
+}

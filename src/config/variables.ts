@@ -1,0 +1,72 @@
+// Environment variables that set no key: those of removed keys, and those that look like ours.
+import { type ConfigKey, configKeys, longVariableOf, variableOf } from './keys.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface VariableProblem {
+  /** `variable REDIS_URI`. */
+  source: string;
+  text: string;
+}
+
+/** With their successors. They refuse the start, in a file and as variables: a limit must not vanish with an update. */
+const REMOVED_KEYS: Readonly<Record<string, string>> = {
+  'server.workers':
+    'removed: an instance is one process; for more cores run several instances on one Redis, as "Several instances" in config/README.md shows',
+  'http.rateLimit.perMinute':
+    'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
+  'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
+};
+
+/** What replaces an unknown key or section of a file; undefined when there never was one of that name. */
+export const successorOf = (unknown: string): string | undefined =>
+  Object.entries(REMOVED_KEYS).find(([key]) => key === unknown || key.startsWith(`${unknown}.`))?.[1];
+
+export const removedVariables = (env: Environment): (VariableProblem & { key: string })[] =>
+  Object.entries(REMOVED_KEYS)
+    .filter(([key]) => (env[variableOf(key)] ?? '').trim() !== '')
+    .map(([key, text]) => ({ key, source: `variable ${variableOf(key)}`, text }));
+
+/** Of curl and Go, of systemd (`CacheDirectory=`), and of our own commands. */
+const OF_OTHERS: readonly string[] = ['HTTP_PROXY', 'CACHE_DIRECTORY', 'ADMIN_URL'];
+
+/** Variables that begin like a section of the configuration, and set none of its keys. */
+export function unknownVariables(env: Environment): VariableProblem[] {
+  const keys = configKeys();
+  const known = new Set([...OF_OTHERS, ...keys.map(({ variable }) => variable)]);
+  const sections = [...new Set(keys.map(({ path: [section = ''] }) => `${variableOf(section)}_`))];
+  return Object.entries(env).flatMap(([variable, value = '']) => {
+    const section = sections.find((start) => variable.startsWith(start));
+    if (section === undefined || known.has(variable)) return [];
+    if (value.trim() === '' || isOfService(variable, value)) return [];
+    return [
+      { source: `variable ${variable}`, text: `unknown variable${hintFor(variable, { section, keys })}` },
+    ];
+  });
+}
+
+const SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/;
+
+/** Kubernetes describes each service of the namespace to every container, one that is called `redis` as `REDIS_…`. */
+const isOfService = (variable: string, value: string): boolean =>
+  SERVICE.test(variable) || (variable.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
+
+/** The variable that begins like it for longest, by at least two letters after the section. */
+function hintFor(
+  variable: string,
+  { section, keys }: { section: string; keys: readonly ConfigKey[] },
+): string {
+  let meant = '';
+  let longest = section.length + 1;
+  for (const each of keys) {
+    const length = commonLength(variable, longVariableOf(each.key));
+    if (length > longest) [meant, longest] = [each.variable, length];
+  }
+  return meant === '' ? '; config/README.md lists those of the proxy' : `; did you mean ${meant}?`;
+}
+
+function commonLength(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length++;
+  return length;
+}

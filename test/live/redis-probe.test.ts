@@ -1,0 +1,40 @@
+// The probe of Redis at what works: a server, its Sentinels, a cluster, and a user with no more rights than are needed.
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import type { RedisAddress } from '../../src/cache/redis/connections.js';
+import { probeRedis } from '../../src/cache/redis/probe.js';
+import { startRedisCluster } from '../support/redis-cluster.js';
+import { startGuardedRedis } from '../support/redis-sentinel.js';
+import { describeWithRedis, startRedis } from '../support/redis-server.js';
+
+const RIGHTS = '-@all +@read +@write +eval +evalsha +publish +subscribe +@connection +info +time';
+
+const probe = (address: Omit<RedisAddress, 'commandTimeoutMs'>): Promise<string | undefined> =>
+  probeRedis({ ...address, commandTimeoutMs: 2000 }, 'hrp:probe:');
+
+describeWithRedis('the probe of Redis finds the version, and leaves nothing behind', () => {
+  test('at a server, as a user that may do no more than its remedy says', async () => {
+    const user = ['--user', 'proxy', 'on', '>secret', '~hrp:*', '&hrp:*', ...RIGHTS.split(' ')];
+    const { url, stop } = await startRedis(user);
+    onTestFinished(stop);
+    expect(await probe({ url: url.replace('//', '//proxy:secret@') })).toMatch(/^\d+\.\d+\.\d+$/);
+    const client = new Redis(url);
+    expect(await client.dbsize()).toBe(0);
+    client.disconnect();
+  });
+
+  test('at the master that Sentinels name', async () => {
+    const { sentinels, isSafe, stop } = await startGuardedRedis();
+    onTestFinished(stop);
+    await isSafe();
+    expect(await probe({ sentinels: [`redis://${sentinels}`] })).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+
+  test('at a cluster', async () => {
+    const cluster = await startRedisCluster();
+    onTestFinished(cluster.stop);
+    const nodes = cluster.nodes.split(',').map((node) => `redis://${node}`);
+    expect(await probe({ cluster: nodes })).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(await cluster.keys('*')).toEqual([]);
+  });
+});
