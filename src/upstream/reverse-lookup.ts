@@ -34,10 +34,6 @@ export function createReverseLookup(options: ReverseLookupOptions): ReverseLooku
   const { pseudonym, forwardLogin, dispatcher, timeoutMs, maxBodyBytes } = options;
   const { origin, basePath } = parseAddress(options.url);
   async function find({ prefix, conditions, limit, ...given }: LookupQuery) {
-    // Servers fold these two out of a path, in any spelling: another path would be requested.
-    if (prefix === '.' || prefix === '..') {
-      throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
-    }
     const query = [...conditions, ['limit', String(limit)] as const]
       .map((pair) => pair.map(encodeURIComponent).join('='))
       .join('&');

@@ -167,6 +167,7 @@ const MAX_RESULTS = 1_000_000;
 async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): Promise<string[]> {
   const { reverseLookup } = deps;
   if (reverseLookup === undefined) return pageOf(await scanPrefix(deps, call, search), search);
+  assertPathSegment(search.prefix);
   const { limit, page } = search;
   // Services number pages from 0 or from 1: one first page that is long enough is the same for both.
   const size = limit === 0 ? MAX_RESULTS : limit * page;
@@ -179,6 +180,12 @@ async function searchHandles(deps: V2Deps, call: V2Call, search: HandleSearch): 
     throw new ServiceError('V2_FORBIDDEN', { detail: 'the reverse look-up service rejects it' });
   if (found.length >= MAX_RESULTS) throw new ServiceError('V2_NOT_SUPPORTED', { detail: 'give a limit' });
   return pageOf(found.slice(0, size), search);
+}
+
+/** Servers fold these two out of a path, in any spelling: another path would be requested. */
+function assertPathSegment(prefix: string): void {
+  if (prefix !== '.' && prefix !== '..') return;
+  throw new ServiceError('BAD_PATH', { message: `There is no prefix ${prefix}` });
 }
 
 const pageOf = (handles: readonly string[], { limit, page }: Paging): string[] =>

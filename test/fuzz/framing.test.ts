@@ -111,6 +111,8 @@ test(`${COUNT} requests that try to move their own end`, async () => {
     // Redirects would read the records of prefixes too.
     REDIRECT_PREFIX_LOCATIONS: 'false',
     REVERSE_LOOKUP_URL: upstream.url,
+    // Otherwise a search checks the login by a read of its own.
+    REVERSE_LOOKUP_FORWARD_LOGIN: 'true',
     UPSTREAM_CONNECTIONS: '4',
     UPSTREAM_BREAKER_FAILURES: '10000',
     DELETION_HANDLES: 'true',
