@@ -51,11 +51,11 @@ describe('the simulator', () => {
 
   test('shows what it costs when one late command makes everything stale', async () => {
     const { faults } = LATE_COMMAND_DISTRUSTS_ALL;
-    const options = { seconds: 60, ...(faults && { faults }) };
-    // Several seeds: each order of events has other late commands, and so costs 1.04 to 2.2 times as many reads.
+    const options = { seconds: 20, ...(faults && { faults }) };
+    // Several seeds: each order of events has other late commands, and so costs 1.2 to 2.1 times as many reads.
     const readsOf = async (): Promise<number> => {
       let reads = 0;
-      for (const seed of [3, 6, 8]) reads += (await run(seed, options)).counts.upstreamReads;
+      for (const seed of [3, 8]) reads += (await run(seed, options)).counts.upstreamReads;
       return reads;
     };
     const reads = await readsOf();
