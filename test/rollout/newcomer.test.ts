@@ -1,4 +1,4 @@
-// "Before a Handle.Net server, step by step", walked line by line before a server with a self-signed certificate.
+// "In front of a Handle.Net server, step by step", walked line by line in front of a server with a self-signed certificate.
 import '../support/real-sockets.js';
 import { expect, test } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
