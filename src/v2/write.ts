@@ -91,7 +91,7 @@ export async function deleteHandle(deps: V2Deps, call: V2Call, handle: HandleRef
   send(res, { status: 204, headers: PRIVATE });
 }
 
-/** The record as the caller can read it. @throws ServiceError CONDITION_FAILED when the preconditions fail for it */
+/** The record as the caller can read it. @throws ServiceError PRECONDITION_FAILED when the preconditions fail for it */
 async function readCurrent(
   { req, run }: V2Call,
   origin: Pick<OriginRecord, 'get'>,
@@ -117,7 +117,7 @@ async function planCreation(
       return true;
     }
     if (!isCreateOnly(call.req)) return undefined;
-    throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
+    throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
   });
 }
 
