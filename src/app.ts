@@ -91,7 +91,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
   const sources = createSources(settings, context, shared);
   const { cache, resolver, restoring, coordination, upstreams } = sources;
   const keyOf = (handle: string): string => resolver.refOf(handle).key;
-  const preparing = createPreparing(config.http.hotPath, { ...cache, keyOf });
+  const preparing = createPreparing(config.http.responseCache, { ...cache, keyOf });
   const parts = { ...shared, ...sources, preparing, hits: createHits(context) };
   const native = createNative(config, context, parts);
   const { listener, admitMessage, ...listening } = createPublicListener(settings, context, {
@@ -108,7 +108,7 @@ export function createApp({ config, createDispatcher, ...deps }: AppDeps): App {
     connections: shared,
     native,
     nativeListeners: createNativeListeners(config, context, nativeParts),
-    admin: createAdmin(config, context, { readiness, heldMs: eventLoop.heldMs, operations }),
+    admin: createAdmin(config, context, { readiness, blockedMs: eventLoop.blockedMs, operations }),
     readiness,
     operations,
     addStartChecks: () => addStartChecks(config, { readiness, cache, restoring }),
@@ -144,8 +144,8 @@ function createShared(settings: () => AppSettings, createDispatcher: AppDeps['cr
   return {
     pseudonym: newPseudonym(),
     // One body of the maximum size is always accepted.
-    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.bodiesMaxBytes)),
-    unsent: createMemoryBudget(http.unsentMaxBytes),
+    bodies: createMemoryBudget(Math.max(http.maxBodyBytes, http.maxBufferedBodyBytes)),
+    unsent: createMemoryBudget(http.maxUnsentResponseBytes),
     slicer,
     isTrustedProxy,
     findClient,

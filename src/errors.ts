@@ -8,7 +8,7 @@ export const CATALOGUE = {
   HANDLE_TOO_LONG: { status: 400, responseCode: 102, title: 'Handle longer than 2048 bytes' },
   BAD_REQUEST: { status: 400, responseCode: 4, title: 'Malformed HTTP request' },
   BATCH_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of handles (batch)' },
-  BATCH_ANONYMOUS: { status: 400, responseCode: 4, title: 'A batch is answered without credentials' },
+  BATCH_WITH_LOGIN: { status: 400, responseCode: 4, title: 'A batch is answered without credentials' },
   V2_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid list of values (ePIC v2)' },
   ADMIN_BAD_BODY: { status: 400, responseCode: 4, title: 'Invalid admin request body' },
   V2_INDEX_TAKEN: {
@@ -17,7 +17,7 @@ export const CATALOGUE = {
     title: 'Index in use by a value the caller cannot read (ePIC v2)',
   },
   V2_REJECTED: { status: 400, responseCode: 202, title: 'The Handle server rejected the values (ePIC v2)' },
-  V2_NOT_OWNED: {
+  V2_LOCKOUT: {
     status: 400,
     responseCode: 202,
     title: 'The write would lock the caller out (ePIC v2)',
@@ -25,7 +25,7 @@ export const CATALOGUE = {
   NOT_RESPONSIBLE: { status: 400, responseCode: 301, title: 'No Handle server here serves this prefix' },
   ADMIN_TOKEN_NEEDED: { status: 401, responseCode: 402, title: 'Admin token required' },
   V2_LOGIN_NEEDED: { status: 401, responseCode: 402, title: 'Login required (ePIC v2)' },
-  ADMIN_FOREIGN: {
+  ADMIN_CROSS_ORIGIN: {
     status: 403,
     responseCode: 400,
     title: 'Cross-origin request rejected',
@@ -51,9 +51,9 @@ export const CATALOGUE = {
   },
   ADMIN_NOT_BLOCKED: { status: 404, responseCode: 100, title: 'This network is not limited' },
   UNKNOWN_ENDPOINT: { status: 404, responseCode: 4, title: 'Unknown HTTP API endpoint' },
-  METHOD_REFUSED: { status: 405, responseCode: 4, title: 'Method not allowed' },
+  METHOD_NOT_ALLOWED: { status: 405, responseCode: 4, title: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, responseCode: 4, title: 'Timeout while receiving the request' },
-  CONDITION_FAILED: { status: 412, responseCode: 4, title: 'Precondition failed' },
+  PRECONDITION_FAILED: { status: 412, responseCode: 4, title: 'Precondition failed' },
   BODY_TOO_LARGE: { status: 413, responseCode: 4, title: 'Request body too large' },
   BATCH_TOO_LARGE: { status: 413, responseCode: 4, title: 'Too many handles in one request' },
   REQUEST_LINE_TOO_LONG: { status: 414, responseCode: 4, title: 'Request line too long' },
@@ -63,7 +63,7 @@ export const CATALOGUE = {
   UNKNOWN_METHOD: { status: 501, responseCode: 4, title: 'Unknown method' },
   V2_NOT_SUPPORTED: { status: 501, responseCode: 5, title: 'Listing or search not supported (ePIC v2)' },
   INTERNAL: { status: 500, responseCode: 2, title: 'Unexpected error in the proxy' },
-  UPSTREAM_BAD_ANSWER: {
+  UPSTREAM_INVALID_RESPONSE: {
     status: 502,
     responseCode: 2,
     title: 'Invalid response from the Handle server',
@@ -71,8 +71,12 @@ export const CATALOGUE = {
   UPSTREAM_FAILED: { status: 502, responseCode: 2, title: 'The Handle server reported an error' },
   REDIRECT_REFUSED: { status: 502, responseCode: 2, title: 'The Handle server refused the request' },
   UPSTREAM_UNREACHABLE: { status: 502, responseCode: 2, title: 'The Handle server is unreachable' },
-  UPSTREAM_REFUSED: { status: 502, responseCode: 2, title: 'The connection to the Handle server failed' },
-  UPSTREAM_RESTING: {
+  UPSTREAM_CONNECT_FAILED: {
+    status: 502,
+    responseCode: 2,
+    title: 'The connection to the Handle server failed',
+  },
+  UPSTREAM_BACKOFF: {
     status: 503,
     responseCode: 2,
     title: 'The Handle server is not contacted after repeated failures',
@@ -87,17 +91,17 @@ export const CATALOGUE = {
     responseCode: 3,
     title: 'Too many requests for the Handle server',
   },
-  NOT_CONFIRMED: {
+  INVALIDATION_UNCONFIRMED: {
     status: 503,
     responseCode: 2,
     title: 'The invalidation cannot be confirmed on every instance',
   },
-  NOT_LOCKED: {
+  LOCK_UNAVAILABLE: {
     status: 503,
     responseCode: 2,
     title: 'The handle cannot be locked on every instance',
   },
-  BUSY: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
+  CONCURRENT_MODIFICATION: { status: 503, responseCode: 3, title: 'Concurrent modification of the handle' },
   ADMIN_BUSY: { status: 503, responseCode: 3, title: 'Too many status viewers' },
   UPSTREAM_TIMEOUT: { status: 504, responseCode: 2, title: 'Timeout of the Handle server' },
   LOOP_DETECTED: { status: 508, responseCode: 2, title: 'The request came back to this proxy' },

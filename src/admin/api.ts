@@ -20,7 +20,7 @@ const isPrefix = (given: unknown): given is string =>
 
 type ApiHandler =
   | 'stats'
-  | 'lookIntoCache'
+  | 'inspectCache'
   | 'purge'
   | 'setLogLevel'
   | 'exportRecords'
@@ -52,7 +52,7 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
     async stats(_req, res) {
       res.json(await operations.stats());
     },
-    async lookIntoCache(req, res) {
+    async inspectCache(req, res) {
       const { handle } = req.query;
       if (typeof handle !== 'string' || handle === '') {
         throw new ServiceError('BAD_PARAMETER', { detail: 'give ?handle=…' });
@@ -63,13 +63,13 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
     async purge(req, res) {
       const request = purgeRequestOf(await readJson(req, purgeBody));
       const purged = summaryOf(request);
-      Object.assign(res.locals, { told: purged });
+      Object.assign(res.locals, { details: purged });
       const { isShared } = await operations.purge(request);
       res.json({ purged, soft: request.isSoft, shared: isShared });
     },
     async setLogLevel(req, res) {
       const body = await readJson(req, logLevelBody);
-      Object.assign(res.locals, { told: body });
+      Object.assign(res.locals, { details: body });
       operations.setLogLevel(body.level);
       res.json(body);
     },
@@ -77,13 +77,13 @@ export function createApi(operations: Operations): Record<ApiHandler, RequestHan
       const { prefix } = req.query;
       if (!isPrefix(prefix))
         throw new ServiceError('BAD_PARAMETER', { detail: 'give ?prefix=… without a slash' });
-      Object.assign(res.locals, { told: { prefix } });
+      Object.assign(res.locals, { details: { prefix } });
       res.type('application/x-ndjson').set('Trailer', NOT_FOUND_TRAILER);
       await pipeline(countedAtEnd(operations.exportRecords(prefix), res), res).catch(ignoreClientGone);
     },
     async importRecords(req, res) {
       const counts = await withBody(req, (body) => operations.importLines(body.toString()));
-      Object.assign(res.locals, { told: counts });
+      Object.assign(res.locals, { details: counts });
       res.json(counts);
     },
     async traffic(_req, res) {

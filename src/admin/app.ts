@@ -23,7 +23,7 @@ import { createTokenCheck } from './token.js';
 export interface AdminParts {
   readiness: Readiness;
   /** For how long the event loop has stood still, now or a moment ago; undefined when all is well. */
-  heldMs: () => number | undefined;
+  blockedMs: () => number | undefined;
   operations: Operations;
 }
 
@@ -91,16 +91,16 @@ function sendProblem(res: Response, failure: ServiceError): void {
 function createHandlers({
   metrics,
   readiness,
-  heldMs,
+  blockedMs,
   operations,
   openApi,
   onUnexpected,
 }: HandlerDeps): Record<AdminId | 'openApi', RequestHandler> {
   return {
     health(_req, res) {
-      const held = heldMs();
-      if (held === undefined) res.json({ status: 'ok' });
-      else res.status(503).json({ status: 'held', heldMs: Math.round(held) });
+      const blocked = blockedMs();
+      if (blocked === undefined) res.json({ status: 'ok' });
+      else res.status(503).json({ status: 'blocked', blockedMs: Math.round(blocked) });
     },
     readiness(_req, res) {
       const { ready, notReady } = readiness.report();
@@ -131,7 +131,7 @@ function createDispatch(
       });
     }
     if (req.method !== 'OPTIONS') {
-      throw new ServiceError('METHOD_REFUSED', { detail: req.method, allow: match.allow });
+      throw new ServiceError('METHOD_NOT_ALLOWED', { detail: req.method, allow: match.allow });
     }
     return res.set('Allow', match.allow.join(', ')).status(204).end();
   };
@@ -169,10 +169,18 @@ function createCallLog({ log }: Context): RequestHandler {
     const startedAt = performance.now();
     const { method, path } = req;
     res.once('close', () => {
-      const { route, told = handleInQuery(req), code } = callOf(res);
+      const { route, details = handleInQuery(req), code } = callOf(res);
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       const isRepeated = method === 'GET' && route !== undefined && isRoutine(route) && res.statusCode < 400;
-      const call = { method, path, told, from: req.socket.remoteAddress, status: res.statusCode, code, ms };
+      const call = {
+        method,
+        path,
+        details,
+        from: req.socket.remoteAddress,
+        status: res.statusCode,
+        code,
+        ms,
+      };
       log[isRepeated ? 'debug' : 'info'](call, 'admin call');
     });
     next();

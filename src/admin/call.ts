@@ -11,7 +11,7 @@ interface Call {
   /** The raw text of the parameter of the path. */
   rest: string;
   /** The handle, purge or log level of the call. */
-  told?: unknown;
+  details?: unknown;
   /** Of the error that it was answered with. */
   code?: ErrorCode;
 }

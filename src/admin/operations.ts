@@ -55,7 +55,7 @@ export function createOperations(
   return {
     async purge(request) {
       await purge(resolver, request);
-      return { isShared: cache.redisState() !== 'away' };
+      return { isShared: cache.redisState() !== 'down' };
     },
     inspect: (handle) => inspect(resolver.refOf(handle).key, cache, now),
     stats: () =>
@@ -119,12 +119,12 @@ async function inspect(key: string, cache: Cache, now: () => number): Promise<Ca
 
 function entryState(entry: Entry, now: number, trustedSince: ReturnType<Cache['trustedSince']>) {
   const seconds = (ms: number): number => Math.max(0, Math.round(ms / 1000));
-  const use = judge(entry, now, trustedSince);
+  const state = judge(entry, now, trustedSince);
   return {
     kind: entry.kind,
-    use,
+    state,
     ageSeconds: seconds(now - entry.requestedAt),
-    lifeLeftSeconds: use === 'fresh' ? seconds(entry.staleAt - now) : 0,
-    standInLeftSeconds: seconds(entry.deleteAt - now),
+    ttlSeconds: state === 'fresh' ? seconds(entry.staleAt - now) : 0,
+    staleIfErrorSeconds: seconds(entry.deleteAt - now),
   };
 }

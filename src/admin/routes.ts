@@ -7,7 +7,7 @@ import { cacheCopies, logLevelBody, purgeBody, trafficReport } from './schemas.j
 
 const ADMIN_GROUP = {
   tag: { name: 'Admin', description: 'For the operator.' },
-  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_FOREIGN', 'METHOD_REFUSED'],
+  errors: ['ADMIN_TOKEN_NEEDED', 'ADMIN_CROSS_ORIGIN', 'METHOD_NOT_ALLOWED'],
   errorContent: PROBLEM,
   security: ['none', 'adminToken'] satisfies Security[],
 } as const;
@@ -33,7 +33,7 @@ const readiness = z.object({ status: z.enum(['ready', 'not ready']), notReady: z
 const prefix = z.string().meta({ description: 'The prefix, without a slash.', example: '21.T11998' });
 
 const probeRoutes = defineRoutes(
-  { ...ADMIN_GROUP, errors: ['METHOD_REFUSED'], security: ['none'] },
+  { ...ADMIN_GROUP, errors: ['METHOD_NOT_ALLOWED'], security: ['none'] },
   {
     'GET /healthz': {
       id: 'health',
@@ -42,7 +42,7 @@ const probeRoutes = defineRoutes(
         200: json('The process runs', z.object({ status: z.literal('ok').optional() })),
         503: json(
           'The event loop has stood still for longer than `admin.maxEventLoopDelay` within the last 10 s',
-          z.object({ status: z.literal('held').optional(), heldMs: z.int().optional() }),
+          z.object({ status: z.literal('blocked').optional(), blockedMs: z.int().optional() }),
         ),
       },
     },
@@ -117,10 +117,10 @@ const operatorRoutes = defineRoutes(
       id: 'unblockNetwork',
       summary: 'End the limit of a network, in all instances',
       responses: { 204: 'Done; other instances follow within two seconds' },
-      errors: ['ADMIN_NOT_BLOCKED', 'NOT_CONFIRMED'],
+      errors: ['ADMIN_NOT_BLOCKED', 'INVALIDATION_UNCONFIRMED'],
     },
     'GET /cache': {
-      id: 'lookIntoCache',
+      id: 'inspectCache',
       summary: 'The cache entries of a handle',
       query: z.object({ handle: text.meta({ description: 'The handle.', example: '21.T1/a' }) }),
       responses: { 200: json('Every entry', cacheCopies) },
@@ -141,7 +141,7 @@ const operatorRoutes = defineRoutes(
           z.object({ purged: anyObject, soft: z.boolean(), shared: z.boolean() }),
         ),
       },
-      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE', 'NOT_CONFIRMED'],
+      errors: ['ADMIN_BAD_BODY', 'BODY_TOO_LARGE', 'INVALIDATION_UNCONFIRMED'],
     },
     'GET /export': {
       id: 'exportRecords',
@@ -171,7 +171,7 @@ const operatorRoutes = defineRoutes(
             kept: z.int(),
             expired: z.int(),
             full: z.int(),
-            refused: z.int(),
+            rejected: z.int(),
           }),
         ),
       },

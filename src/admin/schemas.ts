@@ -42,10 +42,10 @@ export const cacheCopies = z
       z.object({
         tier: z.enum(['memory', 'redis']),
         kind: z.enum(['found', 'empty', 'not-found']),
-        use: z.enum(['fresh', 'stale', 'none']),
+        state: z.enum(['fresh', 'stale', 'none']),
         ageSeconds: z.number(),
-        lifeLeftSeconds: z.number().describe('The rest of its TTL; 0 when stale.'),
-        standInLeftSeconds: z.number().describe('For which it may be served stale.'),
+        ttlSeconds: z.number().describe('The rest of its TTL; 0 when stale.'),
+        staleIfErrorSeconds: z.number().describe('For which it may be served stale.'),
         bytes: z.int(),
         hits: z.int().optional().describe('In this instance, since it was stored.'),
       }),

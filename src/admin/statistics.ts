@@ -14,7 +14,7 @@ interface Reading {
 interface InstanceFacts {
   version: string;
   startedAt: number;
-  redis: 'up' | 'away' | 'unused';
+  redis: 'up' | 'down' | 'disabled';
   logLevel: string;
 }
 
@@ -82,8 +82,8 @@ async function readRequests(read: ReadMetric) {
     hitRatio: hitRatio({ hits, misses, stale }),
     byResult,
     /** Such as `record`, `redirect`, `native-udp`. */
-    byInterface: sumBy(readings, 'family'),
-    latency: latencyOf(await read(METRICS.requestSeconds)),
+    byInterface: sumBy(readings, 'interface'),
+    latency: latencyOf(await read(METRICS.requestDuration)),
   };
 }
 
@@ -93,10 +93,10 @@ async function readUpstream(read: ReadMetric, recent: Metrics['recent']) {
   return {
     requests: sum(requests),
     failures: sum(requests.filter(({ labels }) => String(labels['outcome']) in CATALOGUE)),
-    inFlight: sum(await read(METRICS.upstreamRunning)),
-    queued: sum(await read(METRICS.upstreamWaiting)),
+    inFlight: sum(await read(METRICS.upstreamInFlight)),
+    queued: sum(await read(METRICS.upstreamQueued)),
     rejected: sum(await read(METRICS.rejected)),
-    latency: latencyOf(await read(METRICS.upstreamSeconds)),
+    latency: latencyOf(await read(METRICS.upstreamRequestDuration)),
     servers: breakers.map(({ labels, value }) => {
       const server = String(labels['server']);
       return { server, breaker: value === 1 ? 'open' : 'closed', ...recent.serverState(server) };

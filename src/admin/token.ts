@@ -14,7 +14,9 @@ export function createTokenCheck(token: string | undefined): RequestHandler {
     if (route !== undefined && isProbe(route)) next();
     else if (isCrossOrigin(req, isExpected === undefined ? isLoopback : () => true)) {
       next(
-        new ServiceError('ADMIN_FOREIGN', { detail: 'the Origin or Host is not that of the admin listener' }),
+        new ServiceError('ADMIN_CROSS_ORIGIN', {
+          detail: 'the Origin or Host is not that of the admin listener',
+        }),
       );
     } else if (isExpected === undefined || isExpected(givenToken(req))) next();
     else {

@@ -4,7 +4,7 @@ import { type ServerConfig, describeServers, maxWriteMs } from '../config/upstre
 import type { Context } from '../context.js';
 import { type Deleted, createMessageApplier } from './apply-message.js';
 import { type Clock, systemClock } from './clock.js';
-import { type Deliver, Hub, type WritesWithout } from './coherence/hub.js';
+import { type Deliver, Hub, type DisconnectedWrites } from './coherence/hub.js';
 import { PendingInvalidations } from './coherence/pending-invalidations.js';
 import type { Entry } from './entry.js';
 import { Member } from './link/member.js';
@@ -20,8 +20,8 @@ import { TieredStore, type TieredTicket } from './tiered-store.js';
 
 export interface RedisOptions extends Omit<RedisCommandsOptions, 'onState' | 'onClaimed' | 'clock'> {
   /** Maximum age of a fresh entry in memory while there is no lease (ms). */
-  lostMaxAgeMs: number;
-  writesWithout: WritesWithout;
+  disconnectedMaxAgeMs: number;
+  disconnectedWrites: DisconnectedWrites;
 }
 
 interface CacheSettings extends Pick<Config, 'cache' | 'redis'> {
@@ -56,7 +56,7 @@ export interface Cache {
   trustedSince: () => number;
   /** The entry in each tier; does not count as a use. */
   inspect: (key: string) => Promise<Inspection>;
-  redisState: () => 'up' | 'away' | 'unused';
+  redisState: () => 'up' | 'down' | 'disabled';
   /** Whether entries of Redis are used now. */
   isRedisReadable: () => boolean;
   /** Whether Redis has something to answer with. */
@@ -103,15 +103,15 @@ function redisOptions(
 ): RedisOptions | undefined {
   const address = redisAddress(redis);
   if (address === undefined) return undefined;
-  metrics.setRedisState('away');
-  const { keyPrefix, lostMaxAgeMs, writesWithout } = redis;
+  metrics.setRedisState('down');
+  const { keyPrefix, disconnectedMaxAgeMs, disconnectedWrites } = redis;
   return {
     ...address,
     keyPrefix: keyPrefixOf(servers, redis),
     // A derived prefix names the upstream itself.
     upstream: keyPrefix && describeServers(servers),
-    lostMaxAgeMs,
-    writesWithout,
+    disconnectedMaxAgeMs,
+    disconnectedWrites,
     onError: (command) => {
       metrics.countRedisError(command);
     },
@@ -142,13 +142,13 @@ export function assembleCache(deps: CacheDeps): Cache {
       coherence: hub,
       redis,
       fenceLifeMs,
-      lostMaxAgeMs: deps.redis?.lostMaxAgeMs,
+      disconnectedMaxAgeMs: deps.redis?.disconnectedMaxAgeMs,
       now,
     }),
     memory,
     trustedSince: () => hub.trustedSince(),
     inspect: async (key) => ({ memory: memory.inspect(key), redis: (await redis?.get(key))?.entry }),
-    redisState: () => (commands === undefined ? 'unused' : isUp() ? 'up' : 'away'),
+    redisState: () => (commands === undefined ? 'disabled' : isUp() ? 'up' : 'down'),
     isRedisReadable: () => redis?.isReadable() === true,
     holdsRedisEntry: async () => (await redis?.holdsEntry()) === true,
     commands,
@@ -204,8 +204,12 @@ export function createInstance({
     },
   });
   const member = new Member({ commands, clock, pending, deliver, onRenewed: onState });
-  const { lostMaxAgeMs, writesWithout } = redis;
-  const hub = new Hub({ now, deliver, remote: { member, pending, lostMaxAgeMs, writesWithout } });
+  const { disconnectedMaxAgeMs, disconnectedWrites } = redis;
+  const hub = new Hub({
+    now,
+    deliver,
+    remote: { member, pending, disconnectedMaxAgeMs, disconnectedWrites },
+  });
   return {
     hub,
     commands,

@@ -88,7 +88,7 @@ export function isNewerThanMirror(
 }
 
 /** `stale`: usable while the upstream fails or is late. `none`: unusable. */
-export type EntryUse = 'fresh' | 'stale' | 'none';
+export type EntryState = 'fresh' | 'stale' | 'none';
 
 /**
  * The rule of freshness, for entries and for responses prepared from them. An entry from before `trustedSince` may
@@ -98,7 +98,7 @@ export const isFresh = ({ requestedAt, staleAt }: Times, now: number, trustedSin
   now < staleAt && requestedAt >= trustedSince;
 
 /** Judges an entry in any tier. */
-export function judge(entry: Entry | undefined, now: number, trustedSince = 0): EntryUse {
+export function judge(entry: Entry | undefined, now: number, trustedSince = 0): EntryState {
   if (entry === undefined || now >= entry.deleteAt) return 'none';
   return isFresh(entry, now, trustedSince) ? 'fresh' : 'stale';
 }

@@ -28,9 +28,9 @@ export interface PreparedDeps {
   trustedSince: () => number;
 }
 
-/** `http.hotPath`. */
+/** `http.responseCache`. */
 export function createPreparing(
-  { enabled, maxEntries, maxBytes }: Config['http']['hotPath'],
+  { enabled, maxEntries, maxBytes }: Config['http']['responseCache'],
   parts: Omit<PreparedDeps, 'budget'>,
 ): PreparedDeps {
   return { ...parts, budget: new PreparedBudget({ maxEntries: enabled ? maxEntries : 0, maxBytes }) };

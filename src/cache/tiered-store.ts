@@ -18,7 +18,7 @@ interface TieredStoreDeps {
   /** Life of a fence (ms). */
   fenceLifeMs: number;
   /** Maximum TTL of an answer that was loaded without Redis (ms). */
-  lostMaxAgeMs?: number | undefined;
+  disconnectedMaxAgeMs?: number | undefined;
   now: () => number;
 }
 
@@ -102,9 +102,9 @@ export class TieredStore implements Store<TieredTicket> {
 
   /** Redis may hold a fence that this process does not know. If its writer is lost, only a short TTL corrects the entry. */
   #bounded(entry: Entry, ticket: TieredTicket): Entry {
-    const { redis, lostMaxAgeMs = 0 } = this.#deps;
+    const { redis, disconnectedMaxAgeMs = 0 } = this.#deps;
     if (redis === undefined || ticket.redis !== undefined) return entry;
-    return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + lostMaxAgeMs) };
+    return { ...entry, staleAt: Math.min(entry.staleAt, entry.requestedAt + disconnectedMaxAgeMs) };
   }
 
   /** An entry that Redis refuses does not stay in memory. */

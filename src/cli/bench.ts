@@ -88,19 +88,19 @@ async function measureOne(pool: Pool, path: string, measured: Measurements): Pro
 
 type BenchReport = ReturnType<typeof createReport>;
 
-/** `hitShare` from 0 to 1; it and the latencies are null without responses. */
+/** `hitRatio` from 0 to 1; it and the latencies are null without responses. */
 function createReport({ seconds, latenciesMs, statuses, hits, failed }: Measurements) {
   const sorted = Float64Array.from(latenciesMs).sort();
-  const answers = sorted.length;
+  const responses = sorted.length;
   /** Nearest rank, so each figure is a measured latency. */
-  const percentile = (share: number): number => rounded(sorted[Math.ceil(share * answers) - 1] ?? 0);
+  const percentile = (share: number): number => rounded(sorted[Math.ceil(share * responses) - 1] ?? 0);
   const latencyMs = { p50: percentile(0.5), p90: percentile(0.9), p99: percentile(0.99), max: percentile(1) };
   return {
     seconds: rounded(seconds),
-    answers,
-    perSecond: Math.round(answers / seconds),
-    hitShare: answers === 0 ? null : hits / answers,
-    latencyMs: answers === 0 ? null : latencyMs,
+    responses,
+    perSecond: Math.round(responses / seconds),
+    hitRatio: responses === 0 ? null : hits / responses,
+    latencyMs: responses === 0 ? null : latencyMs,
     statuses: Object.fromEntries(statuses),
     unanswered: failed,
   };
@@ -115,11 +115,11 @@ function countFailures({ statuses, unanswered }: BenchReport): number {
 }
 
 function reportTable(report: BenchReport): string {
-  const { seconds, answers, perSecond, hitShare, latencyMs, statuses, unanswered } = report;
+  const { seconds, responses, perSecond, hitRatio, latencyMs, statuses, unanswered } = report;
   const latency = Object.entries(latencyMs ?? {}).map(([name, ms]) => `${name} ${ms} ms`);
   return tableLines([
-    ['responses', `${answers} in ${seconds} s (${perSecond}/s)`],
-    ['hits', hitShare === null ? '–' : `${(hitShare * 100).toFixed(1)} %`],
+    ['responses', `${responses} in ${seconds} s (${perSecond}/s)`],
+    ['hits', hitRatio === null ? '–' : `${(hitRatio * 100).toFixed(1)} %`],
     ['latency', latency.length === 0 ? '–' : latency.join(' · ')],
     ...Object.entries(statuses).map(([status, count]) => [`status ${status}`, String(count)]),
     ['no response', String(unanswered)],

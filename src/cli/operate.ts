@@ -128,7 +128,7 @@ function requestRows(requests: Statistics['requests'], perSecond: number | undef
   return [
     ['Total', countOf(total, 'request')],
     ['Rate', perSecond === undefined ? undefined : `${perSecond.toFixed(1)} requests/s`],
-    ['Hit share', share],
+    ['Hit ratio', share],
     ['Hits', countOf(hits, 'request')],
     ['Misses', countOf(misses, 'request')],
     ['Stale hits', countOf(stale, 'request')],

@@ -81,11 +81,11 @@ async function printCacheEntries(handle: string, options: AdminOptions): Promise
   }
 }
 
-const cacheEntryLine = ({ tier, kind, use, hits, bytes, ...times }: CacheCopy): string =>
+const cacheEntryLine = ({ tier, kind, state, hits, bytes, ...times }: CacheCopy): string =>
   [
-    `${tier.padEnd(6)} ${kind}, ${use}`,
+    `${tier.padEnd(6)} ${kind}, ${state}`,
     `age ${times.ageSeconds} s`,
-    `TTL left ${times.lifeLeftSeconds} s (stale-if-error ${times.standInLeftSeconds} s)`,
+    `TTL left ${times.ttlSeconds} s (stale-if-error ${times.staleIfErrorSeconds} s)`,
     ...(hits === undefined ? [] : [`${hits} hits`]),
     `${bytes} bytes`,
   ].join(', ');

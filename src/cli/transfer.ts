@@ -151,7 +151,7 @@ async function writeLines(sources: readonly AsyncIterable<string>[], sink: Writa
   }
 }
 
-const COUNTS = ['restored', 'kept', 'expired', 'full', 'refused'] as const;
+const COUNTS = ['restored', 'kept', 'expired', 'full', 'rejected'] as const;
 type ImportCounts = Record<(typeof COUNTS)[number], number>;
 
 const BATCH_BYTES = 1024 ** 2;
@@ -159,7 +159,7 @@ const BATCH_BYTES = 1024 ** 2;
 /** Puts the records of an export into the memory of a running proxy. */
 export async function importRecords(file: string, options: AdminOptions & { skip: number }): Promise<void> {
   const { skip, ...admin } = options;
-  const counts: ImportCounts = { restored: 0, kept: 0, expired: 0, full: 0, refused: 0 };
+  const counts: ImportCounts = { restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 };
   const counter = startCounter('record');
   const { signal, release } = listenForInterrupt();
   let done = 0;
@@ -172,22 +172,22 @@ export async function importRecords(file: string, options: AdminOptions & { skip
   }
   counter.stop();
   release();
-  const { refused } = counts;
+  const { rejected } = counts;
   print(importedText(counts));
   if (signal.aborted) throw new Failure(`interrupted; continue with --skip ${done}`);
-  if (refused > 0) throw new Failure(`${countOf(refused, 'line')} refused: not a record of an export`);
+  if (rejected > 0) throw new Failure(`${countOf(rejected, 'line')} rejected: not a record of an export`);
   if (done === 0) throw new Failure(`${file} has no records`, EXIT.usage);
 }
 
-function importedText({ restored, kept, expired, full, refused }: ImportCounts): string {
+function importedText({ restored, kept, expired, full, rejected }: ImportCounts): string {
   const skipped = [
     [kept, 'in memory already'],
     [expired, 'too old'],
     [full, 'without room in memory'],
-    [refused, 'no records'],
+    [rejected, 'no records'],
   ] as const;
   const reasons = skipped.flatMap(([count, reason]) => (count === 0 ? [] : [`${count} ${reason}`]));
-  return `${restored} imported, ${kept + expired + full + refused} skipped${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`;
+  return `${restored} imported, ${kept + expired + full + rejected} skipped${reasons.length === 0 ? '' : `: ${reasons.join(', ')}`}`;
 }
 
 async function send(admin: AdminOptions, lines: string[], counts: ImportCounts, done: number): Promise<void> {

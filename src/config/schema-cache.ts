@@ -113,10 +113,10 @@ export const redis = section({
   lockWait: duration({ min: '1ms', max: '10m', byDefault: '5s' }).describe(
     'Timeout for Redis to lock a handle on all instances, for a conditional write (other than `If-None-Match: *`), or one that changes a record over ePIC v2; then 503.',
   ),
-  writesWithout: oneOf(['wait', 'refuse'], 'wait').describe(
-    'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, and responds with 503 when Redis was lost three more times meanwhile; `refuse` responds with 503.',
+  disconnectedWrites: oneOf(['wait', 'reject'], 'wait').describe(
+    'Response to writes while Redis is configured but unreachable: `wait` acknowledges them after at most 10 s, when other instances without Redis no longer use their caches, and responds with 503 when Redis was lost three more times meanwhile; `reject` responds with 503.',
   ),
-  lostMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
+  disconnectedMaxAge: duration({ min: '0s', max: '1h', byDefault: '5s' }).describe(
     'Maximum age of a response from memory while Redis is unreachable, because invalidations of other instances are not received.',
   ),
 });

@@ -43,7 +43,7 @@ export const server = section({
   requestTimeout: duration({ min: '100ms', max: '1h', byDefault: '60s' }).describe(
     'Timeout for receiving a whole request; then 408.',
   ),
-  answerTimeout: duration({ min: '0s', max: '1d', byDefault: '5m' }).describe(
+  responseTimeout: duration({ min: '0s', max: '1d', byDefault: '5m' }).describe(
     'Timeout for sending a response; then the connection is closed. `0s` is unlimited.',
   ),
   keepAliveTimeout: duration({ min: '0s', max: '1h', byDefault: '65s' }).describe(
@@ -54,7 +54,7 @@ export const server = section({
   ),
 });
 
-const hotPath = section({
+const responseCache = section({
   enabled: flag(true).describe(
     'Whether repeated responses and native answers are prepared once and sent as they are while their entry is current.',
   ),
@@ -83,10 +83,10 @@ export const http = section({
   maxBodySize: size({ min: '1KiB', max: '256MiB', byDefault: '1MiB' }).describe(
     'Maximum bytes of a request body; larger ones get 413.',
   ),
-  bodiesMaxBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
+  maxBufferedBodyBytes: size({ min: '1KiB', max: '1024GiB', byDefault: '64MiB' }).describe(
     'Maximum bytes of all buffered request bodies and native messages, with room for at least one of maximum size; beyond it the request that has been receiving longest gets 503.',
   ),
-  unsentMaxBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
+  maxUnsentResponseBytes: size({ min: '1MiB', max: '1024GiB', byDefault: '256MiB' }).describe(
     'Maximum bytes of all responses above 64 KiB that clients have not read yet; beyond it the connections that have read nothing for longest are closed. They take up to twice as much memory.',
   ),
   jsonpWithCredentials: reloadable(
@@ -109,7 +109,7 @@ export const http = section({
         'Reverse proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` and `X-Request-Id` are trusted: addresses, networks such as `10.0.0.0/8`, or `loopback`, separated by commas.',
       ),
   ),
-  hotPath,
+  responseCache,
 });
 
 export const admin = section({

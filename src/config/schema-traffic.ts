@@ -68,8 +68,8 @@ const rule = z
     error: 'match.credentials is false: such requests have no identity for limit.by',
   });
 
-const unknown = section({
-  notFoundShare: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
+const enumeration = section({
+  notFoundRatio: share({ min: 0.1, max: 1, byDefault: 0.9 }).describe(
     'Minimum share of handles that do not exist among the misses of a network, above `perMinute`, at which it is limited.',
   ),
   perMinute: wholeNumber({ min: 0, max: 100_000_000, byDefault: 0 }).describe(
@@ -92,6 +92,6 @@ export const traffic = reloadable(
     }).describe(
       'Rules for requests; the first that matches decides. Each has a `name`, what to `match` (`network`, `userAgent`, `method`, `interface`, `prefix`, `handle`, `reads`, `credentials`) and what to do (`class`, `limit`, `answer`, `log`, `shadow`). See "Traffic rules".',
     ),
-    unknown,
+    enumeration,
   }),
 );

@@ -52,7 +52,7 @@ const times = {
   writeTimeout: duration({ min: '10ms', max: '10m', byDefault: '30s' }).describe(
     'Timeout for a write or any other forwarded request.',
   ),
-  maxRest: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
+  maxRetryAfter: duration({ min: '0s', max: '1d', byDefault: '1m' }).describe(
     'Maximum time a server is not contacted after it sent 429 or 503 with `Retry-After`; `0s` ignores `Retry-After`.',
   ),
 };

@@ -43,7 +43,7 @@ export function createCoordination(
   const withRedis = shared && { shared };
   const limitedNetworks = new LimitedNetworks({ now, shared, ...logLimits(context) });
   const timer = setInterval(() => {
-    if (settings().traffic.unknown.perMinute > 0) void limitedNetworks.refresh();
+    if (settings().traffic.enumeration.perMinute > 0) void limitedNetworks.refresh();
     else limitedNetworks.clear();
   }, REFRESH_MS).unref();
   const writeMs = Math.max(0, ...servers.map(({ writeTimeoutMs }) => writeTimeoutMs));

@@ -11,7 +11,7 @@ export interface LockGrant {
   /**
    * Called just before a write is sent.
    *
-   * @throws ServiceError NOT_LOCKED when the lock may end before the Handle server has answered
+   * @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the Handle server has answered
    */
   assertHeld: () => void;
 }
@@ -20,7 +20,7 @@ export interface LockGrant {
  * Runs the work while it holds the lock of the key. `client` identifies the caller, by its login for example: the queue
  * is fair among clients, and none of them can fill it.
  *
- * @throws ServiceError BUSY when the queue is full or the lock is not granted in time; NOT_LOCKED when Redis does not
+ * @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the lock is not granted in time; LOCK_UNAVAILABLE when Redis does not
  * answer; else the error of the work
  */
 export type KeyLock = <T>(key: string, work: (grant: LockGrant) => Promise<T>, client?: string) => Promise<T>;
@@ -67,7 +67,7 @@ export function createKeyLock(options: KeyLockOptions): KeyLock {
   };
 }
 
-/** @throws ServiceError BUSY when the queue is full or the lock is not granted in time */
+/** @throws ServiceError CONCURRENT_MODIFICATION when the queue is full or the lock is not granted in time */
 async function acquireLocal(
   queue: LockQueue,
   key: string,
@@ -93,7 +93,7 @@ async function acquireLocal(
 }
 
 const busy = (): ServiceError =>
-  new ServiceError('BUSY', {
+  new ServiceError('CONCURRENT_MODIFICATION', {
     detail: 'others are changing this handle, try again in a moment',
     retryAfterMs: 1000,
   });

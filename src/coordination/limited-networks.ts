@@ -93,7 +93,7 @@ export class LimitedNetworks {
     const removed = await shared?.run('limit', (redis) => redis.zrem(this.#key(), ...members));
     // The next refresh would bring the limit back.
     if (shared !== undefined && removed === undefined)
-      throw new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
+      throw new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });
     const isKnown = this.find(network) !== undefined;
     this.#drop(network);
     return isKnown || (removed ?? 0) > 0;

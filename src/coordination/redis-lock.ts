@@ -66,7 +66,7 @@ export interface RedisLockOptions {
 /**
  * Polls until the lock is free; undefined after `deadline` (monotonic).
  *
- * @throws ServiceError NOT_LOCKED when Redis does not answer for `waitMs`
+ * @throws ServiceError LOCK_UNAVAILABLE when Redis does not answer for `waitMs`
  */
 export type AcquireRedisLock = (key: string, deadline: number) => Promise<RedisLock | undefined>;
 
@@ -141,7 +141,7 @@ class RedisLock {
     return 'granted';
   }
 
-  /** Called just before a write is sent. @throws ServiceError NOT_LOCKED when the lock may end before the answer */
+  /** Called just before a write is sent. @throws ServiceError LOCK_UNAVAILABLE when the lock may end before the answer */
   assertHeld(): void {
     if (this.#options.clock.monotonic() - this.#renewedAt >= MAX_RENEWAL_AGE_MS)
       throw notLocked('the lock may end before the Handle server answers');
@@ -194,7 +194,7 @@ const pause = ({ after }: Pick<Clock, 'after'>, ms: number): Promise<void> =>
   });
 
 const notLocked = (detail: string): ServiceError =>
-  new ServiceError('NOT_LOCKED', { detail, retryAfterMs: 1000 });
+  new ServiceError('LOCK_UNAVAILABLE', { detail, retryAfterMs: 1000 });
 
 interface LockNames {
   lock: string;

@@ -75,7 +75,7 @@ export function renderError(
   return { status, headers, json: bodyOfMembers(members, named) };
 }
 
-const NAMING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['CONDITION_FAILED', 'NO_DELETE']);
+const NAMING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['PRECONDITION_FAILED', 'NO_DELETE']);
 
 const optional = (name: string, value: string | undefined): Record<string, string> =>
   value === undefined ? {} : { [name]: value };

@@ -20,12 +20,12 @@ export function createRequestLog({ metrics, log, tracer }: Context, findClient: 
       const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
       trace?.describe({
         'url.path': shownPath(target.path),
-        'handle_proxy.family': family,
+        'handle_proxy.interface': family,
         'handle_proxy.result': result,
         ...(handle !== undefined && { 'handle_proxy.handle': handle }),
       });
       const request = {
-        family,
+        interface: family,
         method,
         handle,
         path: shownPath(target.path),

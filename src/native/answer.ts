@@ -147,7 +147,7 @@ function createFinish(site: SiteInfo, now: () => number) {
       if (reply !== undefined) return answered(reply, outcome, false);
     } catch (cause) {
       const detail = 'data of a value in an unknown format';
-      return short(failed(new ServiceError('UPSTREAM_BAD_ANSWER', { detail, cause })), false);
+      return short(failed(new ServiceError('UPSTREAM_INVALID_RESPONSE', { detail, cause })), false);
     }
     const text = exchange.maxBytes < MAX_MESSAGE_BYTES ? TOO_LONG_FOR_UDP : TOO_LONG;
     return short(refusal(RESPONSE_CODE.error, outcome.result, text), true);

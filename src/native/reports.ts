@@ -49,10 +49,13 @@ export function createReport({ metrics, log, tracer }: Context): ReportMessage {
         const { handle: { text: handle } = {}, outcome, opCode = OP_CODE.reserved } = answered;
         const { result, responseCode: status, failure } = outcome;
         const method = OPERATIONS[opCode] ?? `OPCODE ${opCode}`;
-        metrics.countRequest({ family, handle, result, status, ms, code: failure?.code });
+        metrics.countRequest({ interface: family, handle, result, status, ms, code: failure?.code });
         const problem = failure && { code: failure.code, ...failure.diagnosis };
         const traceId = trace && { traceId: trace.traceId };
-        log.info({ family, method, handle, status, result, ms, ...problem, ...traceId }, 'request');
+        log.info(
+          { interface: family, method, handle, status, result, ms, ...problem, ...traceId },
+          'request',
+        );
         trace?.describe(attributesOf({ family, handle, status, result }));
         trace?.end(result === 'error');
         return answered;
@@ -77,7 +80,7 @@ const attributesOf = ({
   status,
   result,
 }: DescribedMessage): Record<string, string | number> => ({
-  'handle_proxy.family': family,
+  'handle_proxy.interface': family,
   'handle_proxy.result': result,
   'handle_proxy.response_code': status,
   ...(handle !== undefined && { 'handle_proxy.handle': handle }),

@@ -1,4 +1,4 @@
-// Readiness: checks by name, those of the start, and an event loop that is not held.
+// Readiness: checks by name, those of the start, and an event loop that is not blocked.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Config } from '../config/schema.js';
 import type { StoreUsage } from './metrics.js';
@@ -27,7 +27,7 @@ interface StartChecksParts {
   restoring: { isReady: () => boolean };
   cache: {
     memory: { usage: () => readonly StoreUsage[] };
-    redisState: () => 'up' | 'away' | 'unused';
+    redisState: () => 'up' | 'down' | 'disabled';
     isRedisReadable: () => boolean;
     holdsRedisEntry: () => Promise<boolean>;
   };
@@ -41,7 +41,7 @@ export function addStartChecks(
   { readiness, cache, restoring }: StartChecksParts,
 ) {
   const startedAt = performance.now();
-  let isConnected = cache.redisState() === 'unused';
+  let isConnected = cache.redisState() === 'disabled';
   let canAnswer = admin.readyWithoutUpstream;
   const isWaitOver = (): boolean => performance.now() - startedAt >= REDIS_WAIT_MS;
 
@@ -68,17 +68,17 @@ export function addStartChecks(
 }
 
 /**
- * An orchestrator asks every 10 s and restarts after three failures in a row, by default: a single hold may fail one
+ * An orchestrator asks every 10 s and restarts after three failures in a row, by default: a single block may fail one
  * probe, and one that returns in each period fails all of them.
  */
 const REMEMBERED_MS = 10_000;
 
 /** Expects a beat every so often; a late one shows that its event loop stood still. Times are monotonic (ms). */
-export class HoldWatch {
+export class BlockWatch {
   readonly #everyMs: number;
   readonly #limitMs: number;
   #beatAt: number;
-  #last = { heldMs: 0, endedAt: -Infinity };
+  #last = { blockedMs: 0, endedAt: -Infinity };
 
   /** `limitMs`: that long it may stand still; 0: for ever. */
   constructor({ everyMs, limitMs, now }: { everyMs: number; limitMs: number; now: number }) {
@@ -88,17 +88,17 @@ export class HoldWatch {
   }
 
   beat(now: number): void {
-    const heldMs = this.#lateMs(now);
-    if (heldMs > this.#limitMs) this.#last = { heldMs, endedAt: now };
+    const blockedMs = this.#lateMs(now);
+    if (blockedMs > this.#limitMs) this.#last = { blockedMs, endedAt: now };
     this.#beatAt = now;
   }
 
   /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
-  heldMs(now: number): number | undefined {
+  blockedMs(now: number): number | undefined {
     // The question may come before the beat that was due all the time.
     const lateMs = this.#lateMs(now);
     if (lateMs > this.#limitMs) return lateMs;
-    return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.heldMs : undefined;
+    return now - this.#last.endedAt < REMEMBERED_MS ? this.#last.blockedMs : undefined;
   }
 
   #lateMs(now: number): number {
@@ -112,8 +112,8 @@ const WINDOW_MS = 1000;
 const RESOLUTION_MS = 20;
 const BEAT_MS = 100;
 
-/** `maxHoldMs`: 0 for no limit. */
-export function watchEventLoop(maxHoldMs: number) {
+/** `maxBlockedMs`: 0 for no limit. */
+export function watchEventLoop(maxBlockedMs: number) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   let delayMs = 0;
@@ -122,7 +122,7 @@ export function watchEventLoop(maxHoldMs: number) {
     delayMs = Math.max(0, histogram.percentile(99) / 1e6 - RESOLUTION_MS);
     histogram.reset();
   }, WINDOW_MS).unref();
-  const watch = new HoldWatch({ everyMs: BEAT_MS, limitMs: maxHoldMs, now: performance.now() });
+  const watch = new BlockWatch({ everyMs: BEAT_MS, limitMs: maxBlockedMs, now: performance.now() });
   const beats = setInterval(() => {
     watch.beat(performance.now());
   }, BEAT_MS).unref();
@@ -130,7 +130,7 @@ export function watchEventLoop(maxHoldMs: number) {
     /** 99th percentile of the last whole second (ms). */
     delayMs: () => delayMs,
     /** For how long it has stood still, now or a moment ago; undefined when that was within the limit. */
-    heldMs: () => watch.heldMs(performance.now()),
+    blockedMs: () => watch.blockedMs(performance.now()),
     close(): void {
       clearInterval(timer);
       clearInterval(beats);

@@ -4,7 +4,7 @@ import type { Logger } from './logger.js';
 import type { LabelValue } from './metric-list.js';
 import type { Metrics } from './metrics.js';
 
-type Family = LabelValue<'family'>;
+type Family = LabelValue<'interface'>;
 
 interface PreparedHit {
   /** The interface. */
@@ -38,7 +38,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
   let hitsOfSecond = 0;
   metrics.registerFlush(() => {
     for (const [family, { byStatus }] of families) {
-      for (const [status, count] of byStatus) metrics.countHits({ family, status, count });
+      for (const [status, count] of byStatus) metrics.countHits({ interface: family, status, count });
       byStatus.clear();
     }
   });
@@ -50,7 +50,7 @@ export function createHits({ metrics, log: logger, clock: { now, monotonic } }: 
       secondStartedAt = endedAt;
       hitsOfSecond = 0;
     }
-    metrics.observeHits({ family, handle, ms: endedAt - startedAt, weight });
+    metrics.observeHits({ interface: family, handle, ms: endedAt - startedAt, weight });
     return endedAt - startedAt;
   }
 
@@ -148,7 +148,7 @@ function createHead(now: () => number): () => string {
 
 function writeRest({ family, method, handle, target, status }: PreparedHit): string {
   const path = target?.split('?', 1)[0];
-  const line = { family, method, handle, path, status, result: 'hit', msg: 'request' };
+  const line = { interface: family, method, handle, path, status, result: 'hit', msg: 'request' };
   const members = JSON.stringify(line);
   return `,${members.slice(1)}\n`;
 }

@@ -5,11 +5,11 @@ export type Labels = Readonly<Record<string, string>>;
 
 /** The values of the labels that have the same ones in every deployment. */
 export const VALUES = {
-  family: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
+  interface: ['record', 'v2', 'redirect', 'native-tunnel', 'native-tcp', 'native-udp'],
   store: ['found', 'notFound'],
-  reason: ['error', 'late', 'resting'],
+  reason: ['error', 'timeout', 'backoff'],
   source: ['snapshot', 'seed', 'import'],
-  kind: ['read', 'passed'],
+  kind: ['read', 'forwarded'],
   dropReason: ['total', 'network', 'unread'],
   udpReason: ['rate', 'size', 'busy'],
   limitReason: ['unknown-names', 'most-misses'],
@@ -34,7 +34,7 @@ const NATIVE: Statuses = {
 };
 
 /** The usual statuses of each result. Further ones appear with their first response. */
-const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
+const USUAL: Readonly<Record<LabelValue<'interface'>, Statuses>> = {
   record: {
     ...{ hit: [200, 304, 404], miss: [200, 404], stale: [200], authoritative: [200, 404] },
     ...{ bypass: [200], write: [200, 201] },
@@ -50,9 +50,9 @@ const USUAL: Readonly<Record<LabelValue<'family'>, Statuses>> = {
   'native-udp': NATIVE,
 };
 
-const USUAL_REQUESTS: Labels[] = VALUES.family.flatMap((family) =>
+const USUAL_REQUESTS: Labels[] = VALUES.interface.flatMap((family) =>
   Object.entries(USUAL[family]).flatMap(([result, statuses]) =>
-    statuses.map((status) => ({ family, result, status: String(status) })),
+    statuses.map((status) => ({ interface: family, result, status: String(status) })),
   ),
 );
 
@@ -78,7 +78,7 @@ export const METRICS = {
   requests: {
     name: 'handle_proxy_requests_total',
     type: 'counter',
-    labelNames: ['family', 'result', 'status'],
+    labelNames: ['interface', 'result', 'status'],
     help: 'Responses by interface (record, v2, redirect, native-tunnel, native-tcp, native-udp), result (hit, miss, stale, …) and HTTP status; of native-tcp and native-udp the response code.',
     fromStart: USUAL_REQUESTS,
   },
@@ -95,13 +95,16 @@ export const METRICS = {
     labelNames: [],
     help: 'Unexpected errors in the proxy, each with an error line in the log and a 500 for its request.',
   },
-  requestSeconds: {
-    name: 'handle_proxy_request_seconds',
+  requestDuration: {
+    name: 'handle_proxy_request_duration_seconds',
     type: 'histogram',
-    labelNames: ['family', 'result'],
+    labelNames: ['interface', 'result'],
     help: 'Duration of requests, by interface and result as above; of hits above 1,000 per second 1 in 16 is measured, for all 16.',
     // With a status they repeat, which the histogram does not mind.
-    fromStart: USUAL_REQUESTS.map(({ family = '', result = '' }) => ({ family, result })),
+    fromStart: USUAL_REQUESTS.map(({ interface: family = '', result = '' }) => ({
+      interface: family,
+      result,
+    })),
   },
   upstreamRequests: {
     name: 'handle_proxy_upstream_requests_total',
@@ -110,8 +113,8 @@ export const METRICS = {
     help: 'Reads sent upstream, by server (address of a Handle server or mirror; `referred` for all that referrals name) and outcome (kind of response or error code).',
     fromStart: OUTCOMES.map((outcome) => ({ outcome })),
   },
-  upstreamSeconds: {
-    name: 'handle_proxy_upstream_seconds',
+  upstreamRequestDuration: {
+    name: 'handle_proxy_upstream_request_duration_seconds',
     type: 'histogram',
     labelNames: ['server'],
     help: 'Duration of upstream reads, failures included, by server as above.',
@@ -155,11 +158,11 @@ export const METRICS = {
     help: 'Records put into memory without a load, by source (snapshot, seed, import).',
     fromStart: VALUES.source.map((source) => ({ source })),
   },
-  staleAnswers: {
-    name: 'handle_proxy_stale_answers_total',
+  staleResponses: {
+    name: 'handle_proxy_stale_responses_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Stale responses, by reason (error, late, resting).',
+    help: 'Stale responses, by reason (error, timeout, backoff).',
     fromStart: VALUES.reason.map((reason) => ({ reason })),
   },
   breakerOpen: {
@@ -174,29 +177,29 @@ export const METRICS = {
     labelNames: ['server'],
     help: 'When the certificate of a Handle server or mirror with https expires (seconds since 1970), by address; looked at when the proxy starts and every hour.',
   },
-  upstreamRunning: {
-    name: 'handle_proxy_upstream_running',
+  upstreamInFlight: {
+    name: 'handle_proxy_upstream_requests_in_flight',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Requests in flight, by Handle server (its mirrors included) and kind (read: shared by all waiting clients; passed: forwarded for one client).',
+    help: 'Requests in flight, by Handle server (its mirrors included) and kind (read: shared by all waiting clients; forwarded: for one client).',
   },
-  upstreamWaiting: {
-    name: 'handle_proxy_upstream_waiting',
+  upstreamQueued: {
+    name: 'handle_proxy_upstream_requests_queued',
     type: 'gauge',
     labelNames: ['server', 'kind'],
-    help: 'Requests queued, by Handle server (its mirrors included) and kind (read, passed).',
+    help: 'Requests queued, by Handle server (its mirrors included) and kind (read, forwarded).',
   },
-  upstreamLimit: {
-    name: 'handle_proxy_upstream_limit',
+  upstreamConcurrencyLimit: {
+    name: 'handle_proxy_upstream_concurrency_limit',
     type: 'gauge',
     labelNames: ['server', 'kind'],
     help: 'Maximum requests in flight now, by Handle server and kind; for reads between `upstream.minConcurrency` and `upstream.concurrency`, by the latency of the server.',
   },
   rejected: {
-    name: 'handle_proxy_turned_away_total',
+    name: 'handle_proxy_upstream_rejected_total',
     type: 'counter',
     labelNames: ['server', 'kind'],
-    help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, passed).',
+    help: 'Requests rejected because the queue for a Handle server was full or timed out, by server and kind (read, forwarded).',
     fromStart: VALUES.kind.map((kind) => ({ kind })),
   },
   trafficRules: {
@@ -210,7 +213,7 @@ export const METRICS = {
     name: 'handle_proxy_limited_networks',
     type: 'gauge',
     labelNames: [],
-    help: 'Networks that are limited now because of `traffic.unknown`.',
+    help: 'Networks that are limited now because of `traffic.enumeration`.',
   },
   limitedMisses: {
     name: 'handle_proxy_limited_misses_total',
@@ -230,7 +233,7 @@ export const METRICS = {
     name: 'handle_proxy_connections_dropped_total',
     type: 'counter',
     labelNames: ['reason'],
-    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` beside these; unread: responses above `http.unsentMaxBytes` that the client did not read).',
+    help: 'Client connections closed for a bound, by reason (total: new ones above `server.maxConnections` or `native.tcp.maxConnections`; network: new ones above `maxConnectionsPerNetwork` beside these; unread: responses above `http.maxUnsentResponseBytes` that the client did not read).',
     fromStart: VALUES.dropReason.map((reason) => ({ reason })),
   },
   idleConnectionsClosed: {

@@ -6,7 +6,7 @@ import { Recent } from './recent.js';
 
 interface RequestSample {
   /** The interface. */
-  family: LabelValue<'family'>;
+  interface: LabelValue<'interface'>;
   handle?: string | undefined;
   result: string;
   status: number;
@@ -19,7 +19,7 @@ interface RequestSample {
 
 /** Hits that were measured, or that take the duration of one that was. */
 export interface MeasuredHits {
-  family: LabelValue<'family'>;
+  interface: LabelValue<'interface'>;
   handle: string;
   ms: number;
   /** Number of hits. */
@@ -35,7 +35,7 @@ export interface StoreUsage {
 /** Use of a concurrency limit of a Handle server. */
 interface LimitUsage {
   server: string;
-  /** `read` or `passed`. */
+  /** `read` or `forwarded`. */
   kind: string;
   running: number;
   waiting: number;
@@ -83,8 +83,8 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
     registerFlush(flush: () => void): void {
       flushes.push(flush);
     },
-    countRequest({ family, handle, result, status, ms, path, code }: RequestSample): void {
-      requests.inc({ family, result, status });
+    countRequest({ interface: family, handle, result, status, ms, path, code }: RequestSample): void {
+      requests.inc({ interface: family, result, status });
       seconds.add(family, result, ms / 1000);
       if (handle !== undefined) recent.countHandle(handle, result);
       // The Handle server's own 5xx is passed on with another result; of TCP and UDP the status is a response code.
@@ -92,17 +92,17 @@ function createRequestMetrics(registry: Registry, recent: Recent) {
       if (isFailure) recent.addError(`${code ?? status} for ${handle ?? path ?? family}`);
     },
     countHits({
-      family,
+      interface: family,
       status,
       count,
     }: {
-      family: LabelValue<'family'>;
+      interface: LabelValue<'interface'>;
       status: number;
       count: number;
     }): void {
-      requests.inc({ family, result: 'hit', status }, count);
+      requests.inc({ interface: family, result: 'hit', status }, count);
     },
-    observeHits({ family, handle, ms, weight }: MeasuredHits): void {
+    observeHits({ interface: family, handle, ms, weight }: MeasuredHits): void {
       seconds.add(family, 'hit', ms / 1000, weight);
       recent.countHandle(handle, 'hit', weight);
     },
@@ -114,7 +114,7 @@ function createUpstreamMetrics(registry: Registry, recent: Recent) {
   const rejected = addCounter(registry, METRICS.rejected);
   const breakerOpen = new Gauge({ ...METRICS.breakerOpen, registers: [registry] });
   const seconds = new Histogram({
-    ...METRICS.upstreamSeconds,
+    ...METRICS.upstreamRequestDuration,
     registers: [registry],
     buckets: UPSTREAM_BUCKETS,
   });
@@ -164,7 +164,7 @@ function createCounters(registry: Registry) {
     countInternalError: counts(METRICS.internalErrors),
     /** A handle that was answered in a batch. */
     countBatchHandle: countsBy(METRICS.batchHandles),
-    countStale: countsBy(METRICS.staleAnswers),
+    countStale: countsBy(METRICS.staleResponses),
     countEviction: countsBy(METRICS.cacheEvictions),
     countRestored: countsBy(METRICS.restored),
     countRedisError: countsBy(METRICS.redisErrors),
@@ -212,8 +212,8 @@ function createGauges(registry: Registry, recent: Recent) {
     setCertificateExpiry(server: string, expires: string): void {
       certificateExpiry.set({ server }, Date.parse(expires) / 1000);
     },
-    /** `away`: before the first contact. */
-    setRedisState(state: 'away' | 'up' | 'lost'): void {
+    /** `down`: before the first contact. */
+    setRedisState(state: 'down' | 'up' | 'lost'): void {
       redisUp.set(state === 'up' ? 1 : 0);
       if (state === 'lost') recent.addError('redis unavailable');
     },
@@ -222,9 +222,9 @@ function createGauges(registry: Registry, recent: Recent) {
       [METRICS.cacheBytes, ({ store, bytes }: StoreUsage) => ({ labels: { store }, value: bytes })],
     ]),
     registerLimitUsage: addGauges(registry, [
-      [METRICS.upstreamRunning, limitOf('running')],
-      [METRICS.upstreamWaiting, limitOf('waiting')],
-      [METRICS.upstreamLimit, limitOf('limit')],
+      [METRICS.upstreamInFlight, limitOf('running')],
+      [METRICS.upstreamQueued, limitOf('waiting')],
+      [METRICS.upstreamConcurrencyLimit, limitOf('limit')],
     ]),
     registerEventLoopDelay: addGauges(registry, [
       [METRICS.eventLoopDelay, (ms: number) => ({ labels: {}, value: ms / 1000 })],
@@ -296,8 +296,8 @@ class RequestSeconds {
   }
 
   register(registry: Registry): void {
-    const { name, help, type, fromStart } = METRICS.requestSeconds;
-    for (const { family, result } of fromStart) this.#seriesOf(family, result);
+    const { name, help, type, fromStart } = METRICS.requestDuration;
+    for (const { interface: family, result } of fromStart) this.#seriesOf(family, result);
     const series = (): Series[] => [...this.#byFamily.values()].flatMap((byResult) => [...byResult.values()]);
     const get = () => Promise.resolve({ name, help, type, values: series().flatMap(valuesOf) });
     // A registry calls nothing else.
@@ -310,7 +310,7 @@ class RequestSeconds {
     let series = byResult.get(result);
     if (series === undefined) {
       const counts = new Array<number>(REQUEST_BUCKETS.length + 1).fill(0);
-      byResult.set(result, (series = { labels: { family, result }, counts, sum: 0 }));
+      byResult.set(result, (series = { labels: { interface: family, result }, counts, sum: 0 }));
     }
     return series;
   }
@@ -318,7 +318,7 @@ class RequestSeconds {
 
 /** Buckets are cumulative. */
 function valuesOf({ labels, counts, sum }: Series) {
-  const { name } = METRICS.requestSeconds;
+  const { name } = METRICS.requestDuration;
   let count = 0;
   const buckets = counts.map((added, at) => {
     count += added;

@@ -14,7 +14,7 @@ import { documentPage, tryUrl } from './page.js';
 
 export const openApiRoutes = (group: Pick<Route, 'interface' | 'tag'>) =>
   defineRoutes(
-    { ...group, handler: 'openApi', errors: ['METHOD_REFUSED'] },
+    { ...group, handler: 'openApi', errors: ['METHOD_NOT_ALLOWED'] },
     {
       'GET /openapi': {
         id: 'readDescriptionPage',

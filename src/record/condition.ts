@@ -69,7 +69,7 @@ interface ConditionalWrite extends Pick<IncomingMessage, 'method' | 'headers'> {
 /**
  * Checks the condition of a write for the record as its caller sees it now.
  *
- * @throws ServiceError CONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags; the response of a Handle
+ * @throws ServiceError PRECONDITION_FAILED, BAD_REQUEST for a header that is not a list of tags; the response of a Handle
  * server that does not show the record
  */
 export function* assertCondition(write: ConditionalWrite, response: RecordRead): Steps<void> {
@@ -81,7 +81,7 @@ export function* assertCondition(write: ConditionalWrite, response: RecordRead):
   // A tag may be that of the whole record, for a value that is not there yet, too; `*` means the values.
   const isOfValues = selection.indexes.length > 0 && namesTags(headers['if-match']);
   if (isOfValues && (yield* holdsFor(write, record, { handle, selection: WHOLE }))) return;
-  throw new ServiceError('CONDITION_FAILED', {
+  throw new ServiceError('PRECONDITION_FAILED', {
     detail: exists ? 'the record has changed' : 'there is no such record',
   });
 }

@@ -177,7 +177,7 @@ function receiveResponse(response: IncomingMessage, callbacks: ForwardCallbacks)
   }
   response.destroy();
   callbacks.onFailure(
-    new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'invalid status code' } }),
+    new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'invalid status code' } }),
   );
 }
 
@@ -193,7 +193,7 @@ const connectionClosed = (): ServiceError =>
 function toForwardError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = codeOf(error);
-  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_REFUSED' : 'UPSTREAM_UNREACHABLE';
+  const code = isBeforeConnection(reason ?? '') ? 'UPSTREAM_CONNECT_FAILED' : 'UPSTREAM_UNREACHABLE';
   return new ServiceError(code, { diagnosis: diagnose(reason, error), cause: error });
 }
 

@@ -185,7 +185,7 @@ function createDispatch(
 /**
  * OPTIONS of any path, which on HDLProxy is 200 too where nothing is.
  *
- * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_REFUSED (recordings "unknown: GET /api/foo", "path: server: …")
+ * @throws ServiceError UNKNOWN_ENDPOINT, BAD_PATH, METHOD_NOT_ALLOWED (recordings "unknown: GET /api/foo", "path: server: …")
  */
 function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { path }, match }: Place): void {
   const { method = '' } = req;
@@ -199,7 +199,7 @@ function answerUnrouted(req: IncomingMessage, res: ServerResponse, { target: { p
   // As for a method that is relayed: what a server could read as another path is a bad one.
   if (isRelayed(path)) assertPlain(path);
   // A 405 states the methods that are allowed (RFC 9110 §15.5.6).
-  throw new ServiceError('METHOD_REFUSED', { detail: method, allow: match.allow });
+  throw new ServiceError('METHOD_NOT_ALLOWED', { detail: method, allow: match.allow });
 }
 
 /** Every path of the record interface that names no handle. */

@@ -92,7 +92,7 @@ export async function peekResponseBody(
 }
 
 const badResponse = (problem: string, cause?: unknown): ServiceError =>
-  new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: problem }, cause });
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: problem }, cause });
 
 /** The body without its content codings; undefined where it cannot be decoded, or comes to more bytes. */
 export function decodeResponseBody(

@@ -8,13 +8,13 @@ import { prefixList, recordError, session, sessionLogin, site } from './schemas.
 
 const RELAY_ERRORS: readonly ErrorCode[] = [
   'BAD_PATH',
-  'METHOD_REFUSED',
+  'METHOD_NOT_ALLOWED',
   'JSONP_WITH_LOGIN',
   'TRAFFIC_REFUSED',
   'RATE_LIMITED',
-  'UPSTREAM_BAD_ANSWER',
+  'UPSTREAM_INVALID_RESPONSE',
   'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_REFUSED',
+  'UPSTREAM_CONNECT_FAILED',
   'OVERLOADED',
   'UPSTREAM_TIMEOUT',
 ];

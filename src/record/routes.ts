@@ -45,17 +45,22 @@ export const PROXY_ERRORS: readonly ErrorCode[] = [
   'JSONP_WITH_LOGIN',
   'TRAFFIC_REFUSED',
   'RATE_LIMITED',
-  'UPSTREAM_BAD_ANSWER',
+  'UPSTREAM_INVALID_RESPONSE',
   'UPSTREAM_FAILED',
   'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_RESTING',
+  'UPSTREAM_BACKOFF',
   'UPSTREAM_BUSY',
   'OVERLOADED',
   'UPSTREAM_TIMEOUT',
 ];
 
 /** Errors of the proxy in a write, beside those of any call. */
-const WRITE_ERRORS: readonly ErrorCode[] = ['CONDITION_FAILED', 'BUSY', 'NOT_LOCKED', 'NOT_CONFIRMED'];
+const WRITE_ERRORS: readonly ErrorCode[] = [
+  'PRECONDITION_FAILED',
+  'CONCURRENT_MODIFICATION',
+  'LOCK_UNAVAILABLE',
+  'INVALIDATION_UNCONFIRMED',
+];
 
 /** A wrong password is answered without a body, a missing login with one: no schema fits both. */
 export const LOGIN_NEEDED = 'A login is needed: JSON with responseCode 402. The login is wrong: no body.';

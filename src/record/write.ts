@@ -148,7 +148,7 @@ async function reply(
   if (status === 409) await resolver.learn(origin.handle, { exists: true });
   if (isCreateOnly(req) && status === 409) {
     response.resume();
-    throw new ServiceError('CONDITION_FAILED', { detail: 'it exists already' });
+    throw new ServiceError('PRECONDITION_FAILED', { detail: 'it exists already' });
   }
   const body = relayed.body ?? (await readNews(request, response, resolver));
   await relayResponse(response, res, { body });

@@ -53,8 +53,8 @@ function renderAliases({ aliases }: RecordView): Html | undefined {
 
 const STALE: Record<StaleReason, string> = {
   error: 'The Handle server does not answer at the moment.',
-  late: 'The Handle server takes too long to answer at the moment.',
-  resting: 'The Handle server did not answer a moment ago.',
+  timeout: 'The Handle server takes too long to answer at the moment.',
+  backoff: 'The Handle server did not answer a moment ago.',
 };
 
 function staleNote({ resolution: { stale, entry }, now }: RecordView): Html | undefined {

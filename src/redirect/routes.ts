@@ -43,7 +43,7 @@ const ERRORS = [
   'REDIRECT_NOT_SERVED',
   'REDIRECT_ALIAS_LOOP',
   'UPSTREAM_UNREACHABLE',
-  'UPSTREAM_RESTING',
+  'UPSTREAM_BACKOFF',
   'UPSTREAM_TIMEOUT',
 ] as const;
 
@@ -64,7 +64,7 @@ export const redirectRoutes = defineRoutes(
         '21.T11998/page',
       ),
     }),
-    errors: ['BAD_PATH', 'METHOD_REFUSED'],
+    errors: ['BAD_PATH', 'METHOD_NOT_ALLOWED'],
     errorContent: pageOrProblem,
   },
   {

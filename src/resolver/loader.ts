@@ -2,7 +2,7 @@
 import { type Entry, hasSameContent } from '../cache/entry.js';
 import {
   type TtlBounds,
-  type EntryUse,
+  type EntryState,
   isNewerThanMirror,
   isStorable,
   judge,
@@ -77,18 +77,18 @@ export class Loader<Ticket> {
     return resolution ? Promise.resolve(resolution) : this.#loadFromUpstream(task, kept);
   }
 
-  judge(entry: Entry | undefined): EntryUse {
+  judge(entry: Entry | undefined): EntryState {
     return judge(entry, this.#deps.now(), this.#deps.trustedSince());
   }
 
   #answerFromEntry(task: LoadTask, { entry, from }: KeptEntry): Resolution | undefined {
     if (task.authoritative || entry === undefined) return undefined;
-    const use = this.judge(entry);
-    if (use === 'fresh' && entry.requestedAt > task.newerThan) {
+    const state = this.judge(entry);
+    if (state === 'fresh' && entry.requestedAt > task.newerThan) {
       return { kind: 'entry', entry, from, collapsed: false };
     }
-    if (use === 'stale' && this.#deps.failures.has(task.handle.key)) {
-      return { kind: 'entry', entry, from, collapsed: false, stale: 'resting' };
+    if (state === 'stale' && this.#deps.failures.has(task.handle.key)) {
+      return { kind: 'entry', entry, from, collapsed: false, stale: 'backoff' };
     }
     return undefined;
   }

@@ -6,7 +6,7 @@ import type { HandleValue } from '../handle/value.js';
 import { type Referral, referralIn } from '../upstream/referrals.js';
 
 /** The reason for a stale response: the load failed, is late, or was not retried yet after a failure. */
-export type StaleReason = 'error' | 'late' | 'resting';
+export type StaleReason = 'error' | 'timeout' | 'backoff';
 
 export interface FromEntry {
   kind: 'entry';

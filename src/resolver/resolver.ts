@@ -238,15 +238,15 @@ export class Resolver<Ticket> {
     };
     const waitMs = load.startedAt + this.#deps.staleAfterMs - this.#deps.now();
     const inTime = untilDeadline(load.answer, Math.max(0, waitMs), () => LATE, this.#deps.clock);
-    return inTime.catch((failure: unknown) => stale(failure === LATE ? 'late' : 'error'));
+    return inTime.catch((failure: unknown) => stale(failure === LATE ? 'timeout' : 'error'));
   }
 
   /** After a failure memory is read once more: a concurrent load may have filled it meanwhile. */
   #entryOfAnotherLoad(key: string, failure: unknown): FromEntry {
     const entry = this.#deps.memory.peek(key);
-    const use = this.#loader.judge(entry);
-    if (entry === undefined || use === 'none') throw failure;
-    const stale = use === 'stale' ? { stale: 'error' as const } : {};
+    const state = this.#loader.judge(entry);
+    if (entry === undefined || state === 'none') throw failure;
+    const stale = state === 'stale' ? { stale: 'error' as const } : {};
     return { kind: 'entry', entry, from: 'memory', collapsed: false, ...stale };
   }
 

@@ -210,7 +210,7 @@ const REMEDIES: Readonly<Record<DropReason, string>> = {
     'raise maxConnections of this listener, and the file limit (ulimit -n, LimitNOFILE= of systemd) where it is lower',
   network:
     'raise maxConnectionsPerNetwork of this listener, or name the proxy in front in http.trustedProxies',
-  unread: 'raise http.unsentMaxBytes',
+  unread: 'raise http.maxUnsentResponseBytes',
 };
 
 /** Connections may be dropped by the thousand. */

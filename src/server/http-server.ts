@@ -52,8 +52,8 @@ export function createHttpServer(
     requireHostHeader: false,
   });
   server.setTimeout(limits.idleTimeoutMs);
-  if (limits.answerTimeoutMs > 0) {
-    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.answerTimeoutMs });
+  if (limits.responseTimeoutMs > 0) {
+    limitResponseTime(server, { open: trackConnections(server), timeoutMs: limits.responseTimeoutMs });
   }
   boundConnections(server, limits, context, { listener: 'http', isTrustedProxy, useOf });
   const countUnsent = countUnsentResponses(createUnsentCount(unsent, context, 'http'));

@@ -19,7 +19,7 @@ const WHY: Readonly<Record<LimitReason, string>> = {
 
 /** `settings` is called anew: a reload may change them. */
 export function createMissLimit(
-  settings: () => { traffic: Pick<Config['traffic'], 'unknown'> },
+  settings: () => { traffic: Pick<Config['traffic'], 'enumeration'> },
   { metrics, clock: { now } }: Context,
   { networks, servers }: MissLimitParts,
 ): LimitMiss {
@@ -45,9 +45,9 @@ export function createMissLimit(
     const at = now();
     if (networks.find(network) !== undefined) return;
     const { counts, pressedOfAll } = window.count(network, added, at);
-    const reason = judgeMisses(counts, pressedOfAll, settings().traffic.unknown);
+    const reason = judgeMisses(counts, pressedOfAll, settings().traffic.enumeration);
     if (reason === undefined) return;
-    networks.limit({ network, until: at + settings().traffic.unknown.forMs, reason });
+    networks.limit({ network, until: at + settings().traffic.enumeration.forMs, reason });
   }
 
   async function judge<T>(
@@ -70,7 +70,7 @@ export function createMissLimit(
   return function limitMiss(caller, read, isUnknown) {
     const network = caller?.network;
     // Turned off by a reload, for requests from before.
-    if (network === undefined || settings().traffic.unknown.perMinute === 0) return read();
+    if (network === undefined || settings().traffic.enumeration.perMinute === 0) return read();
     return judge({ network, isInBackground: caller?.class === 'background' }, read, isUnknown);
   };
 }
@@ -87,7 +87,7 @@ interface MissCounts {
 
 interface MissLimits {
   perMinute: number;
-  notFoundShare: number;
+  notFoundRatio: number;
 }
 
 /**
@@ -97,9 +97,9 @@ interface MissLimits {
 export function judgeMisses(
   { answered, unknown, pressed }: MissCounts,
   pressedOfAll: number,
-  { perMinute, notFoundShare }: MissLimits,
+  { perMinute, notFoundRatio }: MissLimits,
 ): LimitReason | undefined {
-  if (answered > perMinute && unknown >= notFoundShare * answered) return 'unknown-names';
+  if (answered > perMinute && unknown >= notFoundRatio * answered) return 'unknown-names';
   const isAlone = pressed === pressedOfAll;
   return pressed > perMinute && !isAlone && pressed > pressedOfAll / 2 ? 'most-misses' : undefined;
 }

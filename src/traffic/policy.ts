@@ -38,7 +38,7 @@ import {
 
 interface TrafficSettings {
   rules: readonly TrafficRule[];
-  unknown: Pick<Config['traffic']['unknown'], 'perMinute'>;
+  enumeration: Pick<Config['traffic']['enumeration'], 'perMinute'>;
 }
 
 interface TrafficParts {
@@ -90,14 +90,14 @@ interface Judgement {
 }
 
 export function createTrafficPolicy(
-  { rules, unknown }: TrafficSettings,
+  { rules, enumeration }: TrafficSettings,
   context: Context,
   { coordination: { takeTokens }, resolver, table, checksLogin, isTrustedProxy }: TrafficParts,
 ): TrafficPolicy {
   for (const { name } of rules) context.metrics.addTrafficRule(name);
   const addressOf = createAddressOf(isTrustedProxy);
   const readFacts = createReadFacts({ addressOf, resolver });
-  const callerOf = createCallerOf(unknown, isTrustedProxy);
+  const callerOf = createCallerOf(enumeration, isTrustedProxy);
   const report = createReport(context);
   const logins = new ConfirmedLogins(checksLogin);
   const { apply, judge, judgeHandle } = createJudge(rules, { takeTokens, callerOf, report, logins });
@@ -281,7 +281,7 @@ function createReport({ metrics, log }: Context) {
   };
 }
 
-function createCallerOf({ perMinute }: TrafficSettings['unknown'], isTrustedProxy: IsTrustedProxy) {
+function createCallerOf({ perMinute }: TrafficSettings['enumeration'], isTrustedProxy: IsTrustedProxy) {
   // A trusted proxy is no client, and programs of this machine are the operator's.
   const isJudged = (address: string): boolean =>
     perMinute > 0 && isIP(address) !== 0 && !isTrustedProxy(address) && !isLoopback(address);

@@ -12,7 +12,7 @@ export interface Caller {
   client: string | undefined;
   /** The proxies of our kind that the request has passed, as in `Via`; undefined for none. */
   via?: string;
-  /** Its network, where its misses are judged (`traffic.unknown`); undefined for callers that are never limited. */
+  /** Its network, where its misses are judged (`traffic.enumeration`); undefined for callers that are never limited. */
   network?: string | undefined;
 }
 

@@ -54,7 +54,7 @@ export class CircuitBreaker {
    * Admits a request about the record under a key, whose result is reported with `succeeded` or `failed`; one that is
    * not reported counts as neither. While the breaker is open a few requests are let through as trials.
    *
-   * @throws ServiceError UPSTREAM_RESTING while the breaker is open
+   * @throws ServiceError UPSTREAM_BACKOFF while the breaker is open
    */
   begin(key: string): Attempt {
     const isTrial = this.#state !== 'closed';
@@ -78,7 +78,7 @@ export class CircuitBreaker {
   #admitTrial(key: string): void {
     const retryAfterMs = this.#trials.admit(key, this.#failures.has(key));
     if (retryAfterMs > 0) {
-      throw new ServiceError('UPSTREAM_RESTING', { cause: this.#lastFailure, retryAfterMs });
+      throw new ServiceError('UPSTREAM_BACKOFF', { cause: this.#lastFailure, retryAfterMs });
     }
     if (this.#trials.isFirst()) this.#setState('half-open');
   }

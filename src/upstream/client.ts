@@ -144,7 +144,7 @@ function openServers(
 
 /** A response or an error of a server explains more than that it was not contacted. */
 function mostSpecific(failed: readonly ServiceError[]): ServiceError {
-  const contacted = failed.find(({ code }) => code !== 'UPSTREAM_RESTING' && code !== 'OVERLOADED');
+  const contacted = failed.find(({ code }) => code !== 'UPSTREAM_BACKOFF' && code !== 'OVERLOADED');
   return contacted ?? failed[0] ?? new ServiceError('UPSTREAM_TIMEOUT');
 }
 
@@ -176,7 +176,7 @@ function createFailureMemory(options: { ttlMs: number; now: () => number }) {
 }
 
 /** A server that cannot be reached, or is busy, is the breaker's matter. */
-const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_RESTING', 'UPSTREAM_BUSY', 'OVERLOADED'];
+const NOT_OF_HANDLE: readonly unknown[] = ['UPSTREAM_BACKOFF', 'UPSTREAM_BUSY', 'OVERLOADED'];
 
 const isOfHandle = (failure: ServiceError): boolean =>
   !NOT_OF_HANDLE.includes(failure.code) && scopeOf(failure) !== 'connection';

@@ -58,7 +58,7 @@ export function requestHeaders(of: {
  * Sends a request and reads the response; redirects are not followed. A GET is retried once, on a new connection, when
  * its connection failed: a kept-alive one may have been closed meanwhile (RFC 9110 §9.2.2).
  *
- * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_BAD_ANSWER
+ * @throws ServiceError UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE or UPSTREAM_INVALID_RESPONSE
  */
 export async function exchange(
   dispatcher: UpstreamDispatcher,

@@ -99,7 +99,7 @@ const GATEWAY_STATUSES: readonly unknown[] = [502, 503, 504];
 export function scopeOf(failure: ServiceError): FailureScope {
   if (wasNeverSent(failure)) return 'connection';
   const { code, upstreamStatus, cause } = failure;
-  if (code !== 'UPSTREAM_BAD_ANSWER' && code !== 'UPSTREAM_FAILED') return 'server';
+  if (code !== 'UPSTREAM_INVALID_RESPONSE' && code !== 'UPSTREAM_FAILED') return 'server';
   const isHttp = !codeOf(cause)?.startsWith('HPE_');
   return isHttp && !GATEWAY_STATUSES.includes(upstreamStatus) ? 'record' : 'server';
 }
@@ -114,7 +114,7 @@ export function toServiceError(error: unknown): ServiceError {
 
 function errorCodeOf(reason = ''): ErrorCode {
   if (TIMEOUTS.has(reason)) return 'UPSTREAM_TIMEOUT';
-  return INVALID_HTTP.test(reason) ? 'UPSTREAM_BAD_ANSWER' : 'UPSTREAM_UNREACHABLE';
+  return INVALID_HTTP.test(reason) ? 'UPSTREAM_INVALID_RESPONSE' : 'UPSTREAM_UNREACHABLE';
 }
 
 /** What the operator can do about a failure of the server with these keys. */

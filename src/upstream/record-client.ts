@@ -104,7 +104,7 @@ export function createRecordClient(settings: RecordClientSettings, parts: Record
       if (answer.responseCode === RESPONSE_CODE.authenticationNeeded) parts.onIgnoredLogin?.();
       return answer;
     } catch (error) {
-      if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_REFUSED', { cause: error });
+      if (wasNeverSent(error)) throw new ServiceError('UPSTREAM_CONNECT_FAILED', { cause: error });
       throw error;
     }
   }

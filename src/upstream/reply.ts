@@ -54,7 +54,7 @@ export const readInSlices = <T>(
 ): T | Promise<T> =>
   chars <= SMALL_CHARS ? runToEnd(reading) : slicer.run(reading, { client: caller?.client ?? 'background' });
 
-/** @throws ServiceError UPSTREAM_BAD_ANSWER for a response that no Handle server would give */
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE for a response that no Handle server would give */
 export function* readAnswer(response: UpstreamResponse, requested: Requested): Steps<RecordAnswer> {
   const { status, body } = response;
   const retryAfter = headerOf(response, 'retry-after');
@@ -99,7 +99,7 @@ function isValue(value: unknown): value is HandleValue {
  * The outcome of a read that callers share.
  *
  * @throws ServiceError UPSTREAM_FAILED for a 5xx in Handle JSON, UPSTREAM_BUSY for another 429 or 503
- * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_BAD_ANSWER for a reply
+ * (RFC 6585 §4, RFC 9110 §15.6.4: of the server or of a gateway before it), UPSTREAM_INVALID_RESPONSE for a reply
  * that no Handle server would give
  */
 export function* readOutcome(reply: UpstreamReply): Steps<Outcome> {

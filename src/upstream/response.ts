@@ -23,7 +23,7 @@ export function headerOf({ headers }: Pick<UpstreamResponse, 'headers'>, name: s
 const NO_HANDLE_SERVER =
   'check that a Handle server answers at this address over HTTP, not a gateway or another service';
 
-/** @throws ServiceError UPSTREAM_BAD_ANSWER when the body is not Handle JSON */
+/** @throws ServiceError UPSTREAM_INVALID_RESPONSE when the body is not Handle JSON */
 export function parseMembers(response: UpstreamResponse): HandleJson {
   let parsed: unknown;
   try {
@@ -58,7 +58,7 @@ export function assertHandle(
 export function bodyTooLarge(status: number, maxBodyBytes: number): ServiceError {
   const cause = `a response of more than ${maxBodyBytes} bytes (HTTP ${status})`;
   const diagnosis = { cause, remedy: 'see upstream.maxBodySize' };
-  return new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis, upstreamStatus: status });
+  return new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis, upstreamStatus: status });
 }
 
 /** The error for a response that no Handle server would give: describes it without giving away any value. */
@@ -74,7 +74,7 @@ export function invalidResponse(
   const summary = [`HTTP ${status}`, contentType, ...from, `${body.length} characters`].join(', ');
   const text = quotableText(body);
   const quote = text === '' ? '' : `, "${text}"`;
-  return new ServiceError('UPSTREAM_BAD_ANSWER', {
+  return new ServiceError('UPSTREAM_INVALID_RESPONSE', {
     diagnosis: {
       cause: `${reason} (${summary}${quote})`,
       remedy: isRedirect(status) ? 'redirects are not followed: set upstream.url to the target' : remedy,
@@ -143,7 +143,7 @@ export const isEncoded = ({ headers, body }: EncodedResponse): boolean =>
 /**
  * The body without its content codings; as it is where one of them is unknown.
  *
- * @throws ServiceError UPSTREAM_BAD_ANSWER as soon as more than `maxBodyBytes` come out, or an error of zlib
+ * @throws ServiceError UPSTREAM_INVALID_RESPONSE as soon as more than `maxBodyBytes` come out, or an error of zlib
  */
 export async function decodeBody(response: EncodedResponse, maxBodyBytes: number): Promise<Buffer> {
   const { status, body } = response;

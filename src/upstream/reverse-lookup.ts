@@ -53,7 +53,7 @@ export function createReverseLookup(options: ReverseLookupOptions): ReverseLooku
 }
 
 const loginMissing = (): ServiceError =>
-  new ServiceError('UPSTREAM_BAD_ANSWER', {
+  new ServiceError('UPSTREAM_INVALID_RESPONSE', {
     diagnosis: {
       cause: 'it wants a login',
       remedy: 'set reverseLookup.forwardLogin if it knows the logins of the Handle server',

@@ -16,7 +16,7 @@ import { type UpstreamResponse, headerOf, isTooBusy } from './response.js';
 
 export interface ServerSettings
   extends
-    Pick<ServerConfig, 'url' | 'breaker' | 'maxRestMs' | 'maxRecordBytes'>,
+    Pick<ServerConfig, 'url' | 'breaker' | 'maxRetryAfterMs' | 'maxRecordBytes'>,
     Pick<Config['upstream'], 'caseSensitive'> {}
 
 export interface ServerParts {
@@ -55,7 +55,7 @@ export function createServer(
   const { now } = context.clock;
   const { origin, basePath } = parseAddress(url);
   const breaker = new CircuitBreaker(settings.breaker, keys && reportBreaker(url, context));
-  const pause = createRetryAfterPause({ maxPauseMs: settings.maxRestMs, now });
+  const pause = createRetryAfterPause({ maxPauseMs: settings.maxRetryAfterMs, now });
   const health = keys && watchHealth({ url, keys }, context);
   const server = keys === undefined ? REFERRED : url;
   // None is of a caller: many callers share the response.
@@ -138,7 +138,7 @@ interface PauseOptions {
 interface RetryAfterPause {
   /** Starts a pause when a response requests one; returns its length (ms). */
   observe: (response: Omit<UpstreamResponse, 'body'>) => number | undefined;
-  /** @throws ServiceError UPSTREAM_RESTING during a pause */
+  /** @throws ServiceError UPSTREAM_BACKOFF during a pause */
   assertOver: () => void;
 }
 
@@ -158,7 +158,7 @@ function createRetryAfterPause({ maxPauseMs, now }: PauseOptions): RetryAfterPau
       const leftMs = endsAt - now();
       if (leftMs <= 0) return;
       const diagnosis = { cause: 'the server requested a pause (Retry-After)' };
-      throw new ServiceError('UPSTREAM_RESTING', { diagnosis, retryAfterMs: leftMs });
+      throw new ServiceError('UPSTREAM_BACKOFF', { diagnosis, retryAfterMs: leftMs });
     },
   };
 }

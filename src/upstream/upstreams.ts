@@ -125,7 +125,7 @@ export interface HandleServer extends Pick<
   checksLogins: boolean;
   /** Called when a write is refused because its login was ignored; undefined over https. */
   onIgnoredLogin: (() => void) | undefined;
-  usage: () => { read: LimiterUsage; passed: LimiterUsage };
+  usage: () => { read: LimiterUsage; forwarded: LimiterUsage };
   close: Connections['close'];
 }
 
@@ -150,7 +150,7 @@ function createHandleServer(
     // Fixed: the latency of a write says nothing about how busy the server is, that of a list depends on its client.
     minConcurrency: concurrency,
     onRejected: () => {
-      context.metrics.countRejected({ server: url, kind: 'passed' });
+      context.metrics.countRejected({ server: url, kind: 'forwarded' });
     },
   });
   const reads = createUpstreamClient(settings, context, { ...parts, dispatcher, keysOf });
@@ -169,7 +169,7 @@ function createHandleServer(
     sessions,
     checksLogins: !readOnly && url.startsWith('https:'),
     onIgnoredLogin,
-    usage: () => ({ read: reads.usage(), passed: limiter.usage() }),
+    usage: () => ({ read: reads.usage(), forwarded: limiter.usage() }),
     close,
   };
 }

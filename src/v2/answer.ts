@@ -126,12 +126,12 @@ const ADVICE: Readonly<Record<string, string>> = {
   v2Read: 'this is a handle; POST to /api/v2/handles/<prefix> to have a new one named',
 } satisfies Partial<Record<V2Id, string>>;
 
-/** @throws ServiceError UNKNOWN_ENDPOINT, METHOD_REFUSED */
+/** @throws ServiceError UNKNOWN_ENDPOINT, METHOD_NOT_ALLOWED */
 function readRoute(res: Response): V2Id {
   const match = matchOf(res);
   const { route } = contextOf(res);
   if (route !== undefined) return route.id as V2Id;
-  throw new ServiceError('METHOD_REFUSED', {
+  throw new ServiceError('METHOD_NOT_ALLOWED', {
     detail: ADVICE[match.routes[0]?.id ?? ''] ?? '',
     allow: match.allow,
   });

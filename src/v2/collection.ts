@@ -130,7 +130,7 @@ async function listHandles(
   const { handles } = assertListed(answer).members;
   const isList = Array.isArray(handles) && handles.every((handle) => typeof handle === 'string');
   if (!isList)
-    throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without handles' } });
+    throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without handles' } });
   return handles;
 }
 
@@ -144,7 +144,7 @@ async function countHandles(deps: V2Deps, call: V2Call, prefix: string): Promise
   const { totalCount } = assertListed(answer).members;
   const count = typeof totalCount === 'string' ? Number(totalCount) : totalCount;
   if (typeof count === 'number' && Number.isInteger(count)) return count;
-  throw new ServiceError('UPSTREAM_BAD_ANSWER', { diagnosis: { cause: 'a list without totalCount' } });
+  throw new ServiceError('UPSTREAM_INVALID_RESPONSE', { diagnosis: { cause: 'a list without totalCount' } });
 }
 
 function assertListed(answer: RecordAnswer): RecordAnswer {

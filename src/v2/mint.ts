@@ -115,7 +115,7 @@ async function mintByKey(deps: V2Deps, call: V2Call, minted: NewHandle): Promise
   const { origin, outcome } = await create(deps, call, minted);
   if (outcome === 'exists' && !(await holdsValues(call, origin, record))) {
     const detail = `this Idempotency-Key has made ${handle}, which holds other values`;
-    throw new ServiceError('CONDITION_FAILED', { detail });
+    throw new ServiceError('PRECONDITION_FAILED', { detail });
   }
   await sendMinted(deps, call, origin, record);
 }

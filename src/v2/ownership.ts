@@ -20,7 +20,7 @@ export interface NewRecord {
   chars: number;
 }
 
-/** @throws ServiceError V2_NOT_OWNED when the write would lock the caller out */
+/** @throws ServiceError V2_LOCKOUT when the write would lock the caller out */
 export async function buildRecord(
   deps: Pick<V2Deps, 'settings' | 'resolver' | 'originOf'>,
   call: V2Call,
@@ -95,13 +95,13 @@ const MAX_MEMBERS = 2048;
  * Rejects a write after which no HS_ADMIN lets the caller change the record. A Handle server carries such a write
  * out (recording "PUT onto record removing HS_ADMIN") and answers every later write with 403.
  *
- * @throws ServiceError V2_NOT_OWNED
+ * @throws ServiceError V2_LOCKOUT
  */
 export async function assertOwnership(input: OwnershipInput, deps: OwnershipDeps): Promise<void> {
   if (await remainsOwned(input, deps)) return;
   const { index, handle } = input.identity;
   const detail = `let an HS_ADMIN value name ${index}:${handle}, or send none to have one added`;
-  throw new ServiceError('V2_NOT_OWNED', { detail });
+  throw new ServiceError('V2_LOCKOUT', { detail });
 }
 
 async function remainsOwned(input: OwnershipInput, deps: OwnershipDeps): Promise<boolean> {

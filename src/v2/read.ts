@@ -167,7 +167,7 @@ export const validatorHeaders = ({ etag, lastModified: date }: Validators): Reco
 /**
  * Evaluates the preconditions against the record that the caller can read; undefined: the handle does not exist.
  *
- * @throws ServiceError CONDITION_FAILED
+ * @throws ServiceError PRECONDITION_FAILED
  */
 export function assertPreconditions(
   { method, headers }: AnonymousCall['req'],
@@ -179,7 +179,7 @@ export function assertPreconditions(
       : { method, exists: true, etags: [record.etag], lastModified: record.lastModified };
   const verdict = evaluatePreconditions(headers, state);
   if (verdict !== 'failed') return verdict;
-  throw new ServiceError('CONDITION_FAILED', { detail: describeFailure(headers, record?.etag) });
+  throw new ServiceError('PRECONDITION_FAILED', { detail: describeFailure(headers, record?.etag) });
 }
 
 function describeFailure(headers: AnonymousCall['req']['headers'], etag: string | undefined): string {

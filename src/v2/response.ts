@@ -96,7 +96,7 @@ const BY_RESPONSE_CODE: Readonly<Record<number, Refusal>> = {
   [RESPONSE_CODE.operationNotSupported]: ['V2_NOT_SUPPORTED', 'the Handle server does not offer it'],
   [RESPONSE_CODE.serverReadOnly]: ['UPSTREAM_BUSY'],
   [RESPONSE_CODE.handleNotFound]: ['V2_NOT_FOUND'],
-  [RESPONSE_CODE.handleExists]: ['CONDITION_FAILED', 'the handle exists already'],
+  [RESPONSE_CODE.handleExists]: ['PRECONDITION_FAILED', 'the handle exists already'],
   [RESPONSE_CODE.invalidHandle]: ['V2_REJECTED'],
   [RESPONSE_CODE.protocolError]: ['V2_REJECTED'],
   [RESPONSE_CODE.valueExists]: ['V2_INDEX_TAKEN', 'give another idx'],

@@ -117,7 +117,7 @@ async function planCreation(
       return true;
     }
     if (!isCreateOnly(call.req)) return undefined;
-    throw new ServiceError('CONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
+    throw new ServiceError('PRECONDITION_FAILED', { detail: 'if-none-match: *, but the handle exists' });
   });
 }
 

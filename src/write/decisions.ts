@@ -59,7 +59,12 @@ const isMissing = (responseCode: number | undefined): boolean =>
   responseCode === undefined || responseCode === RESPONSE_CODE.handleNotFound;
 
 /** Codes of a write that ended before a byte was sent. BAD_REQUEST: the client left the queue. */
-const NEVER_SENT: readonly ErrorCode[] = ['BAD_REQUEST', 'UPSTREAM_REFUSED', 'OVERLOADED', 'NOT_LOCKED'];
+const NEVER_SENT: readonly ErrorCode[] = [
+  'BAD_REQUEST',
+  'UPSTREAM_CONNECT_FAILED',
+  'OVERLOADED',
+  'LOCK_UNAVAILABLE',
+];
 
 const wasSent = (failure: unknown): boolean =>
   !(failure instanceof ServiceError && NEVER_SENT.includes(failure.code));

@@ -79,7 +79,7 @@ const isLoginRefused = (error: unknown): boolean =>
   error instanceof ServiceError && [401, 403].includes(error.upstreamAnswer?.status ?? error.status);
 
 const noPlace = (): ServiceError =>
-  new ServiceError('BUSY', {
+  new ServiceError('CONCURRENT_MODIFICATION', {
     detail: 'others are changing this handle, try again in a moment',
     retryAfterMs: 1000,
   });

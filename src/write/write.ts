@@ -24,7 +24,7 @@ export interface Write<Body, Current, Answer extends WriteAnswer, Result> {
   /**
    * Reads the record that the write depends on, as its caller sees it; undefined for a write that depends on none.
    *
-   * @throws ServiceError CONDITION_FAILED
+   * @throws ServiceError PRECONDITION_FAILED
    */
   read?: () => Promise<Current>;
   /** Whether the Handle server itself makes the write atomic for such a record: then nothing is locked. */
@@ -48,7 +48,7 @@ export interface Plan<Answer extends WriteAnswer, Result> {
 /** For a write without a body, or whose body was received before. */
 export const noBody = <T>(work: (body: undefined) => Promise<T>): Promise<T> => work(undefined);
 
-/** @throws ServiceError BUSY, NOT_LOCKED, NOT_CONFIRMED and others; what the parts of the write throw */
+/** @throws ServiceError CONCURRENT_MODIFICATION, LOCK_UNAVAILABLE, INVALIDATION_UNCONFIRMED and others; what the parts of the write throw */
 export type CarryOut = <Body, Current, Answer extends WriteAnswer, Result>(
   write: Write<Body, Current, Answer, Result>,
 ) => Promise<Result>;
@@ -102,11 +102,11 @@ export function createCarryOut({ rules, lock, resolver }: WriteParts): CarryOut 
 }
 
 function concurrentModification(): never {
-  throw new ServiceError('BUSY', { detail: 'concurrent modification' });
+  throw new ServiceError('CONCURRENT_MODIFICATION', { detail: 'concurrent modification' });
 }
 
 const isFailedCondition = (failure: unknown): boolean =>
-  failure instanceof ServiceError && failure.code === 'CONDITION_FAILED';
+  failure instanceof ServiceError && failure.code === 'PRECONDITION_FAILED';
 
 /**
  * Sends the requests under the fence, until one is refused, and settles it by what they have come to. While it is up no

@@ -19,13 +19,13 @@ test('inspection shows the entries of a handle, their age and TTL', async () => 
   proxy.pass(10_000);
   await proxy.ask(PATH);
   await proxy.ask(PATH);
-  const copy = { tier: 'memory', kind: 'found', use: 'fresh', hits: 2 };
+  const copy = { tier: 'memory', kind: 'found', state: 'fresh', hits: 2 };
   expect(await look()).toMatchObject({
     cached: true,
-    copies: [{ ...copy, ageSeconds: 10, lifeLeftSeconds: 3590, standInLeftSeconds: 89_990 }],
+    copies: [{ ...copy, ageSeconds: 10, ttlSeconds: 3590, staleIfErrorSeconds: 89_990 }],
   });
   proxy.pass(3_600_000);
-  expect(await look()).toMatchObject({ copies: [{ use: 'stale', lifeLeftSeconds: 0, hits: 2 }] });
+  expect(await look()).toMatchObject({ copies: [{ state: 'stale', ttlSeconds: 0, hits: 2 }] });
 });
 
 test('the statistics count requests, results and top handles', async () => {
@@ -42,7 +42,7 @@ test('the statistics count requests, results and top handles', async () => {
   expect(body).toMatchObject({
     requests: { total: 7, hits: 4, misses: 2, errors: 1, stale: 0, hitRatio: 0.6667 },
     upstream: { failures: 1, inFlight: 0, queued: 0, servers: [{ breaker: 'closed' }] },
-    redis: { state: 'unused' },
+    redis: { state: 'disabled' },
     logLevel: 'silent',
     process: { pid: process.pid },
   });
@@ -78,7 +78,7 @@ test('an import of many records leaves turns of the event loop to requests', asy
   setImmediate(countTurns);
   const counts = await proxy.app.operations.importLines(lines.join('\n'));
   isImported = true;
-  expect(counts).toEqual({ restored: 5000, kept: 0, expired: 0, full: 0, refused: 0 });
+  expect(counts).toEqual({ restored: 5000, kept: 0, expired: 0, full: 0, rejected: 0 });
   expect(turns).toBeGreaterThan(10);
 });
 

@@ -15,7 +15,7 @@ const start = (env: Record<string, string> = {}): Promise<Proxy> =>
   startProxy({
     UPSTREAM_URL: demo.url,
     HTTP_TRUSTED_PROXIES: 'loopback',
-    TRAFFIC_UNKNOWN_PER_MINUTE: '3',
+    TRAFFIC_ENUMERATION_PER_MINUTE: '3',
     TRAFFIC_RULES: JSON.stringify(RULES),
     ...env,
   });

@@ -176,7 +176,7 @@ describe('an endpoint has its methods, and others are 405', () => {
     expect(JSON.parse(body)).toEqual({
       responseCode: 4,
       message: 'Method not allowed: DELETE',
-      code: 'METHOD_REFUSED',
+      code: 'METHOD_NOT_ALLOWED',
     });
     expect(headers).toMatchObject({ 'cache-control': 'no-store' });
   });

@@ -123,7 +123,7 @@ describeInBrowser('the status page', (open) => {
   test('shows rules, the clients with the most misses, and limited networks', async () => {
     const { proxy, admin } = await startWorld({
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
-      TRAFFIC_UNKNOWN_PER_MINUTE: '3',
+      TRAFFIC_ENUMERATION_PER_MINUTE: '3',
       TRAFFIC_RULES: JSON.stringify([{ name: 'bots', match: { userAgent: '*Bot*' }, answer: 403 }]),
     });
     const headers = { 'X-Forwarded-For': '198.51.100.7', 'User-Agent': '<b>guesser</b>' };

@@ -13,7 +13,7 @@ import { NOW, entryOf, storeContract } from '../support/store-contract.js';
 
 const KEY = '21.T1/A';
 const now = (): number => NOW;
-const LOST_MAX_AGE_MS = 5000;
+const DISCONNECTED_MAX_AGE_MS = 5000;
 const REPLACEMENT: Replacement = { run: 'run', seq: 1, bytes: Buffer.from('entry'), lifeMs: 1000 };
 const TICKET: RedisTicket = { run: 'run', bansRun: 'run', seq: 1, ban: 0, isFenced: false };
 
@@ -65,7 +65,7 @@ function open(options: Partial<FakeRedis> = {}) {
     coherence: { publish },
     redis,
     fenceLifeMs: 1000,
-    lostMaxAgeMs: LOST_MAX_AGE_MS,
+    disconnectedMaxAgeMs: DISCONNECTED_MAX_AGE_MS,
     now: () => NOW + clockError,
   });
   const put = async (entry: Entry): Promise<boolean> => store.set(KEY, entry, (await store.get(KEY)).ticket);
@@ -144,10 +144,10 @@ test('what Redis stores is kept in memory also where it has known of a write tha
   expect(memory.peek(KEY)).toEqual(entryOf('new'));
 });
 
-test('what was loaded without Redis is fresh for redis.lostMaxAge, also when Redis is back', async () => {
+test('what was loaded without Redis is fresh for redis.disconnectedMaxAge, also when Redis is back', async () => {
   const { memory, put } = open({ isAsked: false, isStored: undefined });
   expect(await put(entryOf('new'))).toBe(true);
-  expect(memory.peek(KEY)?.staleAt).toBe(NOW + LOST_MAX_AGE_MS);
+  expect(memory.peek(KEY)?.staleAt).toBe(NOW + DISCONNECTED_MAX_AGE_MS);
 });
 
 test('an entry stays in memory while Redis cannot be read', async () => {

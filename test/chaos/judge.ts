@@ -95,7 +95,7 @@ export class Judge {
 
   #shown(read: Read, answer: Asked, report: (what: string) => void): void {
     const { handle, life, askedAt } = read;
-    const isMarkedStale = /detail=(error|late|resting)/.test(String(answer.headers['cache-status']));
+    const isMarkedStale = /detail=(error|timeout|backoff)/.test(String(answer.headers['cache-status']));
     this.figures[isMarkedStale ? 'stale' : 'fresh']++;
     const isFound = answer.status === 200;
     const number = isFound ? numberOf(handle, answer.text) : undefined;

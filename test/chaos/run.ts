@@ -5,7 +5,7 @@ import { startLoad } from './load.js';
 import { type Event, makePlan } from './plan.js';
 import { createRandom } from './random.js';
 import { CALM, UNKNOWN, WRITTEN, seedRecords } from './records.js';
-import { DETECTION_MS, FENCE_MS, LOST_MAX_AGE_MS, type World, startWorld } from './world.js';
+import { DETECTION_MS, FENCE_MS, DISCONNECTED_MAX_AGE_MS, type World, startWorld } from './world.js';
 
 export interface ChaosOptions {
   seconds: number;
@@ -22,7 +22,7 @@ export async function runChaos({ seconds, seed }: ChaosOptions): Promise<Figures
     ledger.killed(life, Date.now());
   }, seedRecords);
   const ledger: Ledger = new Ledger({
-    boundMs: LOST_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
+    boundMs: DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS,
     fenceMs: FENCE_MS,
     wasRedisTroubled: world.wasRedisTroubled,
     wasFrozen: world.wasFrozen,

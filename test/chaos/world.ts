@@ -33,7 +33,7 @@ export interface World {
   close: () => Promise<void>;
 }
 
-export const LOST_MAX_AGE_MS = 1000;
+export const DISCONNECTED_MAX_AGE_MS = 1000;
 /** A heartbeat each second and the time limit of its command. */
 export const DETECTION_MS = 1300;
 /** Time limits of queue and write, and 15 s to spare; and some for a busy machine. */
@@ -45,7 +45,7 @@ const THAW_MS = 1000;
 
 const ENVIRONMENT = {
   LOG_LEVEL: 'error',
-  REDIS_LOST_MAX_AGE: `${LOST_MAX_AGE_MS}ms`,
+  REDIS_DISCONNECTED_MAX_AGE: `${DISCONNECTED_MAX_AGE_MS}ms`,
   REDIS_COMMAND_TIMEOUT: '300ms',
   UPSTREAM_TIMEOUT: '2s',
   UPSTREAM_STALE_AFTER: '300ms',

@@ -16,10 +16,10 @@ test('reports throughput, latency and hit ratio of the allowed number of request
   demo.reset();
   const { code, stdout } = await cli(['bench', ...HANDLES, '--requests', '300', '--json'], await place());
   expect(code).toBe(0);
-  const report = JSON.parse(stdout) as { hitShare: number; latencyMs: Record<string, number> };
-  expect(report).toMatchObject({ answers: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
+  const report = JSON.parse(stdout) as { hitRatio: number; latencyMs: Record<string, number> };
+  expect(report).toMatchObject({ responses: 300, statuses: { 200: 200, 404: 100 }, unanswered: 0 });
   // Requests sent before the first responses were cached are misses.
-  expect(report.hitShare).toBeGreaterThan(0.5);
+  expect(report.hitRatio).toBeGreaterThan(0.5);
   expect(demo.asked).toBe(3);
   const { p50 = 0, p90 = 0, p99 = 0, max = 0 } = report.latencyMs;
   expect([p50, p90, p99, max]).toEqual([p50, p90, p99, max].sort((one, other) => one - other));
@@ -46,9 +46,9 @@ itWithProgram(
 
 test('bounds the duration and the rate', async () => {
   const args = ['bench', ...HANDLES, '--duration', '1', '--rate', '50', '--json'];
-  const { answers } = JSON.parse((await cli(args, await place())).stdout) as { answers: number };
-  expect(answers).toBeGreaterThan(0);
-  expect(answers).toBeLessThanOrEqual(51);
+  const { responses } = JSON.parse((await cli(args, await place())).stdout) as { responses: number };
+  expect(responses).toBeGreaterThan(0);
+  expect(responses).toBeLessThanOrEqual(51);
 });
 
 test('exits with 1 on error responses and without a response', async () => {

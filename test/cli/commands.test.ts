@@ -106,7 +106,7 @@ test('resolve, purge, stats and warm work on a running proxy', async () => {
   expect(stats).toMatch(
     /Top handles \(requests in the last 5 to 10 minutes\)\n(?: .*\n)* +21\.T11998\/page +1 request\n/,
   );
-  expect(stats).toMatch(/Hit share +\d+ % \(\d+ of \d+\)/);
+  expect(stats).toMatch(/Hit ratio +\d+ % \(\d+ of \d+\)/);
   expect(stats).toContain(`working (${demo.url})`);
   const list = join(folder(), 'handles');
   const state = `${list}.done`;
@@ -169,7 +169,7 @@ test('stats prints each figure with its unit, under a heading', async () => {
   ]);
   expect(stdout).toMatch(new RegExp(`^ {2}Version +${version}$`, 'm'));
   expect(stdout).toMatch(/^ {2}Total +4 requests$/m);
-  expect(stdout).toMatch(/^ {2}Hit share +50 % \(2 of 4\)$/m);
+  expect(stdout).toMatch(/^ {2}Hit ratio +50 % \(2 of 4\)$/m);
   expect(stdout).toMatch(/^ {2}Handle server +median [\d.]+ ms, 99th percentile [\d.]+ ms$/m);
   expect(stdout).toMatch(/^ {2}21\.T11998\/page +3 requests$/m);
   expect(stdout).toMatch(/^ {2}found +2 entries, 0\.\d MiB, 0 evictions$/m);

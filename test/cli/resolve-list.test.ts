@@ -58,7 +58,7 @@ test('sends a list longer than 1,000 in several requests', async () => {
   expect(code).toBe(0);
   expect(elementsIn(stdout).map(({ handle }) => handle)).toEqual(list);
   const { text } = await request(proxy.app.admin).get('/metrics');
-  expect(text).toContain('handle_proxy_requests_total{family="record",result="batch",status="200"} 3');
+  expect(text).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 3');
 });
 
 test('an empty list is done at once', async () => {

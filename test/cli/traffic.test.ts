@@ -7,7 +7,7 @@ import { startOperated } from '../support/operated-proxy.js';
 const demo = await startDemoServer();
 const ENV = {
   HTTP_TRUSTED_PROXIES: '127.0.0.1',
-  TRAFFIC_UNKNOWN_PER_MINUTE: '5',
+  TRAFFIC_ENUMERATION_PER_MINUTE: '5',
   TRAFFIC_RULES: JSON.stringify([{ name: 'crawlers', match: { userAgent: '*bot*' }, answer: 403 }]),
 };
 

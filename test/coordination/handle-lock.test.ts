@@ -55,5 +55,11 @@ test('a login whose write was refused waits in one place', async () => {
   const codes = await Promise.all(
     Array.from({ length: 5 }, () => write().catch((error: unknown) => (error as ServiceError).code)),
   );
-  expect(codes.sort()).toEqual(['BUSY', 'BUSY', 'BUSY', 'BUSY', 'UPSTREAM_FAILED']);
+  expect(codes.sort()).toEqual([
+    'CONCURRENT_MODIFICATION',
+    'CONCURRENT_MODIFICATION',
+    'CONCURRENT_MODIFICATION',
+    'CONCURRENT_MODIFICATION',
+    'UPSTREAM_FAILED',
+  ]);
 });

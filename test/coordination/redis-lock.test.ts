@@ -9,7 +9,7 @@ const REDIS_WAIT_MS = 5000;
 const WRITE_MS = 30_000;
 /** ioredis waits no longer for any command. */
 const ANSWER_MS = 500;
-const NOT_LOCKED = { code: 'NOT_LOCKED', status: 503, retryAfterSeconds: 1 };
+const LOCK_UNAVAILABLE = { code: 'LOCK_UNAVAILABLE', status: 503, retryAfterSeconds: 1 };
 
 /**
  * `lost`: the command is carried out, its answer is not received. `slow`: it is received late. `away`: no command is
@@ -85,7 +85,7 @@ describe.each<State>(['away', 'lost'])('while Redis does not answer (%s)', (stat
     await clock.pass(REDIS_WAIT_MS - 1);
     expect(await isSettled(locked)).toBe(false);
     await clock.pass(50);
-    await expect(locked).rejects.toMatchObject(NOT_LOCKED);
+    await expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
     expect(runs).toBe(0);
   });
 
@@ -118,7 +118,7 @@ test('a lock that was refused because its answer was lost is released when Redis
   const { clock, redis, lock } = start();
   redis.state = 'lost';
   const locked = lock('KEY', () => Promise.resolve());
-  const refused = expect(locked).rejects.toMatchObject(NOT_LOCKED);
+  const refused = expect(locked).rejects.toMatchObject(LOCK_UNAVAILABLE);
   await clock.pass(REDIS_WAIT_MS + 100);
   await refused;
   expect(redis.done).toContain('lock');
@@ -178,7 +178,7 @@ describe('a write under the lock', () => {
     stoodMs = 5000;
     expect(() => {
       grant.assertHeld();
-    }).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    }).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
     end();
   });
 
@@ -189,7 +189,7 @@ describe('a write under the lock', () => {
     await world.clock.pass(4900);
     grant.assertHeld();
     await world.clock.pass(200);
-    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
     end();
   });
 
@@ -198,7 +198,7 @@ describe('a write under the lock', () => {
     const { grant, end } = await hold(world);
     world.redis.holder = 'another';
     await world.clock.pass(2000);
-    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
     end();
   });
 
@@ -227,7 +227,7 @@ describe('a write under the lock', () => {
       await world.clock.pass(at + 4999 - world.clock.monotonic());
       grant.assertHeld();
       await world.clock.pass(1);
-      expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+      expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
       end();
     },
   );
@@ -237,7 +237,7 @@ describe('a write under the lock', () => {
     const { grant, end } = await hold(world);
     end();
     await settled();
-    expect(grant.assertHeld).toThrow(expect.objectContaining(NOT_LOCKED) as Error);
+    expect(grant.assertHeld).toThrow(expect.objectContaining(LOCK_UNAVAILABLE) as Error);
     await world.clock.pass(10_000);
     expect(world.redis.done).toEqual(['lock', 'unlock']);
   });

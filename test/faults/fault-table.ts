@@ -7,7 +7,7 @@ export interface FaultRow {
   fault: string;
   breakIt: (server: FaultyServer, certificates: Certificates) => unknown;
   /** A reader of a record whose time is over gets it all the same, because of this. */
-  stale: 'error' | 'late';
+  stale: 'error' | 'timeout';
   /** Status for a reader of a record that is not kept. */
   noEntry: number;
   /** Number of upstream requests for each of them. */
@@ -56,7 +56,7 @@ function sendMegabytes(response: ServerResponse, left = 100): void {
 
 const NEVER_SENT = { noEntry: 502, write: 502, staysFresh: true, stale: 'error' } as const;
 const NO_ANSWER = { noEntry: 502, asked: 1, write: 200, staysFresh: false, stale: 'error' } as const;
-const TOO_LATE = { noEntry: 504, asked: 1, write: 504, staysFresh: false, stale: 'late' } as const;
+const TOO_LATE = { noEntry: 504, asked: 1, write: 504, staysFresh: false, stale: 'timeout' } as const;
 
 const NO_CONNECTION: FaultRow[] = [
   {

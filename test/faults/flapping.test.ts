@@ -30,7 +30,7 @@ test('a server that fails every other time gets one request in upstream.retryAft
     const second = await proxy.ask(PATH);
     expect([second.status, second.headers['cache-status']]).toEqual([
       200,
-      expect.stringContaining('detail=resting'),
+      expect.stringContaining('detail=backoff'),
     ]);
     proxy.pass(RETRY_AFTER);
     const third = await proxy.ask(PATH);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { cells, readDocument, tableRows } from '../support/markdown.js';
 import { FAULTS, type FaultRow } from './fault-table.js';
 
-const STALE = { error: '200, `detail=error`', late: '200 after 1.8 s, `detail=late`' };
+const STALE = { error: '200, `detail=error`', timeout: '200 after 1.8 s, `detail=timeout`' };
 
 function cellsOf(row: FaultRow): string[] {
   const asked = row.counts === 'connections' ? 'tried twice' : ['not sent', 'once', 'twice'][row.asked];

@@ -62,7 +62,11 @@ test('bodies that trickle in keep nobody else from writing or reading, not even 
 test.each([PATH, '/api/v2/handles/21.T11998/slow'])(
   'unfinished bodies share a bound: the oldest is cancelled (PUT %s)',
   async (path) => {
-    const proxy = await startProxy({ ...env, HTTP_MAX_BODY_SIZE: '2KiB', HTTP_BODIES_MAX_BYTES: '4KiB' });
+    const proxy = await startProxy({
+      ...env,
+      HTTP_MAX_BODY_SIZE: '2KiB',
+      HTTP_MAX_BUFFERED_BODY_BYTES: '4KiB',
+    });
     const part = ' '.repeat(1500);
     const slow = [];
     for (let count = 0; count < 2; count++) {

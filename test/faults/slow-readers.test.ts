@@ -75,13 +75,13 @@ test('a client that reads everything is not cut, however long the response takes
   piecesEveryMs = undefined;
 });
 
-test('a client that reads slowly is cut after server.answerTimeout', async () => {
+test('a client that reads slowly is cut after server.responseTimeout', async () => {
   const demo = await startDemoServer();
   demo.put('21.T11998/large', [textValue(1, 'DESC', 'x'.repeat(12 * MIB))]);
   const proxy = await startProxy({
     UPSTREAM_URL: demo.url,
     UPSTREAM_MAX_RECORD_SIZE: '256MiB',
-    SERVER_ANSWER_TIMEOUT: '300ms',
+    SERVER_RESPONSE_TIMEOUT: '300ms',
   });
   const socket = await openSocket(proxy.url);
   socket.write('GET /api/handles/21.T11998/large HTTP/1.1\r\nHost: x\r\n\r\n');

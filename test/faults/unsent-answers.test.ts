@@ -22,7 +22,11 @@ const demo = await startDemoServer();
 demo.put(HANDLE, [textValue(1, 'DESC', 'x'.repeat(SIZE))]);
 
 /** Room for two answers. */
-const env = { UPSTREAM_URL: demo.url, HTTP_UNSENT_MAX_BYTES: '32MiB', UPSTREAM_MAX_RECORD_SIZE: '16MiB' };
+const env = {
+  UPSTREAM_URL: demo.url,
+  HTTP_MAX_UNSENT_RESPONSE_BYTES: '32MiB',
+  UPSTREAM_MAX_RECORD_SIZE: '16MiB',
+};
 
 async function countUnread(proxy: Proxy): Promise<number> {
   const metrics = await proxy.metrics();
@@ -57,7 +61,7 @@ test.each([
 });
 
 test('one answer that is larger than the budget is sent', async () => {
-  const proxy = await startProxy({ ...env, HTTP_UNSENT_MAX_BYTES: '1MiB' });
+  const proxy = await startProxy({ ...env, HTTP_MAX_UNSENT_RESPONSE_BYTES: '1MiB' });
   for (let times = 0; times < 3; times++) {
     expect((await proxy.ask(PATH)).text.length).toBeGreaterThan(SIZE);
   }

@@ -45,7 +45,7 @@ async function startBroken({ tls, breakIt, counts, stale: why }: FaultRow): Prom
   const { good, expired, otherName } = certificates;
   const trust = tls === 'pin' ? { UPSTREAM_FINGERPRINT: good.fingerprint } : {};
   const ca = tls === 'authority' ? { ca: [good, expired, otherName].map(({ cert }) => cert).join('\n') } : {};
-  const times = why === 'late' ? SHORT_TIMES : {};
+  const times = why === 'timeout' ? SHORT_TIMES : {};
   const proxy = await startProxy({ UPSTREAM_URL: server.url, ...times, ...trust }, ca);
   await proxy.ask(stale);
   proxy.pass(HOUR);
@@ -92,7 +92,7 @@ describe.each(FAULTS)('$fault', (row) => {
     const again = await proxy.ask(stale);
     expect([again.status, again.headers['cache-status']]).toEqual([
       200,
-      expect.stringContaining('detail=resting'),
+      expect.stringContaining('detail=backoff'),
     ]);
     expect(takeAsked(), 'it is left alone for upstream.retryAfter').toBe(0);
 

@@ -50,7 +50,7 @@ async function start(): Promise<{ upstream: FuzzedUpstream; proxy: BuiltProxy }>
     UPSTREAM_WRITE_TIMEOUT: '1s',
     UPSTREAM_STALE_AFTER: '500ms',
     UPSTREAM_RETRY_AFTER: '0s',
-    UPSTREAM_MAX_REST: '0s',
+    UPSTREAM_MAX_RETRY_AFTER: '0s',
     UPSTREAM_BREAKER_FAILURES: '10000',
     CACHE_NOT_FOUND_TTL: '1h',
     V2_ANONYMOUS_READ: 'true',

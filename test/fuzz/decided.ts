@@ -2,7 +2,7 @@
 import type { RecordedRequest } from '../support/recording-upstream.js';
 
 interface Line {
-  family?: string;
+  interface?: string;
   method: string;
   path: string;
   handle?: string;
@@ -44,12 +44,12 @@ export function unexplained(
 function explain(decided: Map<string, Explained>, line: Line): void {
   const key =
     line.handle === undefined ? keyOf(line.method, line.path) : keyOfHandle(line.method, line.handle);
-  const isSentOn = line.family === 'record' && ['bypass', 'write'].includes(line.result);
+  const isSentOn = line.interface === 'record' && ['bypass', 'write'].includes(line.result);
   add(decided, key, { least: isSentOn ? 1 : 0, most: isSentOn || line.result === 'error' ? 1 : 0 });
   if (line.handle === undefined) return;
   // A record may be read for any question about it, and ePIC v2 makes its own requests for a handle.
   add(decided, keyOfHandle('GET', line.handle), { least: 0, most: Infinity });
-  if (line.family !== 'v2') return;
+  if (line.interface !== 'v2') return;
   for (const method of ['PUT', 'DELETE'])
     add(decided, keyOfHandle(method, line.handle), { least: 0, most: Infinity });
 }

@@ -22,10 +22,10 @@ describe('the admin listener', () => {
   });
 
   it('fails when the event loop has stood still, and says for how long', async () => {
-    const answer = await admin({ heldMs: () => 3021.4 })
+    const answer = await admin({ blockedMs: () => 3021.4 })
       .get('/healthz')
       .expect(503);
-    expect(answer.body).toEqual({ status: 'held', heldMs: 3021 });
+    expect(answer.body).toEqual({ status: 'blocked', blockedMs: 3021 });
   });
 
   it('is ready when all parts are', async () => {
@@ -86,7 +86,7 @@ describe('the admin listener', () => {
   ])('refuses other methods of %s with 405 and Allow: %s', async (path, allow) => {
     const answer = await admin().delete(path).expect(405);
     expect(answer.headers['allow']).toBe(allow);
-    expect(answer.body).toMatchObject({ code: 'METHOD_REFUSED', status: 405 });
+    expect(answer.body).toMatchObject({ code: 'METHOD_NOT_ALLOWED', status: 405 });
     expect((await admin().options(path).expect(204)).headers['allow']).toBe(allow);
   });
 

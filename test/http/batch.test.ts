@@ -197,7 +197,7 @@ test('a batch is one request of the metrics, and its handles are counted by resu
   await proxy.ask(`/api/handles/${A}`);
   await postBatch(proxy, { handles: [A, B, ''] });
   const metrics = await metricsOf(proxy);
-  expect(metrics).toContain('handle_proxy_requests_total{family="record",result="batch",status="200"} 1');
+  expect(metrics).toContain('handle_proxy_requests_total{interface="record",result="batch",status="200"} 1');
   for (const result of ['hit', 'miss', 'invalid'])
     expect(metrics).toContain(`handle_proxy_batch_handles_total{result="${result}"} 1`);
 });

@@ -112,7 +112,7 @@ describe('a write', () => {
     expect(text).not.toContain('ECONNREFUSED');
     expect(named('request')).toEqual([
       expect.objectContaining({
-        code: 'UPSTREAM_REFUSED',
+        code: 'UPSTREAM_CONNECT_FAILED',
         cause: 'the connection was refused (ECONNREFUSED)',
       }),
     ]);

@@ -26,10 +26,10 @@ const JSON_ACCEPT = { Accept: 'application/json' };
 const LOGIN = { Authorization: 'Basic eDp5' };
 
 describe.each<[code: string, answer: Answer | undefined, path: string, question?: object]>([
-  ['UPSTREAM_BAD_ANSWER', { status: 200, body: { responseCode: 7, oops: true } }, PATH],
+  ['UPSTREAM_INVALID_RESPONSE', { status: 200, body: { responseCode: 7, oops: true } }, PATH],
   ['HANDLE_TOO_LONG', undefined, `/api/handles/${'x'.repeat(2049)}`],
   ['BAD_PARAMETER', undefined, `${PATH}?index=x`],
-  ['METHOD_REFUSED', undefined, '/api/site', { method: 'DELETE' }],
+  ['METHOD_NOT_ALLOWED', undefined, '/api/site', { method: 'DELETE' }],
   ['NO_DELETE', undefined, '/api/handles/21.T1/other', { method: 'DELETE', headers: LOGIN }],
   ['BATCH_TOO_LARGE', undefined, `/api/handles?${'handle=21.T1/a&'.repeat(101)}`],
   ['V2_LOGIN_NEEDED', undefined, `/api/v2/handles/${HANDLE}`],
@@ -37,7 +37,7 @@ describe.each<[code: string, answer: Answer | undefined, path: string, question?
   ['REDIRECT_NOT_FOUND', missing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
   ['REDIRECT_NOT_SERVED', elsewhere, `/${HANDLE}`, { headers: JSON_ACCEPT }],
   ['REDIRECT_REFUSED', refusing, `/${HANDLE}`, { headers: JSON_ACCEPT }],
-  ['METHOD_REFUSED', undefined, `/${HANDLE}`, { method: 'PUT', headers: JSON_ACCEPT }],
+  ['METHOD_NOT_ALLOWED', undefined, `/${HANDLE}`, { method: 'PUT', headers: JSON_ACCEPT }],
   ['BAD_PATH', undefined, '/%zz', { headers: JSON_ACCEPT }],
 ])('%s', (code, answer, path, question = {}) => {
   test(`is the code in the body and in the log: ${path.slice(0, 40)}`, async () => {
@@ -65,7 +65,7 @@ test('an element of a batch has it', async () => {
   mockUpstream({ status: 200, body: { responseCode: 7 } });
   const proxy = await start();
   const { text } = await proxy.ask(`/api/handles?handle=${HANDLE}`);
-  expect(JSON.parse(text)).toMatchObject([{ body: { code: 'UPSTREAM_BAD_ANSWER' } }]);
+  expect(JSON.parse(text)).toMatchObject([{ body: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
 });
 
 test.each<[method: string, path: string, body: object]>([

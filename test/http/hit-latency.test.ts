@@ -11,15 +11,19 @@ test('the latency histogram counts each of 50 requests, of which 49 are hits', a
   const proxy = await startProxy();
   for (let times = 0; times < 50; times++) await proxy.ask(PATH);
   const counted = async (): Promise<unknown> => {
-    const histogram = (await proxy.metrics()).find(({ name }) => name === 'handle_proxy_request_seconds');
+    const histogram = (await proxy.metrics()).find(
+      ({ name }) => name === 'handle_proxy_request_duration_seconds',
+    );
     const counts = (histogram?.values ?? []) as { metricName?: string; labels: object; value: number }[];
     return counts
-      .filter(({ metricName, value }) => metricName === 'handle_proxy_request_seconds_count' && value > 0)
+      .filter(
+        ({ metricName, value }) => metricName === 'handle_proxy_request_duration_seconds_count' && value > 0,
+      )
       .map(({ labels, value }) => ({ ...labels, value }));
   };
   await expect.poll(counted).toEqual([
-    { family: 'record', result: 'hit', value: 49 },
-    { family: 'record', result: 'miss', value: 1 },
+    { interface: 'record', result: 'hit', value: 49 },
+    { interface: 'record', result: 'miss', value: 1 },
   ]);
   expect(await proxy.app.operations.stats()).toMatchObject({
     requests: { total: 50, hits: 49, misses: 1, latency: { count: 50 } },

@@ -67,7 +67,7 @@ test.each([
 test('hits without prepared responses do not enter Express', async () => {
   const upstream = mockUpstream();
   const entries = countEntries();
-  const proxy = await startProxy({ HTTP_HOT_PATH_ENABLED: 'false' });
+  const proxy = await startProxy({ HTTP_RESPONSE_CACHE_ENABLED: 'false' });
   for (let times = 0; times < 3; times++) expect((await proxy.ask(PATH)).status).toBe(200);
   expect(upstream.asked).toBe(1);
   expect(entries()).toBe(0);

@@ -109,7 +109,7 @@ test('a new longest life holds for what is loaded from then on; what is kept sta
   const proxy = await startProxy({ UPSTREAM_URL: demo.url });
   const life = async (handle: string): Promise<unknown> => {
     const [copy] = await proxy.app.operations.inspect(handle);
-    return copy?.lifeLeftSeconds;
+    return copy?.ttlSeconds;
   };
   await proxy.ask(PAGE);
   reload(proxy, { CACHE_FOUND_MAX_TTL: '1m' });

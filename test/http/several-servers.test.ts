@@ -97,7 +97,7 @@ test('the metrics tell the servers apart, also one that was not asked', async ()
     ['0', '0'],
   ]);
   for (const { url } of [a, b, others]) {
-    expect(text).toContain(`handle_proxy_upstream_running{server="${url}",kind="read"} 0`);
+    expect(text).toContain(`handle_proxy_upstream_requests_in_flight{server="${url}",kind="read"} 0`);
   }
 });
 

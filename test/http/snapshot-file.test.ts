@@ -132,18 +132,18 @@ describe('the file', () => {
         truncateSync(file, statSync(file).size - 30);
       },
     ],
-  ])('%s is refused with one line of the log, and the proxy serves', async (_, reason, env, damage) => {
+  ])('%s is rejected with one line of the log, and the proxy serves', async (_, reason, env, damage) => {
     const file = join(newFolder(), 'snapshot');
     const upstream = await snapshotOf(file);
     damage(file);
     const proxy = await startLogged(file, env);
-    expect(await proxy.line('snapshot refused')).toMatchObject({ level: 'warn', file, reason });
+    expect(await proxy.line('snapshot rejected')).toMatchObject({ level: 'warn', file, reason });
     expect((await proxy.ask(PATH)).status).toBe(200);
     expect(upstream.asked).toBe(2);
     expect(proxy.lines('snapshot loaded')).toEqual([]);
   });
 
-  test('is refused block by block: the blocks that are intact are read', async () => {
+  test('is rejected block by block: the blocks that are intact are read', async () => {
     const file = join(newFolder(), 'snapshot');
     const long = recordOf([urlValue(`https://example.org/${'x'.repeat(140_000)}`)]);
     const upstream = mockUpstream((target) => ({
@@ -160,7 +160,7 @@ describe('the file', () => {
     writeFileSync(file, bytes);
     upstream.answers(broken);
     const proxy = await startLogged(file);
-    expect(await proxy.line('snapshot refused')).toMatchObject({ blocks: 1, reason: 'damaged' });
+    expect(await proxy.line('snapshot rejected')).toMatchObject({ blocks: 1, reason: 'damaged' });
     expect(await proxy.line('snapshot loaded')).toMatchObject({ restored: 2 });
     const statuses = await Promise.all(paths.map(async (path) => (await proxy.ask(path)).status));
     expect(statuses).toEqual([502, 502, 200, 200]);

@@ -31,7 +31,7 @@ describe('an expired record', () => {
     proxy.pass(HOUR);
     await proxy.ask(PATH);
     proxy.pass(4999);
-    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=resting');
+    expect((await proxy.ask(PATH)).headers['cache-status']).toContain('detail=backoff');
     expect(upstream.asked).toBe(2);
     upstream.answers(later);
     proxy.pass(1);
@@ -50,7 +50,7 @@ describe('an expired record', () => {
     upstream.answers({ ...later, after });
     proxy.pass(HOUR);
     const answer = await proxy.ask(PATH);
-    expect(answer.headers['cache-status']).toContain('detail=late');
+    expect(answer.headers['cache-status']).toContain('detail=timeout');
     expect(answer.text).not.toContain('/later');
     release(undefined);
     await expect.poll(async () => (await proxy.ask(PATH)).text).toContain('/later');

@@ -29,7 +29,7 @@ it('a request and its upstream read are two spans of one trace', async () => {
       'http.request.method': 'GET',
       'http.response.status_code': '200',
       'url.path': PATH,
-      'handle_proxy.family': 'record',
+      'handle_proxy.interface': 'record',
       'handle_proxy.result': 'miss',
       'handle_proxy.handle': HANDLE,
     },

@@ -12,7 +12,7 @@ const WAIT = { timeout: 60_000 };
 
 interface Look {
   cached: boolean;
-  copies: { tier: string; use: string; hits?: number }[];
+  copies: { tier: string; state: string; hits?: number }[];
 }
 
 const get = async (proxy: Proxy, path: string): Promise<unknown> =>
@@ -23,11 +23,14 @@ describeTwoProxies({ upstreamUrl: demo.url }, (two) => {
   test('cache statistics have the entries of this instance and of Redis', async () => {
     await two.one.ask(PATH);
     await expect.poll(async () => (await look(two.other)).copies.length, WAIT).toBe(1);
-    expect(await look(two.other)).toMatchObject({ cached: true, copies: [{ tier: 'redis', use: 'fresh' }] });
+    expect(await look(two.other)).toMatchObject({
+      cached: true,
+      copies: [{ tier: 'redis', state: 'fresh' }],
+    });
     await two.other.ask(PATH);
     for (const proxy of [two.one, two.other]) {
       const { copies } = await look(proxy);
-      expect(copies.map(({ tier, use }) => [tier, use])).toEqual([
+      expect(copies.map(({ tier, state }) => [tier, state])).toEqual([
         ['memory', 'fresh'],
         ['redis', 'fresh'],
       ]);

@@ -49,8 +49,8 @@ test('every call of the operator is in the log, at the level that one of them ha
   // The wait for the start asks /readyz, which is a line when it says no.
   const calls = proxy.logs().filter(({ msg, path }) => msg === 'admin call' && path !== '/readyz');
   expect(calls).toMatchObject([
-    { method: 'GET', path: '/cache', told: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
-    { method: 'POST', path: '/purge', told: { count: 1, handles: [HANDLE] }, status: 200 },
+    { method: 'GET', path: '/cache', details: { handle: HANDLE }, status: 200, from: '127.0.0.1' },
+    { method: 'POST', path: '/purge', details: { count: 1, handles: [HANDLE] }, status: 200 },
   ]);
   expect(proxy.output()).not.toContain(TOKEN);
 });

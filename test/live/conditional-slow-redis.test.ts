@@ -107,7 +107,7 @@ describeWithRedis('two instances on one Redis', () => {
         const { status, headers, text } = await write(path, bodyOf(2));
         expect(status).toBe(503);
         expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-        expect(text).toContain('NOT_LOCKED');
+        expect(text).toContain('LOCK_UNAVAILABLE');
       }
       expect(numberIn(await ask(demo.url, PATH))).toBe(1);
       redis.thaw();
@@ -147,7 +147,7 @@ describeWithRedis('two instances on one Redis', () => {
       expect([status, headers['retry-after'], JSON.parse(text)]).toEqual([
         503,
         '1',
-        expect.objectContaining({ code: 'NOT_LOCKED' }),
+        expect.objectContaining({ code: 'LOCK_UNAVAILABLE' }),
       ]);
       expect(demo.askedFor(HANDLE)).toBe(2);
       expect(numberIn(await ask(demo.url, PATH))).toBe(1);

@@ -37,7 +37,7 @@ async function expectUnchanged(answer: Asked): Promise<void> {
   expect(JSON.parse(answer.text)).toEqual({
     responseCode: 4,
     message: expect.stringContaining('Precondition failed') as string,
-    code: 'CONDITION_FAILED',
+    code: 'PRECONDITION_FAILED',
     handle: HANDLE,
   });
   expect(numberIn(await ask(demo.url, PATH))).toBe(1);

@@ -148,7 +148,7 @@ const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(PRELOAD
 describe('an exception in a request', () => {
   test.each([
     ['the fast path', {}, `/api/handles/${GOOD}?throw`],
-    ['Express', { HTTP_HOT_PATH_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
+    ['Express', { HTTP_RESPONSE_CACHE_ENABLED: 'false' }, `/api/handles/${GOOD}?throw`],
     ['a redirect', {}, `/${GOOD}?throw`],
     ['ePIC v2', { V2_ANONYMOUS_READ: 'true' }, `/api/v2/handles/${GOOD}?throw`],
     ['a traced request', { TRACING_ENDPOINT: 'http://127.0.0.1:9/v1/traces' }, `/api/handles/${GOOD}?throw`],

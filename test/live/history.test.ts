@@ -55,8 +55,8 @@ describeWithRedis('three instances on one Redis', () => {
         UPSTREAM_URL: demo.url,
         REDIS_COMMAND_TIMEOUT: '50ms',
         // Without the exceptions, which hold where the machine itself stands still.
-        REDIS_LOST_MAX_AGE: '0s',
-        REDIS_WRITES_WITHOUT: 'refuse',
+        REDIS_DISCONNECTED_MAX_AGE: '0s',
+        REDIS_DISCONNECTED_WRITES: 'reject',
       };
       // One of them receives each message later than the others.
       const { port } = await startSlowLine(redis.port, LATE_MS);

@@ -146,7 +146,7 @@ test('the admin port answers /healthz, /readyz, /metrics and /stats, the public 
   expect(JSON.parse((await ask(proxy.adminUrl, '/readyz')).text)).toEqual({ status: 'ready', notReady: [] });
   await expect
     .poll(async () => (await ask(proxy.adminUrl, '/metrics')).text)
-    .toContain('handle_proxy_requests_total{family="record",result="miss",status="200"} 1');
+    .toContain('handle_proxy_requests_total{interface="record",result="miss",status="200"} 1');
   expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({
     memory: expect.arrayContaining([
       expect.objectContaining({ store: 'found', entries: 1 }) as unknown,

@@ -85,8 +85,8 @@ describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
     expect((await purge(two.one, body).expect(200)).body).toMatchObject({ soft: true });
     const isStale = async (proxy: Proxy): Promise<boolean> => {
       const { text } = await request(proxy.app.admin).get('/cache').query({ handle: A });
-      const { copies } = JSON.parse(text) as { copies: { use: string }[] };
-      return copies.length === 2 && copies.every(({ use }) => use === 'stale');
+      const { copies } = JSON.parse(text) as { copies: { state: string }[] };
+      return copies.length === 2 && copies.every(({ state }) => state === 'stale');
     };
     expect(await isStale(two.other)).toBe(true);
     expect(await isStale(two.one)).toBe(true);
@@ -133,10 +133,10 @@ describeTwoProxies({ upstreamUrl: demo.url, env: PATIENT }, (two) => {
     two.redis.freeze();
     await expect
       .poll(async () => (await request(two.one.app.admin).get('/stats')).text, WAIT)
-      .toContain('"state":"away"');
+      .toContain('"state":"down"');
     const answer = await purge(two.one, { prefix: '21.T11998/purge-' }).expect(200);
     expect(answer.body).toMatchObject({ shared: false });
-    // Other entries do not matter here: cut off for redis.lostMaxAge, an instance loads them again.
+    // Other entries do not matter here: cut off for redis.disconnectedMaxAge, an instance loads them again.
     const purged = async (proxy: Proxy): Promise<string[]> => (await seen(proxy)).slice(0, 2);
     expect(await purged(two.one)).toEqual(['new', 'new']);
     two.redis.thaw();

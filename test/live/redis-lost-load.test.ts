@@ -10,7 +10,7 @@ const LOADED = '21.T11998/lost-load';
 const PROBE = '21.T11998/lost-probe';
 
 describeWithRedis('the built program', () => {
-  test('keeps what it loads without Redis for redis.lostMaxAge, also when Redis is back', async () => {
+  test('keeps what it loads without Redis for redis.disconnectedMaxAge, also when Redis is back', async () => {
     const demo = await startDemoServer();
     const redis = await startRedis();
     onTestFinished(() => {
@@ -21,7 +21,7 @@ describeWithRedis('the built program', () => {
       UPSTREAM_URL: demo.url,
       REDIS_URL: redis.url,
       REDIS_KEY_PREFIX: 'lost-load:',
-      REDIS_LOST_MAX_AGE: '0s',
+      REDIS_DISCONNECTED_MAX_AGE: '0s',
     });
     const numberOf = async (handle: string) => numberIn(await ask(proxy.url, `/api/handles/${handle}`));
     let count = 0;

@@ -29,9 +29,9 @@ const start = (redis: RedisServer, env: Record<string, string> = {}): Promise<Bu
   });
 
 describeWithRedis('the built program', () => {
-  test('refuses writes while Redis is away with redis.writesWithout: refuse', async () => {
+  test('refuses writes while Redis is away with redis.disconnectedWrites: reject', async () => {
     const redis = await startOwnRedis();
-    const proxy = await start(redis, { REDIS_WRITES_WITHOUT: 'refuse' });
+    const proxy = await start(redis, { REDIS_DISCONNECTED_WRITES: 'reject' });
     demo.put(HANDLE, numbered(1));
     const isWritten = (count: number) =>
       expect.poll(async () => (await putNumbered(proxy.url, PATH, count)).status).toBe(200);

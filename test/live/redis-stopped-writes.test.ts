@@ -11,7 +11,7 @@ describeWithRedis('a Redis that is stopped for seconds', () => {
   });
   afterAll(() => redis.stop());
 
-  test('keeps an old record alive no longer than redis.lostMaxAge and its detection', async () => {
+  test('keeps an old record alive no longer than redis.disconnectedMaxAge and its detection', async () => {
     const away = (): unknown => redis.stop();
     const back = (): unknown => redis.restart();
     await writeThroughOutage({ name: 'stopped', redis, away, back });

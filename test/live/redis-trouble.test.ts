@@ -160,8 +160,8 @@ describeWithRedis('a Redis in trouble', () => {
     expect((await proxy.ask(PATH)).status).toBe(200);
   });
 
-  test('lets memory answer alone for redis.lostMaxAge and no longer', async () => {
-    const proxy = await start({ REDIS_LOST_MAX_AGE: '5s' });
+  test('lets memory answer alone for redis.disconnectedMaxAge and no longer', async () => {
+    const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
     await redisIs(proxy, 0);
@@ -178,7 +178,7 @@ describeWithRedis('a Redis in trouble', () => {
   });
 
   test('serves a stale record when the upstream is down too', async () => {
-    const proxy = await start({ REDIS_LOST_MAX_AGE: '5s' });
+    const proxy = await start({ REDIS_DISCONNECTED_MAX_AGE: '5s' });
     await load(proxy);
     await redis.stop();
     await redisIs(proxy, 0);

@@ -63,7 +63,7 @@ test('what needs a restart is named without its value, and stays as it is', asyn
   expect(linesOf(proxy, READ).map(({ changed }) => changed)).toEqual([{}]);
   expect(await answerOf(proxy, 'cache-control')).toBe('public, max-age=60');
   expect(JSON.parse((await ask(proxy.adminUrl, '/stats')).text)).toMatchObject({
-    redis: { state: 'unused' },
+    redis: { state: 'disabled' },
   });
   expect(proxy.output()).not.toContain('not-to-be-seen');
 });

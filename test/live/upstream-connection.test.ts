@@ -79,7 +79,7 @@ test('a body over the limit is cancelled early, requested once, and its connecti
   });
   const { resolve } = openClient(server, { maxRecordBytes: 50_000 });
   await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: expect.objectContaining({
       cause: expect.stringContaining('more than 50000 bytes') as string,
     }) as Diagnosis,
@@ -92,7 +92,7 @@ test('a body over the limit is cancelled early, requested once, and its connecti
 test('bytes that are no HTTP are an invalid response', async () => {
   const server = await listenRaw((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
   const { resolve } = openClient(server);
-  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
   expect(server.connections()).toBe(1);
 });
 
@@ -105,7 +105,7 @@ test('an unrequested switch of protocol is an invalid response at once', async (
   });
   const { resolve } = openClient(server);
   await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: expect.objectContaining({ cause: expect.stringContaining('HTTP 101') as string }) as Diagnosis,
   });
   await Promise.all(closed);

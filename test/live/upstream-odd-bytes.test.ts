@@ -28,7 +28,7 @@ test.each([
 test('a broken compression is an invalid response, requested once', async () => {
   const server = await listenPacked('gzip', Buffer.from(NOT_FOUND));
   await expect(openClient(server).resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: expect.objectContaining({
       cause: expect.stringContaining('Z_DATA_ERROR') as string,
     }) as Diagnosis,
@@ -40,13 +40,13 @@ test.each(['rot13', 'constructor', '__proto__'])(
   'an unknown content coding (%s) is an invalid response',
   async (coding) => {
     const { resolve } = openClient(await listenPacked(coding, Buffer.from('{"erfcbafrPbqr":100}')));
-    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+    await expect(resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
   },
 );
 
 test('a response in more codings than any server uses is not decompressed', async () => {
   const server = await listenPacked(Array<string>(6).fill('gzip').join(), gzipSync(NOT_FOUND));
-  await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  await expect(openClient(server).resolve()).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
   expect(server.connections()).toBe(1);
 });
 
@@ -55,7 +55,7 @@ test('a response that exceeds the limit when decompressed is given up', async ()
     maxRecordBytes: 50_000,
   });
   await expect(resolve()).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: expect.objectContaining({
       cause: expect.stringContaining('more than 50000 bytes') as string,
     }) as Diagnosis,

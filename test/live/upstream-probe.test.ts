@@ -127,7 +127,7 @@ test.each([
   expect(await probe(server.url)).toMatchObject({
     hasAnswered: false,
     failure: {
-      code: 'UPSTREAM_BAD_ANSWER',
+      code: 'UPSTREAM_INVALID_RESPONSE',
       cause: expect.stringMatching(
         new RegExp(`^no (?:JSON|response code) \\(HTTP ${status}, text/html, server nginx/1\\.22\\.1, `),
       ) as string,
@@ -170,7 +170,7 @@ test('a redirect is no answer of the server', async () => {
   const server = await answering(301, '');
   expect(await probe(server.url)).toMatchObject({
     failure: {
-      code: 'UPSTREAM_BAD_ANSWER',
+      code: 'UPSTREAM_INVALID_RESPONSE',
       cause: expect.stringMatching(/a redirect \(HTTP 301/) as string,
       remedy: expect.stringMatching(/set upstream\.url to the target/) as string,
     },

@@ -169,7 +169,7 @@ describe('an update', () => {
     const name = newName();
     const stranger = { type: 'HS_ADMIN', parsed_data: adminOf('21.T11998/USER02', 300) };
     const put = await v2(`/${name}`, { method: 'PUT', body: [urlTo('one'), stranger] });
-    expect([put.status, (read(put) as { code: string }).code]).toEqual([400, 'V2_NOT_OWNED']);
+    expect([put.status, (read(put) as { code: string }).code]).toEqual([400, 'V2_LOCKOUT']);
     const group = { type: 'HS_ADMIN', parsed_data: adminOf('0.NA/21.T11998', 200) };
     expect((await v2(`/${name}`, { method: 'PUT', body: [urlTo('one'), group] })).status).toBe(201);
   });

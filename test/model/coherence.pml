@@ -344,7 +344,7 @@ inline end_load(i) { at[i].load = 0; at[i].loaded = 0; at[i].isCurrent = 0; at[i
 #ifdef NO_LINKED_KEEP
 #define IS_LINKED_LOAD(i) 1
 #else
-#define IS_LINKED_LOAD(i) (at[i].ticketSeq > 0) /* without Redis: for redis.lostMaxAge, here 0 */
+#define IS_LINKED_LOAD(i) (at[i].ticketSeq > 0) /* without Redis: for redis.disconnectedMaxAge, here 0 */
 #endif
 
 inline keep(i) {

@@ -143,9 +143,9 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     expect([isPrepared(proxy), isPrepared(proxy, question)]).toEqual([true, false]);
   });
 
-  it('http.hotPath.enabled: false turns it off', async () => {
+  it('http.responseCache.enabled: false turns it off', async () => {
     mockUpstream();
-    const proxy = await startProxy({ ...ON, HTTP_HOT_PATH_ENABLED: 'false' });
+    const proxy = await startProxy({ ...ON, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
     await askTwice(proxy);
     expect(isPrepared(proxy)).toBe(false);
   });
@@ -170,7 +170,7 @@ describe.each(TRANSPORTS)('on %s', (transport) => {
     const counted = JSON.stringify(await proxy.metrics());
     const status = transport === 'tunnel' ? '200' : '1';
     expect(counted).toContain(
-      `{"value":4,"labels":{"family":"${family}","result":"hit","status":"${status}"}}`,
+      `{"value":4,"labels":{"interface":"${family}","result":"hit","status":"${status}"}}`,
     );
     await proxy.close();
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);

@@ -110,7 +110,7 @@ describe('a limit', () => {
     mockUpstream();
     const { tcpPort } = await startProxy({
       ...ON,
-      HTTP_BODIES_MAX_BYTES: '1KiB',
+      HTTP_MAX_BUFFERED_BODY_BYTES: '1KiB',
       HTTP_MAX_BODY_SIZE: '100KiB',
     });
     const large = nativeRequest('a'.repeat(200_000));
@@ -133,7 +133,7 @@ describe('a report', () => {
     const metrics = await metricsOf(proxy);
     for (const result of ['miss', 'hit']) {
       expect(metrics).toContain(
-        `{"value":1,"labels":{"family":"native-tcp","result":"${result}","status":"1"}}`,
+        `{"value":1,"labels":{"interface":"native-tcp","result":"${result}","status":"1"}}`,
       );
     }
     expect((await proxy.app.operations.stats()).requests.byInterface).toEqual({ 'native-tcp': 2 });

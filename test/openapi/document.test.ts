@@ -76,7 +76,7 @@ describe('the admin document', () => {
     ['/traffic/blocked/{network}', 'delete'],
   ] as const)('names the 503 of a change that other instances may miss: %s', (path, method) => {
     const { description } = ADMIN_DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
-    expect(description).toContain(CATALOGUE.NOT_CONFIRMED.title);
+    expect(description).toContain(CATALOGUE.INVALIDATION_UNCONFIRMED.title);
   });
 });
 
@@ -88,7 +88,7 @@ describe('the public document', () => {
     ['/api/v2/handles/{prefix}/{suffix}', 'delete'],
   ] as const)('names each 503 of the lock and the invalidation of a write: %s %s', (path, method) => {
     const { description = '' } = DOCUMENT.paths[path]?.[method]?.responses[503] ?? {};
-    for (const code of ['BUSY', 'NOT_LOCKED', 'NOT_CONFIRMED'] as const) {
+    for (const code of ['CONCURRENT_MODIFICATION', 'LOCK_UNAVAILABLE', 'INVALIDATION_UNCONFIRMED'] as const) {
       expect(description).toContain(CATALOGUE[code].title);
     }
   });
@@ -97,7 +97,7 @@ describe('the public document', () => {
     'names each way in which a Handle server fails in ePIC v2: %s',
     (method) => {
       const responses = DOCUMENT.paths['/api/v2/handles/{prefix}/{suffix}']?.[method]?.responses ?? {};
-      for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_RESTING', 'UPSTREAM_BUSY'] as const) {
+      for (const code of ['UPSTREAM_FAILED', 'UPSTREAM_BACKOFF', 'UPSTREAM_BUSY'] as const) {
         const { status, title } = CATALOGUE[code];
         expect(responses[status]?.description).toContain(title);
       }

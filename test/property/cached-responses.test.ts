@@ -55,7 +55,7 @@ describe('prepared responses', () => {
       HTTP_TRUSTED_PROXIES: 'loopback',
     };
     const hot = await startProxy(settings);
-    const long = await startProxy({ ...settings, HTTP_HOT_PATH_ENABLED: 'false' });
+    const long = await startProxy({ ...settings, HTTP_RESPONSE_CACHE_ENABLED: 'false' });
     await fc.assert(
       fc.asyncProperty(stepsIn(corner), async (sequence) => {
         for (const step of sequence) {

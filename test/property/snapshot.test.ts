@@ -51,31 +51,31 @@ async function read(bytes: Buffer): Promise<SnapshotPart[]> {
 
 const entriesOf = (parts: SnapshotPart[]): KeyedEntry[] =>
   parts.flatMap((part) => ('entries' in part ? part.entries : []));
-const refusalsOf = (parts: SnapshotPart[]): string[] =>
-  parts.flatMap((part) => ('refused' in part ? [part.refused] : []));
+const rejectionsOf = (parts: SnapshotPart[]): string[] =>
+  parts.flatMap((part) => ('rejected' in part ? [part.rejected] : []));
 
 describe('a snapshot', () => {
   test.prop([blocks])('is read as it was written', async (written) => {
     const parts = await read(bytesOf(written));
     expect(entriesOf(parts)).toEqual(written.flat());
-    expect(refusalsOf(parts)).toEqual([]);
+    expect(rejectionsOf(parts)).toEqual([]);
   });
 
-  test.prop([blocks, fc.nat()])('that is cut off is read up to there, and refused', async (written, cut) => {
+  test.prop([blocks, fc.nat()])('that is cut off is read up to there, and rejected', async (written, cut) => {
     const bytes = bytesOf(written);
     const parts = await read(bytes.subarray(0, cut % bytes.length));
     expect(written.flat().slice(0, entriesOf(parts).length)).toEqual(entriesOf(parts));
-    expect(refusalsOf(parts)).toHaveLength(1);
+    expect(rejectionsOf(parts)).toHaveLength(1);
   });
 
   test.prop([blocks, fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'with a changed byte lacks a block, is refused, and holds nothing that was not written',
+    'with a changed byte lacks a block, is rejected, and holds nothing that was not written',
     async (written, place, change) => {
       const bytes = bytesOf(written);
       const at = place % bytes.length;
       bytes.writeUInt8(bytes.readUInt8(at) ^ change, at);
       const parts = await read(bytes);
-      expect(refusalsOf(parts)).toHaveLength(1);
+      expect(rejectionsOf(parts)).toHaveLength(1);
       for (const found of entriesOf(parts)) expect(written.flat()).toContainEqual(found);
     },
   );
@@ -89,23 +89,23 @@ describe('a snapshot', () => {
     for (const found of entriesOf(await read(bytes))) expect(written.flat()).toContainEqual(found);
   });
 
-  test.prop([fc.uint8Array({ maxLength: 300 })])('that is noise is refused', async (noise) => {
-    expect(await read(Buffer.from(noise))).toEqual([{ refused: 'unknown' }]);
+  test.prop([fc.uint8Array({ maxLength: 300 })])('that is noise is rejected', async (noise) => {
+    expect(await read(Buffer.from(noise))).toEqual([{ rejected: 'unknown' }]);
   });
 
-  test.prop([blocks])('of another upstream is refused', async (written) => {
-    expect(await read(bytesOf(written, 'http://other.example.org:8000'))).toEqual([{ refused: 'foreign' }]);
+  test.prop([blocks])('of another upstream is rejected', async (written) => {
+    expect(await read(bytesOf(written, 'http://other.example.org:8000'))).toEqual([{ rejected: 'foreign' }]);
   });
 
-  test('of a later version is refused', async () => {
+  test('of a later version is rejected', async () => {
     const bytes = bytesOf([]);
     bytes.write('HRPSNAP9', 'latin1');
-    expect(await read(bytes)).toEqual([{ refused: 'unknown' }]);
+    expect(await read(bytes)).toEqual([{ rejected: 'unknown' }]);
   });
 
   test('does not make the reader allocate what a block only claims to be', async () => {
     const bomb = deflateRawSync(Buffer.alloc(1024 ** 2));
     const bytes = Buffer.concat([encodeHead(IDENTITY), encodeBlock(bomb, 10), END]);
-    expect(await read(bytes)).toEqual([{ refused: 'damaged' }]);
+    expect(await read(bytes)).toEqual([{ rejected: 'damaged' }]);
   });
 });

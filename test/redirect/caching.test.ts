@@ -17,7 +17,7 @@ test.each(['true', 'false'])(
   'a redirect has Age and max-age of its record, with cached responses %s',
   async (enabled) => {
     const leads = await startLeads(records, {
-      HTTP_HOT_PATH_ENABLED: enabled,
+      HTTP_RESPONSE_CACHE_ENABLED: enabled,
       CACHE_REFRESH_AHEAD_MIN_HITS: '0',
     });
     const told = async (path = 'abc') => {
@@ -92,7 +92,7 @@ test('redirects are served stale with max-age 0 while the Handle server is down'
     expect([status, headers.location]).toEqual([302, 'https://example.org/abc']);
     expect(headers['cache-control']).toBe('public, max-age=0');
     expect(headers.expires).toBe('Sat, 21 Nov 2026 10:10:00 GMT');
-    expect(headers['cache-status']).toMatch(/hit; ttl=-550; detail=(error|resting)$/);
+    expect(headers['cache-status']).toMatch(/hit; ttl=-550; detail=(error|backoff)$/);
   }
   expect((await leads.get('abc?noredirect')).text).toContain('This is the record as it was 10 minutes');
 });

@@ -216,7 +216,7 @@ test('a redirect is stale when the record of its prefix is', async () => {
   expect((await proxy.ask('/api/handles/21.T11998/url')).status).toBe(200);
   answerPrefix(proxy, FAILED);
   expect(await status()).toMatch(/; hit; ttl=-\d+; detail=error$/);
-  for (let times = 0; times < 3; times++) expect(await status()).toMatch(/; hit; ttl=-\d+; detail=resting$/);
+  for (let times = 0; times < 3; times++) expect(await status()).toMatch(/; hit; ttl=-\d+; detail=backoff$/);
   expect((await proxy.ask('/21.T11998/url')).headers['cache-control']).toBe('public, max-age=0');
 });
 

@@ -31,7 +31,11 @@ const ADMIN_TOKEN = '0123456789abcdef0123456789abcdef';
 
 /** At worst: both caches, bodies, unread answers, which take twice their bytes, and the process itself (128 MiB). */
 const memoryNeeded = ({ cache, http }: Config): number =>
-  cache.maxBytes + http.hotPath.maxBytes + http.bodiesMaxBytes + 2 * http.unsentMaxBytes + 128 * 2 ** 20;
+  cache.maxBytes +
+  http.responseCache.maxBytes +
+  http.maxBufferedBodyBytes +
+  2 * http.maxUnsentResponseBytes +
+  128 * 2 ** 20;
 
 /** Bytes of a size as containers write it: `512mb`, `1g`, `1Gi`. */
 const bytes = (size: string): number =>

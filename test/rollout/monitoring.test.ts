@@ -141,7 +141,7 @@ describe('the dashboard', () => {
 describe('the metrics', () => {
   itWithProgram('promtool', 'are named as Prometheus wants them', async () => {
     const metrics = createMetrics();
-    metrics.countRequest({ family: 'record', result: 'miss', status: 200, ms: 3 });
+    metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 3 });
     metrics.countUpstreamRequest({ server: 'http://a', outcome: 'found', ms: 3 });
     const text = await metrics.exposition();
     expect(runProgram('promtool', ['check', 'metrics'], text)).toEqual({ code: 0, output: '' });

@@ -15,8 +15,8 @@ const FAULTS_OF_REDIS: FaultName[] = [
 test('no two masters serve at once', async () => {
   const world = await World.create(1, () => ({
     instances: 0,
-    writesWithout: 'wait',
-    lostMaxAgeMs: 0,
+    disconnectedWrites: 'wait',
+    disconnectedMaxAgeMs: 0,
     commandTimeoutMs: 50,
     keptLines: 20,
   }));

@@ -9,7 +9,7 @@ export interface Acknowledged {
   at: number;
   /**
    * `confirmed`: every instance has acknowledged. `alone`: the writer alone was cut off from Redis, so that others may not know
-   * it (`redis.writesWithout: wait`). `cut off`: it was cut off too, but so were all others: they wait for its report.
+   * it (`redis.disconnectedWrites: wait`). `cut off`: it was cut off too, but so were all others: they wait for its report.
    */
   by: 'confirmed' | 'alone' | 'cut off';
 }

@@ -1,6 +1,6 @@
 // An instance of the proxy: a process that has the link to Redis and answers requests.
 import type { RedisOptions } from '../../src/cache/cache.js';
-import type { WritesWithout } from '../../src/cache/coherence/hub.js';
+import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
 import { openSimulated } from './ioredis-connections.js';
 import type { Network } from './network.js';
 import type { Process } from './process.js';
@@ -13,8 +13,8 @@ export interface InstanceDeps {
   network: Network;
   upstream: Upstream;
   findRedis: () => RedisServer;
-  writesWithout: WritesWithout;
-  lostMaxAgeMs: number;
+  disconnectedWrites: DisconnectedWrites;
+  disconnectedMaxAgeMs: number;
   commandTimeoutMs: number;
 }
 
@@ -63,12 +63,13 @@ export class Instance {
   }
 
   #redisOptions(): RedisOptions {
-    const { process, network, findRedis, writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.#deps;
+    const { process, network, findRedis, disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs } =
+      this.#deps;
     return {
       keyPrefix: 'p:',
       commandTimeoutMs,
-      lostMaxAgeMs,
-      writesWithout,
+      disconnectedMaxAgeMs,
+      disconnectedWrites,
       open: (place) => openSimulated({ network, process, findServer: findRedis }, place),
     };
   }

@@ -42,7 +42,7 @@ export interface Mutation {
 /** All instances lose Redis, and acknowledge writes before it is back. */
 const ALL_LOSE_REDIS = {
   faults: ['Redis frozen'],
-  world: { writesWithout: 'wait', lostMaxAgeMs: 0, instances: 4 },
+  world: { disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0, instances: 4 },
 } satisfies Partial<Mutation>;
 
 export const MUTATIONS: Record<string, Mutation> = {
@@ -80,7 +80,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     row: 8,
     apply: keepSkew,
     faults: ['cut from Redis'],
-    world: { lostMaxAgeMs: 2000, instances: 3 },
+    world: { disconnectedMaxAgeMs: 2000, instances: 3 },
   },
   'the clocks are not compared': {
     row: 9,

@@ -13,15 +13,15 @@ const WAITED_MS = 1000;
 
 /** Entries may be used for longer by a wall clock that was put back. */
 export const isPutBack = ({ now, options }: World, { isEarlierUntil }: Process): boolean =>
-  now < isEarlierUntil + 1.1 * options.lostMaxAgeMs + WAITED_MS;
+  now < isEarlierUntil + 1.1 * options.disconnectedMaxAgeMs + WAITED_MS;
 
 /**
  * Until when acknowledgements count that are not reported yet. An entry that was loaded without Redis remains fresh for
- * `redis.lostMaxAge`, also after the lease is back; others may have acknowledged a write without Redis meanwhile.
+ * `redis.disconnectedMaxAge`, also after the lease is back; others may have acknowledged a write without Redis meanwhile.
  */
 export function awaitedUntil(world: World, process: Process, { requestedAt, staleAt }: Times): number {
   const lifeMs = staleAt - requestedAt;
-  if (lifeMs <= 0 || lifeMs > world.options.lostMaxAgeMs) return Infinity;
+  if (lifeMs <= 0 || lifeMs > world.options.disconnectedMaxAgeMs) return Infinity;
   return isPutBack(world, process) ? -Infinity : process.momentOf(requestedAt);
 }
 

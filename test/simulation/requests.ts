@@ -163,7 +163,7 @@ export class Requests {
 
   #acknowledged({ instance, handle }: Target, version: number): void {
     const { now, history, options, instances } = this.#world;
-    const isConfirmed = options.writesWithout === 'refuse' || now - instance.linkedAt < MIN_LOST_MS;
+    const isConfirmed = options.disconnectedWrites === 'reject' || now - instance.linkedAt < MIN_LOST_MS;
     const isAlone = instance.wasAlone || instances.some((other) => other !== instance && other.hasLease);
     const by = isConfirmed ? 'confirmed' : isAlone ? 'alone' : 'cut off';
     history.acknowledged({ handle, version, instance: instance.name, at: now, by });
@@ -189,9 +189,9 @@ export class Requests {
   /** Without Redis an instance answers from what it loaded so short a time ago, by its wall clock. */
   #mayBeOld({ instance, handle }: Target, version: number, askedAt: number): boolean {
     const { history, now, options } = this.#world;
-    const { lostMaxAgeMs } = options;
+    const { disconnectedMaxAgeMs } = options;
     if (isPutBack(this.#world, instance.process)) return true;
-    const loadedAfter = Math.min(askedAt, now - 1.1 * lostMaxAgeMs);
-    return lostMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
+    const loadedAfter = Math.min(askedAt, now - 1.1 * disconnectedMaxAgeMs);
+    return disconnectedMaxAgeMs > 0 && version >= history.oldest(instance.name, handle, loadedAfter);
   }
 }

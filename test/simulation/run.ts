@@ -105,8 +105,8 @@ const SIZES = [1, 2, 2, 3, 3, 4];
 function chooseOptions(random: Random): Omit<WorldOptions, 'keptLines'> {
   return {
     instances: random.pick(SIZES),
-    writesWithout: random.pick(['wait', 'refuse']),
-    lostMaxAgeMs: random.pick([0, 0, 2000]),
+    disconnectedWrites: random.pick(['wait', 'reject']),
+    disconnectedMaxAgeMs: random.pick([0, 0, 2000]),
     commandTimeoutMs: random.pick([50, 200]),
   };
 }

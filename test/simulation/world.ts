@@ -1,6 +1,6 @@
 // All that is simulated of one deployment: instances, Redis, upstream, and what was promised to whom.
 import { groupOf } from '../../src/cache/coherence/groups.js';
-import type { WritesWithout } from '../../src/cache/coherence/hub.js';
+import type { DisconnectedWrites } from '../../src/cache/coherence/hub.js';
 import { recordKey } from '../../src/handle/handle.js';
 import { History } from './history.js';
 import { Instance } from './instance.js';
@@ -14,8 +14,8 @@ import type { Violation } from './violation.js';
 
 export interface WorldOptions {
   instances: number;
-  writesWithout: WritesWithout;
-  lostMaxAgeMs: number;
+  disconnectedWrites: DisconnectedWrites;
+  disconnectedMaxAgeMs: number;
   commandTimeoutMs: number;
   keptLines: number;
 }
@@ -85,7 +85,7 @@ export class World {
   }
 
   #newInstance(at: number): Instance {
-    const { writesWithout, lostMaxAgeMs, commandTimeoutMs } = this.options;
+    const { disconnectedWrites, disconnectedMaxAgeMs, commandTimeoutMs } = this.options;
     const clocks = {
       wallOffsetMs: this.random.between(-5000, 5000),
       clockRate: this.random.between(0.96, 1.04),
@@ -97,8 +97,8 @@ export class World {
       network: this.simulation.network,
       upstream: this.upstream,
       findRedis: () => this.redis,
-      writesWithout,
-      lostMaxAgeMs,
+      disconnectedWrites,
+      disconnectedMaxAgeMs,
       commandTimeoutMs,
     });
   }

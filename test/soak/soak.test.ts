@@ -55,7 +55,7 @@ describeWithRedis('a long run', () => {
         NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PRELOADED)}`,
         CACHE_MAX_BYTES: '256KiB',
         CACHE_NOT_FOUND_MAX_ENTRIES: '100',
-        HTTP_HOT_PATH_MAX_BYTES: '256KiB',
+        HTTP_RESPONSE_CACHE_MAX_BYTES: '256KiB',
       });
       const lefts = (): Left[] =>
         [...proxy.output().matchAll(/^LEFT (.*)$/gm)].map(([, json]) => JSON.parse(json!) as Left);

@@ -88,7 +88,9 @@ export function dispatcherContract(name: string, createDispatcher: CreateDispatc
         closed = new Promise((resolve) => socket.once('close', resolve));
         socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n${' '.repeat(1001)}`);
       });
-      await expect(open(server)()).rejects.toMatchObject(failsWith('UPSTREAM_BAD_ANSWER', 'more than 1000'));
+      await expect(open(server)()).rejects.toMatchObject(
+        failsWith('UPSTREAM_INVALID_RESPONSE', 'more than 1000'),
+      );
       await closed;
     });
   });

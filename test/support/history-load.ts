@@ -79,7 +79,7 @@ export class HistoryRecorder {
       this.counts.failed++;
       return undefined;
     }
-    if (/detail=(error|late|resting)/.test(String(answer.headers['cache-status']))) {
+    if (/detail=(error|timeout|backoff)/.test(String(answer.headers['cache-status']))) {
       this.counts.markedStale++;
       return undefined;
     }

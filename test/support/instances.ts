@@ -85,6 +85,6 @@ export const redisOptions = (url: string): RedisOptions => ({
   url,
   keyPrefix: PREFIX,
   commandTimeoutMs: PATIENT_MS,
-  lostMaxAgeMs: 0,
-  writesWithout: 'wait',
+  disconnectedMaxAgeMs: 0,
+  disconnectedWrites: 'wait',
 });

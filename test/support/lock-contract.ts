@@ -62,7 +62,10 @@ export function testKeyLock(make: MakeLocks): void {
       return held.opened;
     });
     await begun.opened;
-    await expect(other('KEY', () => Promise.resolve())).rejects.toMatchObject({ code: 'BUSY', status: 503 });
+    await expect(other('KEY', () => Promise.resolve())).rejects.toMatchObject({
+      code: 'CONCURRENT_MODIFICATION',
+      status: 503,
+    });
     held.open();
     await first;
     expect(await other('KEY', () => Promise.resolve('next'))).toBe('next');

@@ -7,13 +7,13 @@ import { numberIn, numbered, putNumbered } from './demo-writes.js';
 import type { RedisServer } from './redis-server.js';
 import { History, report } from './staleness.js';
 
-export const LOST_MAX_AGE_MS = 1000;
+export const DISCONNECTED_MAX_AGE_MS = 1000;
 /** A heartbeat each second, and the time limit of its command; what a busy machine adds to that. */
 const HEARTBEAT_MS = 1000;
 const COMMAND_TIMEOUT_MS = 50;
 const DETECTION_MS = HEARTBEAT_MS + 2 * COMMAND_TIMEOUT_MS;
 const SLACK_MS = 400;
-export const BOUND_MS = LOST_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
+export const BOUND_MS = DISCONNECTED_MAX_AGE_MS + DETECTION_MS + SLACK_MS;
 
 /** `OUTAGE_SECONDS=10` measures what src/cache/coherence/README.md shows; less is enough to find what is shown for too long. */
 const AWAY_MS = 1000 * Number(process.env['OUTAGE_SECONDS'] ?? '4');
@@ -67,7 +67,7 @@ async function startOne(redis: RedisServer, upstreamUrl: string, after = 0): Pro
   return startConnectedProxy({
     REDIS_URL: redis.url,
     UPSTREAM_URL: upstreamUrl,
-    REDIS_LOST_MAX_AGE: `${LOST_MAX_AGE_MS}ms`,
+    REDIS_DISCONNECTED_MAX_AGE: `${DISCONNECTED_MAX_AGE_MS}ms`,
     REDIS_COMMAND_TIMEOUT: `${COMMAND_TIMEOUT_MS}ms`,
   });
 }

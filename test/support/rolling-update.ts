@@ -95,7 +95,7 @@ export async function updateOneByOne(update: Update): Promise<string[]> {
       REDIS_URL: redis.url,
       HTTP_TRUSTED_PROXIES: 'loopback',
       // Where the machine stands still, an instance may be cut off from Redis, which may show an old record then.
-      REDIS_LOST_MAX_AGE: '0s',
+      REDIS_DISCONNECTED_MAX_AGE: '0s',
       ...env,
     });
   for (const writer of [0, 1]) for (const at of [0, 1, 2]) demo.put(handleOf(writer, at), numbered(0));

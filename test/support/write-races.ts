@@ -95,7 +95,7 @@ export function createTrackWith<Ticket>(makeStore: MakeStore<Ticket>): RaceTrack
     waitForReturn: () => Promise.resolve(false),
   };
   const pending = new PendingInvalidations();
-  const remote = { member, pending, writesWithout: 'wait', lostMaxAgeMs: 0 } as const;
+  const remote = { member, pending, disconnectedWrites: 'wait', disconnectedMaxAgeMs: 0 } as const;
   const coherence = new Hub({ now: () => now, deliver: apply, remote });
   const resolver = new Resolver({
     store: makeStore({ memory, coherence, now: () => now }),

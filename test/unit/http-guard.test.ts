@@ -41,7 +41,7 @@ const rule = {
   log: false,
   shadow: false,
 } as const;
-const { wrap } = createTrafficPolicy({ rules: [rule], unknown: { perMinute: 0 } }, testContext(), {
+const { wrap } = createTrafficPolicy({ rules: [rule], enumeration: { perMinute: 0 } }, testContext(), {
   coordination: { takeTokens: () => Promise.reject(boom) },
   resolver: { fromMemory: () => undefined, refOf: (text) => handleRef(text, false) },
   table: new RouteTable([]),

@@ -13,21 +13,21 @@ async function measured(act: (metrics: Metrics) => void): Promise<string[]> {
 describe('the metrics', () => {
   it('count requests by interface, result and status', async () => {
     const lines = await measured((metrics) => {
-      metrics.countHits({ family: 'record', status: 200, count: 2 });
-      metrics.countRequest({ family: 'v2', result: 'miss', status: 404, ms: 1 });
+      metrics.countHits({ interface: 'record', status: 200, count: 2 });
+      metrics.countRequest({ interface: 'v2', result: 'miss', status: 404, ms: 1 });
     });
-    expect(lines).toContain('handle_proxy_requests_total{family="record",result="hit",status="200"} 2');
-    expect(lines).toContain('handle_proxy_requests_total{family="v2",result="miss",status="404"} 1');
+    expect(lines).toContain('handle_proxy_requests_total{interface="record",result="hit",status="200"} 2');
+    expect(lines).toContain('handle_proxy_requests_total{interface="v2",result="miss",status="404"} 1');
   });
 
   it('observe durations in seconds by interface and result, of hits with the weight of the sample', async () => {
     const lines = await measured((metrics) => {
-      metrics.countRequest({ family: 'record', result: 'miss', status: 200, ms: 1500 });
-      metrics.observeHits({ family: 'record', handle: '21.T1/a', ms: 0.5, weight: 16 });
-      metrics.observeHits({ family: 'record', handle: '21.T1/a', ms: 20_000, weight: 1 });
+      metrics.countRequest({ interface: 'record', result: 'miss', status: 200, ms: 1500 });
+      metrics.observeHits({ interface: 'record', handle: '21.T1/a', ms: 0.5, weight: 16 });
+      metrics.observeHits({ interface: 'record', handle: '21.T1/a', ms: 20_000, weight: 1 });
     });
     const ofRecord = (result: string, part: string, le = ''): string =>
-      `handle_proxy_request_seconds_${part}{${le}family="record",result="${result}"}`;
+      `handle_proxy_request_duration_seconds_${part}{${le}interface="record",result="${result}"}`;
     expect(lines).toEqual(
       expect.arrayContaining([
         `${ofRecord('miss', 'sum')} 1.5`,
@@ -51,8 +51,10 @@ describe('the metrics', () => {
     expect(lines).toContain(
       'handle_proxy_upstream_requests_total{server="http://a",outcome="UPSTREAM_TIMEOUT"} 1',
     );
-    expect(lines).toContain('handle_proxy_upstream_seconds_bucket{le="0.025",server="http://a"} 1');
-    expect(lines).toContain('handle_proxy_upstream_seconds_count{server="http://a"} 2');
+    expect(lines).toContain(
+      'handle_proxy_upstream_request_duration_seconds_bucket{le="0.025",server="http://a"} 1',
+    );
+    expect(lines).toContain('handle_proxy_upstream_request_duration_seconds_count{server="http://a"} 2');
   });
 
   it('read the cache size at each scrape', async () => {
@@ -69,11 +71,11 @@ describe('the metrics', () => {
   it('count evictions, stale answers and failed Redis commands', async () => {
     const lines = await measured((metrics) => {
       metrics.countEviction('notFound');
-      metrics.countStale('late');
+      metrics.countStale('timeout');
       metrics.countRedisError('get');
     });
     expect(lines).toContain('handle_proxy_cache_evictions_total{store="notFound"} 1');
-    expect(lines).toContain('handle_proxy_stale_answers_total{reason="late"} 1');
+    expect(lines).toContain('handle_proxy_stale_responses_total{reason="timeout"} 1');
     expect(lines).toContain('handle_proxy_redis_errors_total{command="get"} 1');
   });
 
@@ -104,7 +106,7 @@ describe('the metrics', () => {
     );
     expect(
       await measured((metrics) => {
-        metrics.setRedisState('away');
+        metrics.setRedisState('down');
       }),
     ).toContain('handle_proxy_redis_up 0');
   });
@@ -150,13 +152,13 @@ describe('the metrics', () => {
     });
     expect(lines).toEqual(
       expect.arrayContaining([
-        'handle_proxy_requests_total{family="record",result="hit",status="200"} 0',
-        'handle_proxy_requests_total{family="redirect",result="error",status="502"} 0',
-        'handle_proxy_request_seconds_count{family="v2",result="hit"} 0',
+        'handle_proxy_requests_total{interface="record",result="hit",status="200"} 0',
+        'handle_proxy_requests_total{interface="redirect",result="error",status="502"} 0',
+        'handle_proxy_request_duration_seconds_count{interface="v2",result="hit"} 0',
         'handle_proxy_upstream_requests_total{server="http://a",outcome="not-found"} 0',
         'handle_proxy_upstream_requests_total{server="http://a",outcome="UPSTREAM_TIMEOUT"} 0',
-        'handle_proxy_stale_answers_total{reason="resting"} 0',
-        'handle_proxy_turned_away_total{server="http://a",kind="passed"} 0',
+        'handle_proxy_stale_responses_total{reason="backoff"} 0',
+        'handle_proxy_upstream_rejected_total{server="http://a",kind="forwarded"} 0',
         'handle_proxy_redis_errors_total{command="connect"} 0',
         'handle_proxy_cache_evictions_total{store="found"} 0',
       ]),

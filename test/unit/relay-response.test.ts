@@ -24,5 +24,5 @@ async function brokenOff(bytes: string): Promise<IncomingMessage> {
 
 test('a response that broke off before it is read is an error, and nobody waits for the rest', async () => {
   const response = await brokenOff('{"responseCode":1,');
-  await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({ code: 'UPSTREAM_BAD_ANSWER' });
+  await expect(peekResponseBody(response, 1024)).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
 });

@@ -1,4 +1,4 @@
-// An authoritative read that finds a change it cannot confirm while Redis is down (redis.writesWithout: refuse).
+// An authoritative read that finds a change it cannot confirm while Redis is down (redis.disconnectedWrites: reject).
 import { expect, onTestFinished, test } from 'vitest';
 import { MemoryStore } from '../../src/cache/memory/memory-store.js';
 import { TieredStore } from '../../src/cache/tiered-store.js';
@@ -17,7 +17,7 @@ const now = (): number => NOW;
 function start(): Resolver<unknown> {
   const bounds = { maxBytes: 1_000_000, found: { maxEntries: 10 }, notFound: { maxEntries: 10 } };
   const memory = new MemoryStore({ bounds, now });
-  const publish = (): Promise<void> => Promise.reject(new ServiceError('NOT_CONFIRMED'));
+  const publish = (): Promise<void> => Promise.reject(new ServiceError('INVALIDATION_UNCONFIRMED'));
   const resolver = new Resolver({
     store: new TieredStore({ memory, coherence: { publish }, fenceLifeMs: 1000, now }),
     memory,
@@ -51,6 +51,6 @@ test('a reader is answered, and the failure is no uncaught one', async () => {
 
 test('the authoritative caller gets an error that it is not confirmed', async () => {
   await expect(start().resolve(HANDLE, { authoritative: true })).rejects.toMatchObject({
-    code: 'NOT_CONFIRMED',
+    code: 'INVALIDATION_UNCONFIRMED',
   });
 });

@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 interface State {
-  redis: 'up' | 'away' | 'unused';
+  redis: 'up' | 'down' | 'disabled';
   /** Entries in memory. */
   entries: number;
   isHeldInRedis: boolean;
@@ -29,8 +29,8 @@ function start(state: State, { readyWithoutUpstream = false } = {}) {
   return { upstreamAnswered, notReady: () => readiness.report().notReady };
 }
 
-const ALONE: State = { redis: 'unused', entries: 0, isHeldInRedis: false };
-const WITH_REDIS: State = { ...ALONE, redis: 'away' };
+const ALONE: State = { redis: 'disabled', entries: 0, isHeldInRedis: false };
+const WITH_REDIS: State = { ...ALONE, redis: 'down' };
 
 test('the upstream has to answer once', () => {
   const { upstreamAnswered, notReady } = start(ALONE);
@@ -75,6 +75,6 @@ test('a Redis that is lost after the first contact is not waited for', () => {
   expect(notReady()).toEqual(['redis']);
   state.redis = 'up';
   expect(notReady()).toEqual([]);
-  state.redis = 'away';
+  state.redis = 'down';
   expect(notReady()).toEqual([]);
 });

@@ -81,7 +81,7 @@ test('a mirror can answer reads, too', async () => {
 });
 
 test('an error of the server itself is an answer', async () => {
-  const failure = { code: 'UPSTREAM_BAD_ANSWER', cause: 'a redirect' };
+  const failure = { code: 'UPSTREAM_INVALID_RESPONSE', cause: 'a redirect' };
   const { lines, onAnswered } = start(serverWith('upstream', [{ ms: 1, failure, hasAnswered: true }]));
   await pass(0);
   expect(onAnswered).toHaveBeenCalledOnce();

@@ -38,11 +38,11 @@ describe('the Handle server', () => {
 describe('the overall health', () => {
   test.each([
     ['Healthy', 'good', healthy, redis('up'), late(2)],
-    ['Healthy', 'good', healthy, redis('unused'), late(1)],
-    ['Redis unavailable', 'warn', healthy, redis('away'), late(1)],
+    ['Healthy', 'good', healthy, redis('disabled'), late(1)],
+    ['Redis unavailable', 'warn', healthy, redis('down'), late(1)],
     ['Proxy overloaded', 'warn', healthy, redis('up'), late(800)],
-    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('away'), late(800)],
-    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('away'), late(1)],
+    ['Handle server degraded', 'warn', server(100, 1, 'closed'), redis('down'), late(800)],
+    ['Handle server failing: serving stale records', 'bad', server(4, 4), redis('down'), late(1)],
   ])('%s (%s)', (words, level, ...judged) => {
     expect(overallHealth(...judged)).toEqual([level, words]);
   });

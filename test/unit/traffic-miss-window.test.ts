@@ -8,7 +8,7 @@ import { createMissLimit, MissWindow, judgeMisses } from '../../src/traffic/miss
 import type { CallerClass } from '../../src/upstream/caller.js';
 import { testContext } from '../support/context.js';
 
-const LIMITS = { perMinute: 300, notFoundShare: 0.9 };
+const LIMITS = { perMinute: 300, notFoundRatio: 0.9 };
 const counted = (answered: number, unknown: number, pressed = 0) => ({ answered, unknown, pressed });
 
 describe('the decision', () => {
@@ -54,7 +54,7 @@ const mostInAMinute = (at: readonly number[]): number =>
 test('a network with at most so many reads in each minute is never limited', () => {
   fc.assert(
     fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
-      const { at, limitedAt } = judgeAll(given, { perMinute, notFoundShare: 0.9 });
+      const { at, limitedAt } = judgeAll(given, { perMinute, notFoundRatio: 0.9 });
       expect(mostInAMinute(at) <= perMinute && limitedAt.length > 0).toBe(false);
     }),
   );
@@ -64,7 +64,7 @@ test('a guesser with twice as many in some minute is limited', () => {
   fc.assert(
     fc.property(reads, fc.integer({ min: 1, max: 40 }), (given, perMinute) => {
       const unknown = given.map(({ afterMs }) => ({ afterMs, isUnknown: true }));
-      const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundShare: 0.9 });
+      const { at, limitedAt } = judgeAll(unknown, { perMinute, notFoundRatio: 0.9 });
       expect(mostInAMinute(at) > 2 * perMinute && limitedAt.length === 0).toBe(false);
     }),
   );
@@ -106,8 +106,8 @@ describe('the limit', () => {
       clock: { ...systemClock, now: () => clock.now },
     });
     const usage = () => ({ read: { waiting: isUnderPressure() ? 1 : 0, limit: 1 } });
-    const unknown = { perMinute: 3, notFoundShare: 0.9, forMs: 10_000 };
-    const settings = () => ({ traffic: { unknown } });
+    const enumeration = { perMinute: 3, notFoundRatio: 0.9, forMs: 10_000 };
+    const settings = () => ({ traffic: { enumeration } });
     const limitMiss = createMissLimit(settings, context, { networks, servers: [{ usage }] });
     const read = async (network: string | undefined, given: CallerClass = 'normal', isUnknown = true) => {
       const caller = { class: given, client: network, network };
@@ -167,8 +167,8 @@ describe('the limit', () => {
   test('a failed read counts neither as found nor as unknown', async () => {
     const quiet = (): void => undefined;
     const networks = new LimitedNetworks({ now: () => 0, onLimited: quiet, onEnded: quiet });
-    const unknown = { perMinute: 1, notFoundShare: 0.1, forMs: 1000 };
-    const settings = () => ({ traffic: { unknown } });
+    const enumeration = { perMinute: 1, notFoundRatio: 0.1, forMs: 1000 };
+    const settings = () => ({ traffic: { enumeration } });
     const limitMiss = createMissLimit(settings, testContext(), { networks, servers: [] });
     const caller = { class: 'normal', client: 'a', network: 'a' } as const;
     for (let times = 0; times < 5; times++) {
@@ -204,6 +204,6 @@ test('a limit that Redis has not removed is not reported as ended, and stays', a
     onEnded: () => undefined,
   });
   networks.limit(limited);
-  await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'NOT_CONFIRMED' });
+  await expect(networks.lift(limited.network)).rejects.toMatchObject({ code: 'INVALIDATION_UNCONFIRMED' });
   expect(networks.list()).toEqual([limited]);
 });

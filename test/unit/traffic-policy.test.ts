@@ -9,7 +9,7 @@ const listener = (): void => undefined;
 const plain = { name: 'rule', log: false, shadow: false };
 
 const wrapped = (rules: TrafficRule[]): unknown =>
-  createTrafficPolicy({ rules, unknown: { perMinute: 0 } }, testContext(), {
+  createTrafficPolicy({ rules, enumeration: { perMinute: 0 } }, testContext(), {
     coordination: { takeTokens: vi.fn() },
     resolver: { fromMemory: vi.fn(), refOf: vi.fn() },
     table: new RouteTable([]),

@@ -69,7 +69,7 @@ describe('a write is allowed when an administrator', () => {
 });
 
 describe('a write is rejected when', () => {
-  const refusal = expect.objectContaining({ code: 'V2_NOT_OWNED', status: 400 }) as Error;
+  const refusal = expect.objectContaining({ code: 'V2_LOCKOUT', status: 400 }) as Error;
 
   it.each<[string, HandleValue[]]>([
     ['there is no administrator', [textValue(1, 'URL')]],

@@ -28,8 +28,8 @@ describe('a response', () => {
 
 describe('an error instead of a response', () => {
   test.each<[WriteOutcome, ErrorCode[]]>([
-    ['unchanged', ['UPSTREAM_REFUSED', 'OVERLOADED', 'BAD_REQUEST']],
-    ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_BAD_ANSWER', 'INTERNAL']],
+    ['unchanged', ['UPSTREAM_CONNECT_FAILED', 'OVERLOADED', 'BAD_REQUEST']],
+    ['unknown', ['UPSTREAM_TIMEOUT', 'UPSTREAM_UNREACHABLE', 'UPSTREAM_INVALID_RESPONSE', 'INTERNAL']],
   ])('means %s: %j', (outcome, codes) => {
     for (const code of codes) expect(judgeWrite({ failure: new ServiceError(code) })).toBe(outcome);
   });

@@ -41,16 +41,16 @@ test('a write that ended without a response settles the fence once, as unknown; 
 
 test('a write that was never sent settles the fence once, as unchanged', async () => {
   const { fence, settled } = createFence();
-  const failure = new ServiceError('UPSTREAM_REFUSED');
+  const failure = new ServiceError('UPSTREAM_CONNECT_FAILED');
   await expect(sendFenced(fence, [() => Promise.reject(failure)])).rejects.toBe(failure);
   expect(settled).toEqual(['unchanged']);
 });
 
 test('a change that is not confirmed is not settled again as unknown', async () => {
-  const failure = new ServiceError('NOT_CONFIRMED');
+  const failure = new ServiceError('INVALIDATION_UNCONFIRMED');
   const { fence, settled } = createFence(failure);
   await expect(sendFenced(fence, [responded(200)])).rejects.toMatchObject({
-    code: 'NOT_CONFIRMED',
+    code: 'INVALIDATION_UNCONFIRMED',
     retryAfterSeconds: undefined,
   });
   expect(settled).toEqual(['changed']);

@@ -59,12 +59,12 @@ async function write(held: Held, status: number) {
 
 test('a lock that may end before the Handle server has answered keeps the request from being sent', async () => {
   const assertHeld = (): void => {
-    throw new ServiceError('NOT_LOCKED');
+    throw new ServiceError('LOCK_UNAVAILABLE');
   };
   expect(await write({ assertHeld, onRefused: () => undefined }, 200)).toEqual({
     settled: ['unchanged'],
     sent: [],
-    code: 'NOT_LOCKED',
+    code: 'LOCK_UNAVAILABLE',
   });
 });
 

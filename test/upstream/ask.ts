@@ -49,7 +49,7 @@ export const SETTINGS = {
   timeoutMs: 60_000,
   failoverAfterMs: 3000,
   retryAfterMs: 5000,
-  maxRestMs: 60_000,
+  maxRetryAfterMs: 60_000,
   mirrorMaxTtlMs: 60_000,
   concurrency: 64,
   minConcurrency: 64,

@@ -42,7 +42,7 @@ describe('a server whose every answer is an error', () => {
     for (let time = 0; time < FAILURES; time++) upstream.reply(500, { responseCode: 2 });
     const codes = await Promise.all(handles(100, 'more').map((handle) => ask(client, handle)));
     expect(upstream.sent).toHaveLength(FAILURES);
-    expect(codes.filter((code) => code === 'UPSTREAM_RESTING')).toHaveLength(100 - FAILURES);
+    expect(codes.filter((code) => code === 'UPSTREAM_BACKOFF')).toHaveLength(100 - FAILURES);
     expect(state()).toBe('open');
   });
 

@@ -31,9 +31,9 @@ describe('a server that takes no connections', () => {
     const { client, states } = createWatched();
     await refuse(client, 3);
     const upstream = mockUpstream();
-    expect(await ask(client, '21.T1/a')).toBe('UPSTREAM_RESTING');
+    expect(await ask(client, '21.T1/a')).toBe('UPSTREAM_BACKOFF');
     pass(OPEN_FOR_MS - 1);
-    expect(await ask(client, '21.T1/b')).toBe('UPSTREAM_RESTING');
+    expect(await ask(client, '21.T1/b')).toBe('UPSTREAM_BACKOFF');
     expect(upstream.sent).toHaveLength(0);
     expect(states()).toEqual(['open']);
   });
@@ -44,7 +44,7 @@ describe('a server that takes no connections', () => {
     pass(OPEN_FOR_MS);
     await refuse(client, 1);
     expect(await Promise.all(handles(20).map((handle) => ask(client, handle)))).toEqual(
-      Array<string>(20).fill('UPSTREAM_RESTING'),
+      Array<string>(20).fill('UPSTREAM_BACKOFF'),
     );
     expect(states()).toEqual(['open', 'half-open', 'open']);
   });
@@ -84,7 +84,7 @@ describe('while the breaker is open', () => {
     const upstream = mockUpstream();
     upstream.reply(502, { responseCode: 2 });
     const again = await Promise.all(handles(FAILURES).map((handle) => ask(client, handle)));
-    expect(again.filter((code) => code === 'UPSTREAM_RESTING')).toHaveLength(FAILURES - 1);
+    expect(again.filter((code) => code === 'UPSTREAM_BACKOFF')).toHaveLength(FAILURES - 1);
     expect(upstream.sent).toHaveLength(1);
     await answerWell(client);
     expect(state()).toBe('closed');
@@ -97,7 +97,7 @@ describe('while the breaker is open', () => {
     const upstream = mockUpstream();
     upstream.reply(502, { responseCode: 2 });
     const codes = await Promise.all(Array.from({ length: 20 }, () => ask(client, '21.T1/a')));
-    expect(codes).toEqual(['UPSTREAM_FAILED', ...Array<string>(19).fill('UPSTREAM_RESTING')]);
+    expect(codes).toEqual(['UPSTREAM_FAILED', ...Array<string>(19).fill('UPSTREAM_BACKOFF')]);
     expect(upstream.sent).toHaveLength(1);
   });
 
@@ -106,7 +106,7 @@ describe('while the breaker is open', () => {
     await fail(client, handles(FAILURES), 502);
     for (let period = 0; period < 3; period++) {
       await fail(client, [...handles(FAILURES, `period-${period}`), handles(1)[0]!], 502);
-      expect(await ask(client, '21.T1/late')).toBe('UPSTREAM_RESTING');
+      expect(await ask(client, '21.T1/late')).toBe('UPSTREAM_BACKOFF');
       pass(OPEN_FOR_MS);
     }
   });

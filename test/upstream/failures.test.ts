@@ -72,9 +72,9 @@ test('each question is counted with its server and result, and traced with its d
   const call = { name: 'GET upstream', durationMs: 5 };
   expect(addCall.mock.calls).toEqual([
     [{ ...call, result: 'not-found', isFailure: false }],
-    [{ ...call, result: 'UPSTREAM_BAD_ANSWER', isFailure: true }],
+    [{ ...call, result: 'UPSTREAM_INVALID_RESPONSE', isFailure: true }],
   ]);
   const text = await metrics.exposition();
-  for (const outcome of ['not-found', 'UPSTREAM_BAD_ANSWER'])
+  for (const outcome of ['not-found', 'UPSTREAM_INVALID_RESPONSE'])
     expect(text).toContain(`upstream_requests_total{server="${UPSTREAM}",outcome="${outcome}"} 1`);
 });

@@ -73,7 +73,7 @@ test.each([
   const upstream = mockUpstream();
   upstream.reply(status, body, JSON_TYPE);
   const error = await resolve('21.T1/a').catch((thrown: unknown) => thrown as Error & { code: string });
-  expect(error).toMatchObject({ code: 'UPSTREAM_BAD_ANSWER', status: 502 });
+  expect(error).toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE', status: 502 });
   const { message, diagnosis } = error as ServiceError;
   expect(message).toBe('Invalid response from the Handle server');
   expect(diagnosis?.cause).toContain(says);
@@ -87,7 +87,7 @@ test('an HTML page is an invalid response; the diagnosis quotes its visible text
   const page = `<html><head><title>502 Bad Gateway</title></head>\n<body>${'nginx '.repeat(100)}</body></html>`;
   upstream.reply(502, page, HTML_TYPE);
   await expect(resolve('21.T1/a')).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: {
       cause: expect.stringMatching(
         /HTTP 502, text\/html, \d+ characters, "502 Bad Gateway nginx .{1,58}"\)$/,
@@ -101,7 +101,7 @@ test('a redirect is not followed', async () => {
   const upstream = mockUpstream();
   upstream.reply(301, '', { location: 'https://elsewhere.test/' });
   await expect(resolve('21.T1/a')).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
     diagnosis: { remedy: expect.stringContaining('redirects are not followed') as string },
   });
   expect(upstream.sent).toHaveLength(1);
@@ -113,6 +113,6 @@ test('the handle of a record may be written in another case on a server that ign
   expect(await resolve('21.T1/a')).toEqual({ kind: 'empty' });
   mockUpstream().reply(200, body);
   await expect(resolve('21.T1/a', { caseSensitive: true })).rejects.toMatchObject({
-    code: 'UPSTREAM_BAD_ANSWER',
+    code: 'UPSTREAM_INVALID_RESPONSE',
   });
 });

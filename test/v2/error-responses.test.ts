@@ -41,9 +41,14 @@ describe('for a read', () => {
     ['a referral to another prefix', [code(300, 303)], 404, 'V2_NOT_FOUND'],
     ['an HTML page', [{ status: 400, body: page }], 400, 'V2_REJECTED'],
     ['an HTML page: URI too long', [{ status: 414, body: page }], 414, 'REQUEST_LINE_TOO_LONG'],
-    ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['the record of another handle', [reply.record(RECORD, '21.T11998/other')], 502, 'UPSTREAM_BAD_ANSWER'],
-    ['an invalid value', [reply.record([{ index: 'x' }])], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['an HTML page with 200', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
+    [
+      'the record of another handle',
+      [reply.record(RECORD, '21.T11998/other')],
+      502,
+      'UPSTREAM_INVALID_RESPONSE',
+    ],
+    ['an invalid value', [reply.record([{ index: 'x' }])], 502, 'UPSTREAM_INVALID_RESPONSE'],
     ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ])('%s is reported', async (_what, script, status, errorCode) => {
     const { answer, sent, problem } = await run({}, script);
@@ -91,7 +96,7 @@ describe('for the write of a PUT', () => {
     ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
     ['no response', { status: 0, hangs: true }, 504, 'UPSTREAM_TIMEOUT'],
     ['a reset connection', { status: 0, error: 'ECONNRESET' }, 504, 'UPSTREAM_TIMEOUT'],
-    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_CONNECT_FAILED'],
   ])('%s is reported, and nothing is sent twice', async (_what, refusal, status, errorCode) => {
     const { answer, sent, problem } = await run(PUT, [reply.record(RECORD), refusal]);
     expect([answer.status, problem.code]).toEqual([status, errorCode]);
@@ -112,11 +117,11 @@ describe('for the read before a write', () => {
     ['an ignored login', [code(403, 402)], 502, 'UPSTREAM_FAILED'],
     ['an error', [code(500, 2)], 502, 'UPSTREAM_FAILED'],
     ['busy', [code(503, 3)], 503, 'UPSTREAM_BUSY'],
-    ['an HTML page', [{ status: 200, body: page }], 502, 'UPSTREAM_BAD_ANSWER'],
+    ['an HTML page', [{ status: 200, body: page }], 502, 'UPSTREAM_INVALID_RESPONSE'],
     ['no response', [{ status: 0, hangs: true }], 504, 'UPSTREAM_TIMEOUT'],
   ];
 
-  test.each([...refusals, ['a missing handle', [reply.missing], 412, 'CONDITION_FAILED'] as const])(
+  test.each([...refusals, ['a missing handle', [reply.missing], 412, 'PRECONDITION_FAILED'] as const])(
     '%s is reported, and nothing is written',
     async (_what, script, status, errorCode) => {
       for (const question of [PUT, { method: 'DELETE' }]) {
@@ -148,7 +153,7 @@ describe('for the write of a POST', () => {
     ['a wrong login', reply.wrongLogin, 401, 'V2_LOGIN_NEEDED'],
     ['an ignored login', code(403, 402), 502, 'UPSTREAM_FAILED'],
     ['an HTML page', { status: 413, body: page }, 413, 'BODY_TOO_LARGE'],
-    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_REFUSED'],
+    ['a refused connection', { status: 0, error: 'ECONNREFUSED' }, 502, 'UPSTREAM_CONNECT_FAILED'],
   ])('%s is reported, and no other name is tried', async (_what, refusal, status, errorCode) => {
     const { sent } = scriptUpstream(refusal);
     const { url } = await startProxy();

@@ -101,7 +101,7 @@ describe('PUT with If-None-Match: *', () => {
     const { answer, sent } = await answered([reply.exists], createOnly);
     expect(sent).toEqual([put('?overwrite=false')]);
     expect(answer.status).toBe(412);
-    expect(read(answer)).toMatchObject({ code: 'CONDITION_FAILED', handle: NAME });
+    expect(read(answer)).toMatchObject({ code: 'PRECONDITION_FAILED', handle: NAME });
   });
 });
 

@@ -33,8 +33,8 @@ export interface Membership {
   waitForReturn: (afterRenewalMs: number) => Promise<boolean>;
 }
 
-/** Whether a write that cannot be published waits until it is safe (`wait`) or answers 503 (`refuse`). */
-export type WritesWithout = 'wait' | 'refuse';
+/** Whether a write that cannot be published waits until it is safe (`wait`) or answers 503 (`reject`). */
+export type DisconnectedWrites = 'wait' | 'reject';
 
 /** Applies a message to the memory of this process. */
 export type Deliver = (message: Message) => void;
@@ -50,9 +50,9 @@ interface HubDeps {
 interface Remote {
   member: Membership;
   pending: PendingInvalidations;
-  writesWithout: WritesWithout;
+  disconnectedWrites: DisconnectedWrites;
   /** Maximum age of a fresh entry while there is no lease (ms). */
-  lostMaxAgeMs: number;
+  disconnectedMaxAgeMs: number;
 }
 
 /**
@@ -85,14 +85,14 @@ export class Hub {
   trustedSince(): number {
     const { now, remote } = this.#deps;
     if (remote === undefined || this.isLinked()) return 0;
-    return remote.member.isJoining() ? Infinity : now() - remote.lostMaxAgeMs;
+    return remote.member.isJoining() ? Infinity : now() - remote.disconnectedMaxAgeMs;
   }
 
   /**
    * Publishes a change. Settles when no instance answers with invalidated entries any more. The name of a fence is
    * unique in its process. Redis comes first, so that no older Redis entry is copied into memory afterwards.
    *
-   * @throws ServiceError NOT_CONFIRMED when that cannot be known: Redis is not back (`redis.writesWithout: refuse`), or was
+   * @throws ServiceError INVALIDATION_UNCONFIRMED when that cannot be known: Redis is not back (`redis.disconnectedWrites: reject`), or was
    * lost again each time
    */
   async publish(change: Change): Promise<void> {
@@ -115,7 +115,7 @@ export class Hub {
 
   async #publishWithoutRedis(change: Change, remote: Remote): Promise<void> {
     if (change.kind === 'raise') {
-      if (remote.writesWithout !== 'refuse') return;
+      if (remote.disconnectedWrites !== 'reject') return;
       // The write will not be sent, so nothing else lowers its fence.
       const { key, fence } = change;
       this.#deps.deliver({ kind: 'unchanged', key, fence });
@@ -126,7 +126,7 @@ export class Hub {
   }
 
   /** Reported when Redis is back, without a barrier; then published once more to wait for the acknowledgements. */
-  async #publishAgain(change: Change, { member, pending, writesWithout }: Remote): Promise<void> {
+  async #publishAgain(change: Change, { member, pending, disconnectedWrites }: Remote): Promise<void> {
     pending.add(change);
     if (change.kind === 'unknown' || (change.kind === 'forget' && change.isUnchanged)) return;
     for (let returns = 0; await member.waitForReturn(UNKNOWN_TO_OTHERS_MS); returns++) {
@@ -135,7 +135,7 @@ export class Hub {
       if (await published?.acknowledged) return;
       pending.add(change);
     }
-    if (writesWithout === 'refuse') throw notConfirmed();
+    if (disconnectedWrites === 'reject') throw notConfirmed();
   }
 }
 
@@ -143,4 +143,4 @@ export class Hub {
 const withMember = (change: Change, member: string): Change =>
   'fence' in change ? { ...change, fence: `${member}/${change.fence}` } : change;
 
-const notConfirmed = (): ServiceError => new ServiceError('NOT_CONFIRMED', { retryAfterMs: 1000 });
+const notConfirmed = (): ServiceError => new ServiceError('INVALIDATION_UNCONFIRMED', { retryAfterMs: 1000 });

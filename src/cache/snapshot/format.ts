@@ -1,4 +1,4 @@
-// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. What cannot be used is refused, and the
+// The format of a snapshot: a head, blocks of entries with a checksum each, and an end. What cannot be used is rejected, and the
 // rest is read.
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
@@ -23,10 +23,10 @@ const SPARE_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 /** `foreign`: of another upstream. `unknown`: no snapshot, or of another version. */
-export type SnapshotRefusal = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
+export type SnapshotRejection = 'unknown' | 'foreign' | 'damaged' | 'incomplete';
 
-/** The entries of a block, or why a block, or the rest of the file, is refused. */
-export type SnapshotPart = { entries: KeyedEntry[] } | { refused: SnapshotRefusal };
+/** The entries of a block, or why a block, or the rest of the file, is rejected. */
+export type SnapshotPart = { entries: KeyedEntry[] } | { rejected: SnapshotRejection };
 
 /** The next bytes; fewer than wanted at the end of the file. */
 export type Take = (length: number) => Promise<Buffer>;
@@ -81,34 +81,34 @@ export function encodeBlock(payload: Buffer, contentBytes: number): Buffer {
 
 export const END = encodeBlock(NO_BYTES, 0);
 
-/** `identity` names what the entries are of: a snapshot of another upstream is refused. */
+/** `identity` names what the entries are of: a snapshot of another upstream is rejected. */
 export function encodeHead(identity: string): Buffer {
   const name = Buffer.from(identity);
   return Buffer.concat([Buffer.from(MAGIC, 'latin1'), encodeBlock(name, name.length)]);
 }
 
 export async function* readSnapshot(take: Take, identity: string): AsyncGenerator<SnapshotPart> {
-  const refused = await readHead(take, identity);
-  if (refused !== undefined) {
-    yield { refused };
+  const rejected = await readHead(take, identity);
+  if (rejected !== undefined) {
+    yield { rejected };
     return;
   }
   for (;;) {
     const block = await readBlock(take);
-    if ('refused' in block) {
+    if ('rejected' in block) {
       yield block;
       return;
     }
     if (block.payload.length === 0) return;
     const entries = await decodeEntries(block);
-    yield entries === undefined ? { refused: 'damaged' } : { entries };
+    yield entries === undefined ? { rejected: 'damaged' } : { entries };
   }
 }
 
-async function readHead(take: Take, identity: string): Promise<SnapshotRefusal | undefined> {
+async function readHead(take: Take, identity: string): Promise<SnapshotRejection | undefined> {
   if ((await take(MAGIC_BYTES)).toString('latin1') !== MAGIC) return 'unknown';
   const block = await readBlock(take);
-  if ('refused' in block || !isIntact(block)) return 'unknown';
+  if ('rejected' in block || !isIntact(block)) return 'unknown';
   return block.payload.toString() === identity ? undefined : 'foreign';
 }
 
@@ -116,13 +116,13 @@ interface Block extends BlockHead {
   payload: Buffer;
 }
 
-/** After a refusal the place of the next block is not known. */
-async function readBlock(take: Take): Promise<Block | { refused: SnapshotRefusal }> {
+/** After a rejection the place of the next block is not known. */
+async function readBlock(take: Take): Promise<Block | { rejected: SnapshotRejection }> {
   const bytes = await take(BLOCK_HEAD_BYTES);
   const head = decodeBlockHead(bytes);
-  if (head === undefined) return { refused: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };
+  if (head === undefined) return { rejected: bytes.length < BLOCK_HEAD_BYTES ? 'incomplete' : 'damaged' };
   const payload = await take(head.payloadBytes);
-  return payload.length < head.payloadBytes ? { refused: 'incomplete' } : { ...head, payload };
+  return payload.length < head.payloadBytes ? { rejected: 'incomplete' } : { ...head, payload };
 }
 
 /** Undefined for a damaged head. */

@@ -12,7 +12,7 @@ import { formatRecordLine, parseRecordLine } from './record-line.js';
 import { LAST_SNAPSHOT_MS, Snapshot, reasonOf } from './snapshot.js';
 
 interface RestoringSettings extends Pick<Config, 'cache' | 'seed' | 'upstream'> {
-  /** The Handle servers: without one nothing checks a record, and the snapshot of others is refused. */
+  /** The Handle servers: without one nothing checks a record, and the snapshot of others is rejected. */
   servers: readonly ServerConfig[];
 }
 
@@ -33,10 +33,10 @@ interface RestoredLines {
   /** Memory has no room. */
   full: number;
   /** No records. */
-  refused: number;
+  rejected: number;
 }
 
-const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, refused: 0 });
+const noLines = (): RestoredLines => ({ restored: 0, kept: 0, expired: 0, full: 0, rejected: 0 });
 
 type Lines = Iterable<string> | AsyncIterable<string>;
 
@@ -70,7 +70,7 @@ export function createRestoring(
   const { caseSensitive } = settings.upstream;
   const hasServer = servers.length > 0;
   const { now } = context.clock;
-  const restore = ({ key, entry }: KeyedEntry, ticket: number): Exclude<keyof RestoredLines, 'refused'> => {
+  const restore = ({ key, entry }: KeyedEntry, ticket: number): Exclude<keyof RestoredLines, 'rejected'> => {
     const kept = { now: now(), staleIfErrorMs: staleIfErrorMs(key), hasServer };
     const unchecked = makeUncheckedEntry(entry, kept);
     return unchecked.deleteAt > now() ? memory.restore(key, unchecked, ticket) : 'expired';
@@ -80,7 +80,7 @@ export function createRestoring(
     for await (const line of lines) {
       const parsed = line === '' ? undefined : parseRecordLine(line, caseSensitive);
       if (parsed !== undefined) counts[restore(parsed, ticket)]++;
-      else if (line !== '') counts.refused++;
+      else if (line !== '') counts.rejected++;
       chars += line.length;
       if (chars < TURN_CHARS) continue;
       chars = 0;
@@ -150,11 +150,11 @@ async function readSeed(
   } catch (error) {
     reason = reasonOf(error);
   }
-  const { restored, kept, expired, full, refused } = counts;
+  const { restored, kept, expired, full, rejected } = counts;
   const records = restored + kept + expired + full;
   metrics.countRestored('seed', restored);
-  if (refused > 0) reason ??= 'lines that are no records';
-  if (reason !== undefined) log.warn({ file, reason, lines: refused }, 'seed refused');
+  if (rejected > 0) reason ??= 'lines that are no records';
+  if (reason !== undefined) log.warn({ file, reason, lines: rejected }, 'seed rejected');
   const ms = Math.round(clock.monotonic() - startedAt);
   if (records > 0) log.info({ file, records, restored, ms }, 'seed loaded');
 }

@@ -6,7 +6,7 @@ import type { Deleted } from '../apply-message.js';
 import type { Clock } from '../clock.js';
 import type { KeyedEntry, MemoryStore } from '../memory/memory-store.js';
 import { type Deletions, DeletionLog } from './deletions.js';
-import { type SnapshotRefusal, type Take, readSnapshot } from './format.js';
+import { type SnapshotRejection, type Take, readSnapshot } from './format.js';
 import { type SnapshotSource, writeSnapshot } from './write.js';
 
 /** Background work is done in slices. A million records take 6,000 of them: about 8 s. */
@@ -141,7 +141,7 @@ export class Snapshot {
       await this.#restore(handle, { deletions, ticket });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#context.log.warn({ file, reason: reasonOf(error) }, 'snapshot refused');
+        this.#context.log.warn({ file, reason: reasonOf(error) }, 'snapshot rejected');
     } finally {
       await handle?.close();
     }
@@ -155,11 +155,11 @@ export class Snapshot {
     const { clock, log, metrics } = this.#context;
     const startedAt = clock.monotonic();
     const loaded = { records: 0, restored: 0 };
-    const refusals: SnapshotRefusal[] = [];
+    const rejections: SnapshotRejection[] = [];
     const pace = createPace(clock);
     for await (const part of readSnapshot(takeFrom(handle), identity)) {
-      if ('refused' in part) {
-        refusals.push(part.refused);
+      if ('rejected' in part) {
+        rejections.push(part.rejected);
         continue;
       }
       loaded.records += part.entries.length;
@@ -170,8 +170,8 @@ export class Snapshot {
         if (this.#ending.signal.aborted) return;
       }
     }
-    const reason = [...new Set(refusals)].join(', ');
-    if (refusals.length > 0) log.warn({ file, reason, blocks: refusals.length }, 'snapshot refused');
+    const reason = [...new Set(rejections)].join(', ');
+    if (rejections.length > 0) log.warn({ file, reason, blocks: rejections.length }, 'snapshot rejected');
     if (loaded.records === 0) return;
     metrics.countRestored('snapshot', loaded.restored);
     log.info({ file, ...loaded, ms: Math.round(clock.monotonic() - startedAt) }, 'snapshot loaded');

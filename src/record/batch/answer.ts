@@ -85,7 +85,7 @@ const CODES = { invalid: 'BATCH_BAD_BODY', encoding: 'BATCH_BAD_BODY' } as const
  */
 function assertAnonymous({ headers }: IncomingMessage): void {
   if (headers.authorization === undefined) return;
-  throw new ServiceError('BATCH_ANONYMOUS', { detail: 'send one GET for each handle' });
+  throw new ServiceError('BATCH_WITH_LOGIN', { detail: 'send one GET for each handle' });
 }
 
 interface BatchCall {

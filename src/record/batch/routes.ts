@@ -7,7 +7,7 @@ import { PROXY_ERRORS, RECORD_TAG, form, inForm, inRecordForm, selection } from 
 import { batch, recordError } from '../schemas.js';
 import { MAX_HANDLES, batchBody, isBatch } from './request.js';
 
-const ERRORS: readonly ErrorCode[] = ['BATCH_ANONYMOUS', 'BAD_PARAMETER', 'BATCH_TOO_LARGE', 'RATE_LIMITED'];
+const ERRORS: readonly ErrorCode[] = ['BATCH_WITH_LOGIN', 'BAD_PARAMETER', 'BATCH_TOO_LARGE', 'RATE_LIMITED'];
 const responses = { 200: inRecordForm('The records, and errors of single handles', batch) };
 
 export const batchRoutes = defineRoutes(

@@ -20,8 +20,8 @@ async function start(url: string, links: number): Promise<void> {
         url,
         keyPrefix: 'bench:',
         commandTimeoutMs: 1000,
-        lostMaxAgeMs: 1000,
-        writesWithout: 'wait',
+        disconnectedMaxAgeMs: 1000,
+        disconnectedWrites: 'wait',
       },
       now: Date.now,
       deliver: () => {

@@ -66,7 +66,7 @@ export function eachRound(draw: (seed: number) => string[]): NonNullable<Load['t
 async function startPeers(bench: Bench, upstreamUrl: string, redirectsUrl = upstreamUrl): Promise<Peer[]> {
   const { crew } = bench;
   const proxy = await crew.start(startProxy({ upstreamUrl }));
-  const env = { HTTP_HOT_PATH_ENABLED: 'false' };
+  const env = { HTTP_RESPONSE_CACHE_ENABLED: 'false' };
   return [
     proxy,
     ...(await startCompared(bench, upstreamUrl)),

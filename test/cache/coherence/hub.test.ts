@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import {
   Hub,
-  type WritesWithout,
+  type DisconnectedWrites,
   type Membership,
   type Published,
 } from '../../../src/cache/coherence/hub.js';
@@ -22,7 +22,7 @@ const RAISE: Change = { kind: 'raise', key: 'A', fence: '1', lifeMs: 60_000 };
 const CHANGED: Change = { kind: 'changed', key: 'A', fence: '1' };
 const CHANGED_BY_ME: Change = { kind: 'changed', key: 'A', fence: 'me/1' };
 const UNKNOWN: Change = { kind: 'unknown', key: 'A', fence: '1', lifeMs: 60_000 };
-const notConfirmed = { code: 'NOT_CONFIRMED', status: 503, retryAfterSeconds: 1 };
+const notConfirmed = { code: 'INVALIDATION_UNCONFIRMED', status: 503, retryAfterSeconds: 1 };
 
 test('without Redis a change is applied here, and done', async () => {
   const delivered: Message[] = [];
@@ -36,7 +36,7 @@ test('without Redis a change is applied here, and done', async () => {
 const notBack: Membership['waitForReturn'] = () => Promise.resolve(false);
 
 /** An instance whose link to Redis is driven by the test. */
-function open(writesWithout: WritesWithout = 'wait') {
+function open(disconnectedWrites: DisconnectedWrites = 'wait') {
   const clock = createManualClock();
   const pending = new PendingInvalidations();
   const delivered: Message[] = [];
@@ -62,7 +62,7 @@ function open(writesWithout: WritesWithout = 'wait') {
   const hub = new Hub({
     now: clock.now,
     deliver: (message) => delivered.push(message),
-    remote: { member, pending, writesWithout, lostMaxAgeMs: 5000 },
+    remote: { member, pending, disconnectedWrites, disconnectedMaxAgeMs: 5000 },
   });
   return { hub, clock, pending, delivered, published, world };
 }
@@ -137,10 +137,10 @@ test('a change that cannot be published is applied here, is pending, and is publ
   await publishing;
 });
 
-test.each<WritesWithout>(['wait', 'refuse'])(
+test.each<DisconnectedWrites>(['wait', 'reject'])(
   '%s: a change that no server confirms is not acknowledged, however often Redis is back',
-  async (writesWithout) => {
-    const { hub, pending, published, world } = open(writesWithout);
+  async (disconnectedWrites) => {
+    const { hub, pending, published, world } = open(disconnectedWrites);
     world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
     let returns = 0;
     world.returned = () => (++returns < 20 ? Promise.resolve(true) : new Promise(() => undefined));
@@ -176,24 +176,24 @@ test('a write waits for Redis until this membership has ended and every other le
   expect(waits[0]).toBeGreaterThanOrEqual(membershipMs + LEASE_WAIT_MS + INSTANCE_LEASE_RENEWAL_MS);
 });
 
-test('refuse: when Redis is not back in time the write is not confirmed, but reported later all the same', async () => {
-  const { hub, pending, world } = open('refuse');
+test('reject: when Redis is not back in time the write is not confirmed, but reported later all the same', async () => {
+  const { hub, pending, world } = open('reject');
   world.publish = away;
   await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
   expect(pending.take(10)).toEqual([{ kind: 'forget', key: 'A' }]);
 });
 
-test('refuse: a write whose fence cannot be raised is not confirmed, and leaves no fence behind', async () => {
-  const { hub, delivered, world } = open('refuse');
+test('reject: a write whose fence cannot be raised is not confirmed, and leaves no fence behind', async () => {
+  const { hub, delivered, world } = open('reject');
   world.publish = away;
   await expect(hub.publish(RAISE)).rejects.toMatchObject(notConfirmed);
   expect(delivered.at(-1)).toEqual({ kind: 'unchanged', key: 'A', fence: 'me/1' });
 });
 
-test.each<WritesWithout>(['wait', 'refuse'])(
+test.each<DisconnectedWrites>(['wait', 'reject'])(
   '%s: when Redis is lost again before the change is published, it is waited for again',
-  async (writesWithout) => {
-    const { hub, pending, published, world } = open(writesWithout);
+  async (disconnectedWrites) => {
+    const { hub, pending, published, world } = open(disconnectedWrites);
     const second = gate();
     let returns = 0;
     world.publish = away;
@@ -209,22 +209,22 @@ test.each<WritesWithout>(['wait', 'refuse'])(
 );
 
 test('a write whose outcome is unknown waits for nobody, and is reported as soft', async () => {
-  const { hub, pending, world } = open('refuse');
+  const { hub, pending, world } = open('reject');
   world.publish = away;
   await hub.publish(UNKNOWN);
   expect(pending.take(10)).toEqual([{ kind: 'soften', key: 'A' }]);
 });
 
 test('a refused write that cannot be published needs no report', async () => {
-  const { hub, pending, delivered, world } = open('refuse');
+  const { hub, pending, delivered, world } = open('reject');
   world.publish = away;
   await hub.publish({ kind: 'unchanged', key: 'A', fence: '1' });
   expect(delivered).toEqual([{ kind: 'unchanged', key: 'A', fence: 'me/1' }]);
   expect(pending.size).toBe(0);
 });
 
-test('a change that is not acknowledged in time is refused with writesWithout: refuse, and reported later', async () => {
-  const { hub, pending, published, world } = open('refuse');
+test('a change that is not acknowledged in time is refused with disconnectedWrites: reject, and reported later', async () => {
+  const { hub, pending, published, world } = open('reject');
   world.publish = () => ({ seq: 7, isStored: false, acknowledged: Promise.resolve(false) });
   await expect(hub.publish(CHANGED)).rejects.toMatchObject(notConfirmed);
   expect(published).toEqual([CHANGED_BY_ME]);
@@ -254,10 +254,10 @@ test('memory keeps the replacement that Redis has stored, and is invalidated whe
   }
 });
 
-test.each(['wait', 'refuse'] as const)(
+test.each(['wait', 'reject'] as const)(
   '%s: the same record again is pending, and not waited for',
-  async (writesWithout) => {
-    const { hub, world, pending } = open(writesWithout);
+  async (disconnectedWrites) => {
+    const { hub, world, pending } = open(disconnectedWrites);
     world.publish = away;
     world.returned = () => new Promise(() => undefined);
     await hub.publish({ kind: 'forget', key: 'A', isUnchanged: true });

@@ -18,7 +18,7 @@ export function serverHealth({ upstream, lastMinute }) {
 
 export function redisHealth({ state }) {
   if (state === 'up') return { level: 'good', word: 'Connected', detail: 'shared with other instances' };
-  if (state === 'unused') return { word: 'Not used', detail: 'this instance has its own cache' };
+  if (state === 'disabled') return { word: 'Not used', detail: 'this instance has its own cache' };
   return { level: 'warn', word: 'Unavailable', detail: 'serving from memory and the Handle server' };
 }
 

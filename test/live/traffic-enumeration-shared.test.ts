@@ -9,7 +9,7 @@ import type { Proxy } from '../support/proxy.js';
 
 const demo = await startDemoServer();
 const GUESSER = '198.51.100.7';
-const env = { TRAFFIC_UNKNOWN_PER_MINUTE: '5', HTTP_TRUSTED_PROXIES: 'loopback' };
+const env = { TRAFFIC_ENUMERATION_PER_MINUTE: '5', HTTP_TRUSTED_PROXIES: 'loopback' };
 
 let guesses = 0;
 const guess = async (url: string, address: string): Promise<number> =>

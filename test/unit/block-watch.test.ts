@@ -1,11 +1,11 @@
 // Whether the event loop has stood still, by the beats that it should have given; the clock is handed in.
 import { expect, test } from 'vitest';
-import { HoldWatch } from '../../src/observe/health.js';
+import { BlockWatch } from '../../src/observe/health.js';
 
 /** Beats every 100 ms until it is held. `probe` is what `/healthz` says at the end of the time. */
 function start(limitMs = 1000) {
   let now = 0;
-  const watch = new HoldWatch({ everyMs: 100, limitMs, now });
+  const watch = new BlockWatch({ everyMs: 100, limitMs, now });
   const run = (ms: number): void => {
     for (const end = now + ms; now < end; now += 100) watch.beat(now + 100);
   };
@@ -17,7 +17,7 @@ function start(limitMs = 1000) {
     release: () => {
       watch.beat(now);
     },
-    probe: () => watch.heldMs(now),
+    probe: () => watch.blockedMs(now),
   };
 }
 

@@ -1,4 +1,4 @@
-// traffic.unknown: networks that guess names get 429 for what memory does not answer, and nobody else does.
+// traffic.enumeration: networks that guess names get 429 for what memory does not answer, and nobody else does.
 import '../support/real-sockets.js';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
@@ -25,8 +25,8 @@ const ENV = {
   LOG_LEVEL: 'silent',
   HTTP_TRUSTED_PROXIES: '127.0.0.1,10.0.0.0/8',
   V2_ANONYMOUS_READ: 'true',
-  TRAFFIC_UNKNOWN_PER_MINUTE: '5',
-  TRAFFIC_UNKNOWN_FOR: '10m',
+  TRAFFIC_ENUMERATION_PER_MINUTE: '5',
+  TRAFFIC_ENUMERATION_FOR: '10m',
 };
 const GUESSER = '198.51.100.7';
 const OTHER = '192.0.2.1';
@@ -218,7 +218,7 @@ describe('is not limited', () => {
     const proxy = await start({ HTTP_TRUSTED_PROXIES: '10.0.0.0/8' });
     for (let times = 0; times < 20; times++) await proxy.ask(`/api/handles/${guess()}`);
     expect((await proxy.ask(`/api/handles/${guess()}`)).status).toBe(404);
-    const off = await start({ TRAFFIC_UNKNOWN_PER_MINUTE: '0' });
+    const off = await start({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
     await guessNames(off, GUESSER, 20);
     expect(await isLimited(off, GUESSER)).toBe(false);
   });
@@ -254,9 +254,9 @@ test('a reload keeps who is limited, and lets all go where the key is turned off
   const reload = (env: Record<string, string>): void => {
     proxy.app.reload(configFrom({ env: { ...ENV, ...env } }));
   };
-  reload({ TRAFFIC_UNKNOWN_PER_MINUTE: '1000', TRAFFIC_UNKNOWN_FOR: '1m' });
+  reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '1000', TRAFFIC_ENUMERATION_FOR: '1m' });
   expect(await isLimited(proxy, GUESSER)).toBe(true);
-  reload({ TRAFFIC_UNKNOWN_PER_MINUTE: '0' });
+  reload({ TRAFFIC_ENUMERATION_PER_MINUTE: '0' });
   expect(await isLimited(proxy, GUESSER)).toBe(false);
   await expect.poll(() => metric(proxy, 'handle_proxy_limited_networks')).toBe(0);
   reload({});
