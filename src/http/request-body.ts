@@ -81,7 +81,7 @@ export const tooManyBodies = (): ServiceError =>
 
 function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: number): Promise<Buffer> {
   // A destroyed request emits nothing more: its client left while something else was waited for.
-  if (req.destroyed) return Promise.reject(brokenOff());
+  if (req.destroyed) return Promise.reject(aborted());
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
   return new Promise((resolve, reject) => {
@@ -107,7 +107,7 @@ function receive(req: IncomingMessage, budget: MemoryBudget, maxBodyBytes: numbe
       resolve(bytes.subarray(0, size));
     };
     const onClose = (): void => {
-      refuse(brokenOff());
+      refuse(aborted());
     };
     const upload: MemoryHolder = {
       giveWay() {
@@ -129,7 +129,8 @@ export function appendChunk(bytes: Buffer, size: number, chunk: Buffer): Buffer 
   return target;
 }
 
-const brokenOff = (): ServiceError => new ServiceError('BAD_REQUEST', { detail: 'the body broke off' });
+const aborted = (): ServiceError =>
+  new ServiceError('BAD_REQUEST', { detail: 'the request body was aborted' });
 
 const tooLarge = (maxBodyBytes: number): ServiceError =>
   new ServiceError('BODY_TOO_LARGE', { detail: `at most ${maxBodyBytes} bytes are accepted` });

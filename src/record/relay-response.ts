@@ -83,7 +83,7 @@ export async function peekResponseBody(
       if (length > maxBytes) break;
     }
   } catch (cause) {
-    throw badResponse('it broke off', cause);
+    throw badResponse('it was aborted', cause);
   }
   const body = Buffer.concat(chunks);
   if (length <= maxBytes) return body;
