@@ -16,11 +16,27 @@ const REMOVED_KEYS: Readonly<Record<string, string>> = {
   'http.rateLimit.perMinute':
     'removed: use traffic.rules, such as [{ name: everybody, limit: { perMinute: 600 } }]',
   'native.udp.answersPerSecond': 'removed: use native.udp.bytesPerSecond, such as 100KiB',
+  'server.answerTimeout': 'renamed to server.responseTimeout',
+  'http.bodiesMaxBytes': 'renamed to http.maxBufferedBodyBytes',
+  'http.unsentMaxBytes': 'renamed to http.maxUnsentResponseBytes',
+  'http.hotPath': 'renamed to http.responseCache',
+  'http.hotPath.enabled': 'renamed to http.responseCache.enabled',
+  'http.hotPath.maxEntries': 'renamed to http.responseCache.maxEntries',
+  'http.hotPath.maxBytes': 'renamed to http.responseCache.maxBytes',
+  'upstream.maxRest': 'renamed to upstream.maxRetryAfter',
+  'traffic.unknown': 'renamed to traffic.enumeration',
+  'traffic.unknown.notFoundShare': 'renamed to traffic.enumeration.notFoundRatio',
+  'traffic.unknown.perMinute': 'renamed to traffic.enumeration.perMinute',
+  'traffic.unknown.for': 'renamed to traffic.enumeration.for',
+  'redis.writesWithout': 'renamed to redis.disconnectedWrites, with reject instead of refuse',
+  'redis.lostMaxAge': 'renamed to redis.disconnectedMaxAge',
 };
 
 /** What replaces an unknown key or section of a file; undefined when there never was one of that name. */
-export const successorOf = (unknown: string): string | undefined =>
-  Object.entries(REMOVED_KEYS).find(([key]) => key === unknown || key.startsWith(`${unknown}.`))?.[1];
+export function successorOf(unknown: string): string | undefined {
+  const asked = unknown.replace(/^upstreams\.\d+\./, 'upstream.');
+  return Object.entries(REMOVED_KEYS).find(([key]) => key === asked || key.startsWith(`${asked}.`))?.[1];
+}
 
 export const removedVariables = (env: Environment): (VariableProblem & { key: string })[] =>
   Object.entries(REMOVED_KEYS)

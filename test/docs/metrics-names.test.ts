@@ -8,9 +8,18 @@ it('lists each metric once, with its type, labels and help text', () => {
   expect(listed).toEqual(metricRows().map(cells));
 });
 
+/** Of the changes only those since the last release: earlier versions had other names. */
+const currentText = (path: string): string =>
+  path === 'CHANGELOG.md'
+    ? readDocument(path)
+        .split(/^(?=## )/m)
+        .slice(0, 2)
+        .join('')
+    : readDocument(path);
+
 it.each(documents())('%s names no unknown metric', (path) => {
   const known = metricRows().join('\n');
-  const unknown = [...readDocument(path).matchAll(/handle_proxy_\w+/g)]
+  const unknown = [...currentText(path).matchAll(/handle_proxy_\w+/g)]
     .map(([name]) => name)
     .filter((name) => !known.includes(name));
   expect(unknown).toEqual([]);

@@ -1,0 +1,44 @@
+// Keys of earlier versions that have another name now: the start is refused, and the line names the new key.
+import { expect, it } from 'vitest';
+import { configKeys, variableOf } from '../../src/config/keys.js';
+import { problemsFrom } from '../support/load-config.js';
+
+const RENAMED = [
+  ['server.answerTimeout', 'server.responseTimeout'],
+  ['http.bodiesMaxBytes', 'http.maxBufferedBodyBytes'],
+  ['http.unsentMaxBytes', 'http.maxUnsentResponseBytes'],
+  ['http.hotPath.enabled', 'http.responseCache.enabled'],
+  ['http.hotPath.maxEntries', 'http.responseCache.maxEntries'],
+  ['http.hotPath.maxBytes', 'http.responseCache.maxBytes'],
+  ['upstream.maxRest', 'upstream.maxRetryAfter'],
+  ['traffic.unknown.notFoundShare', 'traffic.enumeration.notFoundRatio'],
+  ['traffic.unknown.perMinute', 'traffic.enumeration.perMinute'],
+  ['traffic.unknown.for', 'traffic.enumeration.for'],
+  ['redis.writesWithout', 'redis.disconnectedWrites'],
+  ['redis.lostMaxAge', 'redis.disconnectedMaxAge'],
+] as const;
+
+/** A section, a key, or a key of a server of `upstreams`, as YAML. */
+const IN_FILE = [
+  ['server: { answerTimeout: 5m }', 'server.answerTimeout', 'server.responseTimeout'],
+  ['http: { hotPath: { enabled: false } }', 'http.hotPath', 'http.responseCache'],
+  ['traffic: { unknown: { for: 1m } }', 'traffic.unknown', 'traffic.enumeration'],
+  [
+    'upstreams: [{ prefixes: [21.T1], url: http://a.example.org, maxRest: 5s }]',
+    'upstreams.0.maxRest',
+    'upstream.maxRetryAfter',
+  ],
+] as const;
+
+it.each(RENAMED)('the variable of %s is refused, and the line names %s', (before, now) => {
+  const variable = variableOf(before);
+  expect(configKeys().map(({ key }) => key)).toContain(now);
+  expect(problemsFrom({ env: { [variable]: '1' } })).toEqual([
+    expect.stringContaining(`  ${before} (variable ${variable}): renamed to ${now}`),
+  ]);
+});
+
+it.each(IN_FILE)('%s is refused, and the line names its successor', (yaml, before, now) => {
+  const env = yaml.startsWith('upstreams') ? { UPSTREAM_URL: '' } : {};
+  expect(problemsFrom({ yaml, env })).toEqual([`  ${before} (file /etc/proxy.yaml): renamed to ${now}`]);
+});
